@@ -1,0 +1,28 @@
+"""Ranksight: predicts the runtime of MPI programs at scale and tells what will hold them back.
+
+The package is the repository's root. Importing it loads neither numpy nor pandas; names are resolved on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "Experiment": "ranksight.experiment",
+    "Run": "ranksight.experiment",
+    "read": "ranksight.experiment",
+}
+__all__ = ["Experiment", "Run", "__version__", "read"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'ranksight' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+import sys
+
+from ranksight.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,85 @@
+"""Entry point: finds the verb, loads only its module, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ranksight import __version__
+from ranksight.errors import RanksightError, UsageError
+
+VERBS: dict[str, str] = {
+    "measure": "run a program over configurations and collect counters, messages and time",
+    "import": "read measurements that other tools made",
+    "fit": "learn how every metric of every kernel grows",
+    "predict": "tell the runtime at other ranks and sizes, with its interval",
+    "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
+}
+"""Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose usage errors are one line with the way to help."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}", f"'{self.prog} --help' lists what it takes")
+
+
+def _module(verb: str) -> str:
+    return "ranksight.cli." + ("import_" if verb == "import" else verb)
+
+
+def _parser() -> Parser:
+    width = max(map(len, VERBS)) + 2
+    listing = "\n".join(f"  {verb:<{width}}{text}" for verb, text in VERBS.items())
+    parser = Parser(
+        prog="ranksight",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Predict the runtime of an MPI program at scale from a few small runs, and say what will hold it back.",
+        epilog=f"verbs:\n{listing}\n\n'ranksight VERB --help' explains a verb. Start with 'ranksight demo'.\n"
+        "exit codes: 0 done, 1 bad input or failed program, 2 usage, 3 expectation violated, 4 insufficient evidence",
+    )
+    parser.add_argument("--version", action="version", version=f"ranksight {__version__}")
+    parser.add_argument("verb", choices=list(VERBS), metavar="VERB", help="what to do")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def verb_parser(verb: str) -> Parser:
+    """The parser of one verb, as its module builds it."""
+    module = importlib.import_module(_module(verb))
+    parser = Parser(
+        prog=f"ranksight {verb}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(module.__doc__ or VERBS[verb]).strip(),
+    )
+    module.configure(parser)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = bool(os.environ.get("RANKSIGHT_DEBUG"))
+    try:
+        if not given:
+            _parser().print_help()
+            return 2
+        verb = _parser().parse_args(given).verb if given[0].startswith("-") or given[0] not in VERBS else given[0]
+        parser = verb_parser(verb)
+        return int(importlib.import_module(_module(verb)).run(parser.parse_args(given[1:])) or 0)
+    except RanksightError as error:
+        if debug:
+            raise
+        print(f"ranksight: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("ranksight: cancelled; what was complete is kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

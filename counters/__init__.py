@@ -1,0 +1,1 @@
+"""Hardware and simulated counters: live collectors, and readers of other tools' profiles."""

@@ -1,0 +1,52 @@
+"""Errors that a user can act on.
+
+Every error derives from :class:`RanksightError` and carries the exit code of the command line; it is raised where the
+fault is found, with what was found, where, and what to do, and caught once, in :mod:`ranksight.cli`.
+"""
+
+from __future__ import annotations
+
+
+class RanksightError(Exception):
+    """Root of all errors of this package.
+
+    Parameters
+    ----------
+    what : str
+        What was found, and where (file and line where there is one).
+    remedy : str, optional
+        What to do about it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        self.what = " ".join(what.split())
+        self.remedy = " ".join(remedy.split())
+        super().__init__(f"{self.what}; {self.remedy}" if self.remedy else self.what)
+
+
+class InputError(RanksightError):
+    """Bad input: a file, a value or a folder that cannot be used (exit code 1)."""
+
+
+class ToolError(RanksightError):
+    """A program that is needed is missing, does not work, or failed (exit code 1)."""
+
+
+class UsageError(RanksightError):
+    """The command line is off (exit code 2)."""
+
+    exit_code = 2
+
+
+class ViolationError(RanksightError):
+    """An expectation is violated or a threshold passed (exit code 3)."""
+
+    exit_code = 3
+
+
+class InsufficientError(RanksightError):
+    """The evidence cannot carry an answer (exit code 4)."""
+
+    exit_code = 4

@@ -1,0 +1,1 @@
+"""Bundled MPI programs of known behaviour, as C sources."""

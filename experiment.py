@@ -1,0 +1,385 @@
+"""The vocabulary of measurement and its store on disk.
+
+An *experiment* is one application and its runs; a *run* is one execution: one configuration (values of the parameters),
+one repetition, one collector. Its counters are a table kernel x rank x metric, its messages a table kernel x rank x
+operation x communicator size x message-size class.
+
+On disk an experiment is a folder: ``experiment.json`` and ``runs/<id>/`` with ``run.json``, ``counters.parquet``,
+``messages.parquet`` and ``raw/``. A run is written beside its place, synced, then renamed: it is there whole or not at
+all, and a campaign that was killed goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranksight.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA_VERSION = 1
+ALL_RANKS = -1
+"""The rank of a value that its source had already reduced over ranks."""
+WHOLE = "(whole program)"
+"""The kernel of a value that belongs to the program and to no kernel."""
+
+COUNTER_KEYS = ("kernel", "rank")
+MESSAGE_COLUMNS = ("kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of the application, or one file of measurements that another tool made.
+
+    Attributes
+    ----------
+    configuration : mapping of str to float
+        Value of every parameter of the experiment.
+    repetition : int
+        Counts from 0 within one configuration and collector.
+    collector : str
+        What measured it: a collector's or a reader's name.
+    id : str
+        Folder name; derived from the three above when left empty.
+    command, launcher, environment, wall_time, started, state, exit_status
+        How it was run; wall time in seconds, `started` in ISO 8601.
+    provenance : mapping of str to str
+        For each metric where the number comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``.
+    notes : tuple of str
+        What a reader of the numbers must know.
+    source : tuple of str
+        Files the numbers were read from.
+    """
+
+    configuration: Mapping[str, float]
+    repetition: int = 0
+    collector: str = "unknown"
+    id: str = ""
+    command: tuple[str, ...] = ()
+    launcher: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    wall_time: float | None = None
+    started: str = ""
+    state: str = "complete"
+    exit_status: int | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in self.configuration.items():
+            if not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise InputError(f"parameter {name} has the value {value!r}", "parameters are finite numbers")
+        if not self.id:
+            values = "-".join(f"{name}{_number(value)}" for name, value in sorted(self.configuration.items()))
+            object.__setattr__(self, "id", _safe(f"{values}-{self.collector}-r{self.repetition}"))
+        elif self.id != _safe(self.id):
+            raise InputError(f"run id {self.id!r} is no folder name", "use letters, digits, '.', '_', '+' and '-'")
+
+    @property
+    def key(self) -> tuple[tuple[tuple[str, float], ...], int]:
+        """What joins the passes of one measurement: configuration and repetition."""
+        return tuple(sorted((name, float(value)) for name, value in self.configuration.items())), self.repetition
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".")[:200] or "run"
+
+
+class Experiment:
+    """One application and its runs, backed by a folder.
+
+    Build one with :meth:`create` or :meth:`read`. Runs are added with :meth:`add` and read back as pandas tables with
+    :meth:`counters` and :meth:`messages`; tables are loaded when asked for, only the columns that are asked for.
+    """
+
+    def __init__(self, path: Path, application: str, parameters: Sequence[str], runs: Iterable[Run] = ()) -> None:
+        self.path = path
+        self.application = application
+        self.parameters = tuple(parameters)
+        self._runs = {run.id: run for run in runs}
+
+    # ---- the folder -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], application: str, parameters: Sequence[str]) -> Experiment:
+        """Make a new, empty experiment at `path`.
+
+        Raises
+        ------
+        InputError
+            When something that is no empty folder is there already, or the folder cannot be written.
+        """
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
+        if len(set(parameters)) != len(parameters):
+            raise InputError(f"parameters {', '.join(parameters)} name one twice")
+        try:
+            (path / "runs").mkdir(parents=True, exist_ok=True)
+            _write_json(
+                path / "experiment.json",
+                {"schema_version": SCHEMA_VERSION, "application": application, "parameters": list(parameters)},
+            )
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}", "name a folder that can be written") from error
+        return cls(path, application, parameters)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Experiment:
+        """Open the experiment at `path`; tables are not loaded yet.
+
+        Raises
+        ------
+        InputError
+            When the folder is no experiment, is damaged, or was written by a newer version.
+        """
+        path = Path(path)
+        head = path / "experiment.json"
+        if not head.is_file():
+            raise InputError(
+                f"{path} is no experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
+                "make one with 'ranksight measure' or 'ranksight import'",
+            )
+        content = _read_json(head)
+        version = content.get("schema_version")
+        if not isinstance(version, int) or version < 1:
+            raise InputError(f"{head}: schema_version is {version!r}", "the file is damaged or not ours")
+        if version > SCHEMA_VERSION:
+            raise InputError(
+                f"{head}: schema version {version} is newer than {SCHEMA_VERSION}, which this version reads",
+                "install a newer ranksight",
+            )
+        parameters = content.get("parameters")
+        if not isinstance(parameters, list) or not all(isinstance(name, str) for name in parameters):
+            raise InputError(f"{head}: 'parameters' is no list of names", "the file is damaged or not ours")
+        folder = path / "runs"
+        runs = [_read_run(entry) for entry in sorted(folder.iterdir()) if _is_run(entry)] if folder.is_dir() else []
+        for run in runs:
+            if set(run.configuration) != set(parameters):
+                raise InputError(
+                    f"{folder / run.id / 'run.json'}: its parameters are {', '.join(run.configuration) or 'none'}, "
+                    f"the experiment's are {', '.join(parameters)}"
+                )
+        return cls(path, str(content.get("application", path.name)), parameters, runs)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, ordered by configuration, repetition, collector."""
+        return tuple(
+            sorted(self._runs.values(), key=lambda r: (tuple(r.configuration[p] for p in self.parameters), r.repetition, r.collector))
+        )
+
+    def __contains__(self, run_id: object) -> bool:
+        return run_id in self._runs
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self.application}: {len(self)} runs over {', '.join(self.parameters)} at {self.path}>"
+
+    def add(
+        self,
+        run: Run,
+        counters: pd.DataFrame | None = None,
+        messages: pd.DataFrame | None = None,
+        raw: Iterable[Path] = (),
+        tables: Mapping[str, pd.DataFrame] | None = None,
+    ) -> Run:
+        """Store a run, whole or not at all.
+
+        Parameters
+        ----------
+        run : Run
+            Its configuration must give a value to every parameter of the experiment and to no other.
+        counters : DataFrame, optional
+            Columns ``kernel`` (str), ``rank`` (int, :data:`ALL_RANKS` where reduced) and one column of floats a metric.
+        messages : DataFrame, optional
+            Columns :data:`MESSAGE_COLUMNS`.
+        raw : paths, optional
+            Files to keep beside the tables as they came.
+        tables : mapping of str to DataFrame, optional
+            Further tables of the collector, stored under ``<name>.parquet``.
+
+        Raises
+        ------
+        InputError
+            When a table lacks a column, has a kernel x rank twice, or the run exists already.
+        """
+        import pandas as pd
+
+        if set(run.configuration) != set(self.parameters):
+            raise InputError(f"run {run.id} sets {', '.join(run.configuration) or 'nothing'}, not {', '.join(self.parameters)}")
+        if run.id in self._runs:
+            raise InputError(f"run {run.id} is in {self.path} already")
+        todo: dict[str, pd.DataFrame] = dict(tables or {})
+        if counters is not None:
+            missing = [name for name in COUNTER_KEYS if name not in counters.columns]
+            if missing:
+                raise InputError(f"counters of run {run.id} lack the column {', '.join(missing)}")
+            twice = counters.duplicated(list(COUNTER_KEYS))
+            if twice.any():
+                row = counters[twice].iloc[0]
+                raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
+            counters = counters.copy(deep=False)
+            counters["kernel"] = pd.Categorical(counters["kernel"])
+            counters["rank"] = counters["rank"].astype("int32")
+            todo["counters"] = counters
+        if messages is not None:
+            missing = [name for name in MESSAGE_COLUMNS if name not in messages.columns]
+            if missing:
+                raise InputError(f"messages of run {run.id} lack the column {', '.join(missing)}")
+            todo["messages"] = messages
+        folder = self.path / "runs"
+        folder.mkdir(exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+        try:
+            for name, table in todo.items():
+                table.to_parquet(place / f"{name}.parquet", index=False, compression="zstd")
+            for file in raw:
+                (place / "raw").mkdir(exist_ok=True)
+                shutil.copy(file, place / "raw" / file.name)
+            _write_json(place / "run.json", {"schema_version": SCHEMA_VERSION, **asdict(run)})
+            _sync_tree(place)
+            place.chmod(0o755)
+            os.rename(place, folder / run.id)
+            _sync(folder)
+        except OSError as error:
+            raise InputError(f"cannot store run {run.id} in {folder}: {error.strerror or error}", "free space or name another folder") from error
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        self._runs[run.id] = run
+        return run
+
+    # ---- tables -----------------------------------------------------------------------------------------------------
+
+    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
+        """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none."""
+        import pandas as pd
+
+        file = self.path / "runs" / run.id / f"{name}.parquet"
+        if not file.is_file():
+            return None
+        try:
+            return pd.read_parquet(file, columns=None if columns is None else list(columns))
+        except Exception as error:  # pyarrow raises its own and built-in errors alike for damaged files
+            raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+
+    def metrics(self) -> tuple[str, ...]:
+        """Names of all metrics that some run's counters hold, in order of first appearance."""
+        import pyarrow.parquet as pq
+
+        names: dict[str, None] = {}
+        for run in self.runs:
+            file = self.path / "runs" / run.id / "counters.parquet"
+            if file.is_file():
+                try:
+                    columns = pq.read_schema(file).names
+                except (OSError, ValueError) as error:
+                    raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+                names.update(dict.fromkeys(name for name in columns if name not in COUNTER_KEYS))
+        return tuple(names)
+
+    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
+        """Counters of all runs in one table.
+
+        Returns
+        -------
+        DataFrame
+            ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64 column a metric; NaN where a run lacks it.
+        """
+        from ranksight._tables import stack_counters
+
+        chosen = self.runs if runs is None else tuple(runs)
+        return stack_counters(self, chosen, self.metrics() if metrics is None else tuple(metrics))
+
+    def messages(self, runs: Sequence[Run] | None = None) -> pd.DataFrame:
+        """Message tables of all runs: ``run`` and :data:`MESSAGE_COLUMNS`."""
+        import pandas as pd
+
+        parts = [
+            table.assign(run=run.id)
+            for run in (self.runs if runs is None else runs)
+            if (table := self.table(run, "messages")) is not None
+        ]
+        if not parts:
+            return pd.DataFrame(columns=["run", *MESSAGE_COLUMNS])
+        return pd.concat(parts, ignore_index=True)
+
+
+def read(path: str | os.PathLike[str]) -> Experiment:
+    """Open the experiment at `path`; see :meth:`Experiment.read`."""
+    return Experiment.read(path)
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def _is_run(entry: Path) -> bool:
+    return entry.is_dir() and not entry.name.startswith(".")
+
+
+def _read_run(folder: Path) -> Run:
+    file = folder / "run.json"
+    content = _read_json(file)
+    if content.pop("schema_version", None) != SCHEMA_VERSION:
+        raise InputError(f"{file}: schema_version is missing or unknown", "the file is damaged or was written by another version")
+    known = set(Run.__dataclass_fields__)
+    unknown = sorted(set(content) - known)
+    if unknown or not isinstance(content.get("configuration"), dict):
+        raise InputError(f"{file}: {'unknown entry ' + unknown[0] if unknown else 'configuration is missing'}", "the file is damaged or not ours")
+    for name in ("command", "notes", "source"):
+        content[name] = tuple(content.get(name, ()))
+    try:
+        run = Run(**content)
+    except TypeError as error:
+        raise InputError(f"{file}: {error}", "the file is damaged or not ours") from error
+    return run if run.id == folder.name else replace(run, id=folder.name)
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(f"{file} is no JSON: {error}", "the file is damaged or not ours") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{file} holds no JSON object", "the file is damaged or not ours")
+    return content
+
+
+def _write_json(file: Path, content: Mapping[str, Any]) -> None:
+    beside = file.with_name(f".{file.name}.new")
+    beside.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    os.replace(beside, file)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_tree(folder: Path) -> None:
+    for root, _, files in os.walk(folder):
+        for name in files:
+            _sync(Path(root) / name)
+        _sync(Path(root))

@@ -1,0 +1,1 @@
+"""Functions and their search, resource metrics, blocking factors, the BSP sum and its uncertainty."""

@@ -1,0 +1,1 @@
+"""Machine descriptions: topology, clock, caches, latencies, bandwidths, network; loading and calibration."""

@@ -1,0 +1,43 @@
+"""Numbers with units as people read them: SI prefixes for s, B, Hz and plain counts."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ranksight.errors import InputError
+
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p"))
+_SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+
+
+def format_si(value: float, unit: str = "", digits: int = 3) -> str:
+    """Write `value` with an SI prefix: ``format_si(1234.0, "B") == "1.23 kB"``.
+
+    Counts (unit ``""``) below one are not given a prefix; times, bytes and frequencies are.
+    """
+    if not math.isfinite(value):
+        return f"{value} {unit}".strip()
+    if value == 0:
+        return f"0 {unit}".strip()
+    size = abs(value)
+    table = _PREFIXES if size >= 1 or not unit else _SMALL
+    for scale, prefix in table:
+        if size >= scale * 0.9995 or (scale, prefix) == table[-1]:
+            return f"{value / scale:.{digits}g} {prefix}{unit}".strip()
+    raise AssertionError("unreachable: the last prefix always matches")
+
+
+def parse_size(text: str) -> int:
+    """Read a size in bytes: ``"32Ki"``, ``"1.5M"``, ``"4096"`` or ``"2 MiB"``.
+
+    Raises
+    ------
+    InputError
+        When `text` is no size.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]i?|)B?\s*", text)
+    if match is None or match[2] not in _SCALE:
+        raise InputError(f"{text!r} is no size", "write bytes, or a number with k, M, G, Ki, Mi or Gi")
+    return int(float(match[1]) * _SCALE[match[2]])
