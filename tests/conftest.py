@@ -1,0 +1,29 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real measurements beside the repository; tests that need it are skipped where it is absent."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the folder of real measurements is not beside this repository")
+    return folder.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a tool that this machine lacks, naming the tool."""
+    needs = {"mpi": ("mpicc", "mpirun"), "valgrind": ("valgrind",), "perf": ("perf",)}
+    for item in items:
+        for mark, tools in needs.items():
+            missing = [tool for tool in tools if shutil.which(tool) is None]
+            if missing and item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=f"{', '.join(missing)} not found"))
