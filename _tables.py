@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from ranksight.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,11 +46,13 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
                 values[name][here] = table.column(name).to_numpy()
             at += count
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"a counter table of {experiment.path} cannot be read: {error}", "measure this run again") from error
+        raise InputError(
+            f"a counter table of {experiment.path} cannot be read: {error}", "measure this run again"
+        ) from error
     run_codes = np.repeat(np.arange(len(files), dtype=np.int32), rows)
     columns = {
-        "run": pd.Categorical.from_codes(run_codes, categories=[run.id for run, _ in files]),
-        "kernel": pd.Categorical.from_codes(kernel, categories=list(kernels)),
+        "run": pd.Categorical.from_codes(run_codes, categories=pd.Index([run.id for run, _ in files])),
+        "kernel": pd.Categorical.from_codes(kernel, categories=pd.Index(list(kernels))),
         "rank": rank,
         **values,
     }

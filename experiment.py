@@ -54,7 +54,8 @@ class Run:
     command, launcher, environment, wall_time, started, state, exit_status
         How it was run; wall time in seconds, `started` in ISO 8601.
     provenance : mapping of str to str
-        For each metric where the number comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``.
+        For each metric where the number comes from: ``measured``, ``simulated``, ``sampled, n = 1200``,
+        ``derived from ...``.
     notes : tuple of str
         What a reader of the numbers must know.
     source : tuple of str
@@ -136,7 +137,9 @@ class Experiment:
                 {"schema_version": SCHEMA_VERSION, "application": application, "parameters": list(parameters)},
             )
         except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror or error}", "name a folder that can be written") from error
+            raise InputError(
+                f"cannot write {path}: {error.strerror or error}", "name a folder that can be written"
+            ) from error
         return cls(path, application, parameters)
 
     @classmethod
@@ -181,7 +184,10 @@ class Experiment:
     def runs(self) -> tuple[Run, ...]:
         """All runs, ordered by configuration, repetition, collector."""
         return tuple(
-            sorted(self._runs.values(), key=lambda r: (tuple(r.configuration[p] for p in self.parameters), r.repetition, r.collector))
+            sorted(
+                self._runs.values(),
+                key=lambda r: (tuple(r.configuration[p] for p in self.parameters), r.repetition, r.collector),
+            )
         )
 
     def __contains__(self, run_id: object) -> bool:
@@ -224,7 +230,9 @@ class Experiment:
         import pandas as pd
 
         if set(run.configuration) != set(self.parameters):
-            raise InputError(f"run {run.id} sets {', '.join(run.configuration) or 'nothing'}, not {', '.join(self.parameters)}")
+            raise InputError(
+                f"run {run.id} sets {', '.join(run.configuration) or 'nothing'}, not {', '.join(self.parameters)}"
+            )
         if run.id in self._runs:
             raise InputError(f"run {run.id} is in {self.path} already")
         todo: dict[str, pd.DataFrame] = dict(tables or {})
@@ -260,7 +268,9 @@ class Experiment:
             os.rename(place, folder / run.id)
             _sync(folder)
         except OSError as error:
-            raise InputError(f"cannot store run {run.id} in {folder}: {error.strerror or error}", "free space or name another folder") from error
+            raise InputError(
+                f"cannot store run {run.id} in {folder}: {error.strerror or error}", "free space or name another folder"
+            ) from error
         finally:
             shutil.rmtree(place, ignore_errors=True)
         self._runs[run.id] = run
@@ -278,7 +288,9 @@ class Experiment:
         try:
             return pd.read_parquet(file, columns=None if columns is None else list(columns))
         except Exception as error:  # pyarrow raises its own and built-in errors alike for damaged files
-            raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+            raise InputError(
+                f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
+            ) from error
 
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some run's counters hold, in order of first appearance."""
@@ -291,7 +303,9 @@ class Experiment:
                 try:
                     columns = pq.read_schema(file).names
                 except (OSError, ValueError) as error:
-                    raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+                    raise InputError(
+                        f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
+                    ) from error
                 names.update(dict.fromkeys(name for name in columns if name not in COUNTER_KEYS))
         return tuple(names)
 
@@ -301,7 +315,8 @@ class Experiment:
         Returns
         -------
         DataFrame
-            ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64 column a metric; NaN where a run lacks it.
+            ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64
+            column a metric; NaN where a run lacks it.
         """
         from ranksight._tables import stack_counters
 
@@ -338,11 +353,16 @@ def _read_run(folder: Path) -> Run:
     file = folder / "run.json"
     content = _read_json(file)
     if content.pop("schema_version", None) != SCHEMA_VERSION:
-        raise InputError(f"{file}: schema_version is missing or unknown", "the file is damaged or was written by another version")
+        raise InputError(
+            f"{file}: schema_version is missing or unknown", "the file is damaged or was written by another version"
+        )
     known = set(Run.__dataclass_fields__)
     unknown = sorted(set(content) - known)
     if unknown or not isinstance(content.get("configuration"), dict):
-        raise InputError(f"{file}: {'unknown entry ' + unknown[0] if unknown else 'configuration is missing'}", "the file is damaged or not ours")
+        raise InputError(
+            f"{file}: {'unknown entry ' + unknown[0] if unknown else 'configuration is missing'}",
+            "the file is damaged or not ours",
+        )
     for name in ("command", "notes", "source"):
         content[name] = tuple(content.get(name, ()))
     try:

@@ -1,7 +1,8 @@
 """The registry of metrics: what a number means, its unit, its kind, and how it reduces over ranks.
 
 A *requirement* is deterministic (instructions, loads, bytes, messages): it does not change when the same configuration
-is run again. A *time* scatters. A *ratio* is formed from others and is never summed over kernels. A *state* is a level, such as memory in use.
+is run again. A *time* scatters. A *ratio* is formed from others and is never summed over kernels. A *state* is a
+level, such as memory in use.
 Metrics of other tools that are not listed here keep their own names; :func:`metric` describes them by a neutral entry.
 """
 

@@ -25,15 +25,15 @@ class Registry(Generic[T]):
     ----------
     kind : str
         What is registered, in the singular, for messages: ``"reader"``.
-    package : str, optional
-        A package whose modules register themselves when imported.
+    packages : tuple of str
+        Packages whose modules register themselves when imported.
     group : str, optional
         Entry point group for third parties; each entry point names a module or function that registers on import.
     """
 
-    def __init__(self, kind: str, package: str | None = None, group: str | None = None) -> None:
+    def __init__(self, kind: str, packages: tuple[str, ...] = (), group: str | None = None) -> None:
         self.kind = kind
-        self._package = package
+        self._packages = packages
         self._group = group
         self._items: dict[str, T] = {}
         self._filled = False
@@ -53,11 +53,10 @@ class Registry(Generic[T]):
         if self._filled:
             return
         self._filled = True
-        if self._package is not None:
-            package = importlib.import_module(self._package)
-            for module in pkgutil.iter_modules(package.__path__):
+        for name in self._packages:
+            for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
                 if not module.name.startswith("_"):
-                    importlib.import_module(f"{self._package}.{module.name}")
+                    importlib.import_module(f"{name}.{module.name}")
         if self._group is not None:
             for entry in entry_points(group=self._group):
                 entry.load()
@@ -69,7 +68,9 @@ class Registry(Generic[T]):
         except KeyError:
             near = difflib.get_close_matches(name, self._items, n=3)
             known = ", ".join(near or sorted(self._items))
-            raise InputError(f"no {self.kind} is named {name!r}", f"{'nearest' if near else 'known'}: {known}") from None
+            raise InputError(
+                f"no {self.kind} is named {name!r}", f"{'nearest' if near else 'known'}: {known}"
+            ) from None
 
     def __contains__(self, name: object) -> bool:
         self._fill()
