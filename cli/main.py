@@ -71,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         verb = _parser().parse_args(given).verb if given[0].startswith("-") or given[0] not in VERBS else given[0]
         parser = verb_parser(verb)
-        return int(importlib.import_module(_module(verb)).run(parser.parse_args(given[1:])) or 0)
+        module = importlib.import_module(_module(verb))
+        # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
+        chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
+        return int(module.run(chosen))
     except RanksightError as error:
         if debug:
             raise

@@ -1,0 +1,248 @@
+"""A campaign of runs: the grid of configurations, what is still to be measured, and the measuring of it.
+
+Every run is one execution of the application under one collector. A run that fails is kept aside with its output under
+``failed/<id>`` and does not stop the others; what is complete is never measured again, so a campaign that was killed
+goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ranksight.collecting import Collector, Step
+from ranksight.errors import InputError, RanksightError, ToolError
+from ranksight.experiment import Experiment, Run
+from ranksight.launching import Launch, Template
+
+_KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "LD_PRELOAD")
+FAILURES_IN_A_ROW = 3
+"""After so many failed runs one after another a campaign stops: what they share is not the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be measured.
+
+    Attributes
+    ----------
+    template : Template
+    grid : mapping of str to sequence of float
+        Values of every parameter; all combinations are run.
+    repetitions : int
+        For collectors whose numbers scatter; a deterministic one runs once.
+    collectors : mapping of str to Collector
+    timeout : float or None
+        Seconds after which one execution is ended and counts as failed.
+    """
+
+    template: Template
+    grid: Mapping[str, Sequence[float]]
+    repetitions: int
+    collectors: Mapping[str, Collector]
+    timeout: float | None = None
+
+    def runs(self) -> Iterator[tuple[Run, Launch, Collector]]:
+        """All runs of the plan: small configurations first, collectors within a configuration."""
+        names = list(self.grid)
+        for values in itertools.product(*self.grid.values()):
+            configuration = dict(zip(names, values, strict=True))
+            launch = self.template.fill(configuration)
+            for name, collector in self.collectors.items():
+                for repetition in range(1 if collector.deterministic else self.repetitions):
+                    yield Run(configuration, repetition, name, launcher=launch.launcher), launch, collector
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One run that failed, with what a user needs to see why."""
+
+    run: Run
+    what: str
+    last_lines: tuple[str, ...]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a campaign."""
+
+    measured: int
+    kept: int
+    failures: tuple[Failure, ...]
+    stopped: bool = False
+
+
+Watcher = Callable[[Run, str], None]
+"""Told of every run: ``"start"``, ``"kept"``, ``"done"`` or ``"failed"``."""
+
+
+def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, what: None) -> Outcome:
+    """Measure what `experiment` still lacks of `plan`.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be written.
+    """
+    measured = kept = in_a_row = 0
+    failures: list[Failure] = []
+    for run, launch, collector in plan.runs():
+        if run.id in experiment:
+            kept += 1
+            watch(run, "kept")
+            continue
+        watch(run, "start")
+        failure = _measure_one(experiment, run, launch, collector, plan.timeout)
+        if failure is None:
+            measured += 1
+            in_a_row = 0
+            watch(run, "done")
+            continue
+        failures.append(failure)
+        in_a_row += 1
+        watch(run, "failed")
+        if in_a_row >= FAILURES_IN_A_ROW:
+            return Outcome(measured, kept, tuple(failures), stopped=True)
+    return Outcome(measured, kept, tuple(failures))
+
+
+def _measure_one(
+    experiment: Experiment, run: Run, launch: Launch, collector: Collector, timeout: float | None
+) -> Failure | None:
+    """One run: execute, read, store. The folder of the executions goes away unless the run failed."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".pass-", dir=experiment.path))
+    except OSError as error:
+        raise InputError(f"cannot write {experiment.path}: {error.strerror or error}", "free space, or -o FOLDER") from error
+    steps: Sequence[Step] = ()
+    wall = None
+    try:
+        steps = collector.steps(launch, folder)
+        for index, step in enumerate(steps):
+            seconds = execute(step, folder / f"output-{index}.txt", timeout)
+            wall = seconds if wall is None else wall
+        reading = collector.collect(launch, folder)
+        full = replace(
+            run,
+            command=launch.command,
+            environment=environment(),
+            wall_time=reading.wall_time if reading.wall_time is not None else wall,
+            started=started,
+            exit_status=0,
+            provenance=reading.provenance,
+            notes=reading.notes,
+        )
+        outputs = sorted(folder.glob("output-*.txt"))
+        experiment.add(full, reading.counters, reading.messages, raw=(*outputs, *reading.raw), tables=reading.tables)
+    except RanksightError as error:
+        return _set_aside(experiment, run, folder, str(error))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(experiment.path / "failed" / run.id, ignore_errors=True)
+    return None
+
+
+def execute(step: Step, output: Path, timeout: float | None) -> float:
+    """Run one command to its end, its output into a file; return the wall time in seconds.
+
+    The command gets a process group of its own, which is ended as a whole on a timeout or when the user cancels, so no
+    rank is left behind.
+
+    Raises
+    ------
+    ToolError
+        When it cannot be started, exits with another status than 0, is killed, or takes longer than `timeout`.
+    """
+    words = " ".join(step.command)
+    with output.open("wb") as sink:
+        begin = time.perf_counter()
+        try:
+            process = subprocess.Popen(
+                step.command,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **step.environment},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolError(f"'{words}' cannot be started: {error.strerror or error}") from error
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise ToolError(f"'{words}' ran longer than {timeout:g} s and was ended", "give --timeout more") from None
+        except BaseException:
+            _end(process)
+            raise
+        seconds = time.perf_counter() - begin
+    if status != 0:
+        how = f"was killed by signal {-status} ({_signal(-status)})" if status < 0 else f"exited with status {status}"
+        raise ToolError(f"'{words}' {how}")
+    return seconds
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process group: politely first, so that a launcher can take its ranks along, then for certain."""
+    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def _set_aside(experiment: Experiment, run: Run, folder: Path, what: str) -> Failure:
+    """Keep the output of a failed run, in place of that of an earlier try."""
+    place = experiment.path / "failed" / run.id
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+    for output in sorted(folder.glob("output-*.txt")):
+        shutil.copy(output, place / output.name)
+        lines = [line for line in _tail(output) if line.strip()] or lines
+    (place / "what.txt").write_text(what + "\n", encoding="utf-8")
+    return Failure(run, what, tuple(lines[-8:]), place)
+
+
+def _tail(file: Path, size: int = 4096) -> list[str]:
+    with file.open("rb") as source:
+        source.seek(max(0, file.stat().st_size - size))
+        return source.read().decode("utf-8", "replace").splitlines()
+
+
+def environment() -> dict[str, str]:
+    """What of machine and environment belongs to a measurement: host, processor, kernel, and variables that matter."""
+    facts = {"host": socket.gethostname(), "machine": platform.machine(), "system": platform.release()}
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as source:
+            facts["processor"] = next(line.split(":", 1)[1].strip() for line in source if line.startswith("model name"))
+    except (OSError, StopIteration):
+        facts["processor"] = platform.processor() or "unknown"
+    facts["cores"] = str(os.cpu_count() or 0)
+    facts.update({name: value for name, value in sorted(os.environ.items()) if name.startswith(_KEPT_VARIABLES)})
+    return facts

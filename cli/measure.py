@@ -1,0 +1,217 @@
+"""Run a program over configurations and repetitions, and collect counters, messages and time.
+
+The command stands after '--' and names its parameters in braces; every parameter is an option with a list of values:
+
+  ranksight measure --ranks 1,2,4,8 --size 32,48 --reps 3 -o heat.exp -- mpirun -n {ranks} ./heat --n {size}
+
+Each configuration is run once for every collector and repetition (a deterministic collector once). A campaign that was
+cut off goes on where it stopped when the same line is given again. Where a collector has to stand before the program,
+its place is found from the launcher's options; write {wrap} there if it is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import InputError, UsageError
+from ranksight.launching import Template
+
+if TYPE_CHECKING:
+    from ranksight.campaign import Outcome, Plan
+    from ranksight.collecting import Collector
+    from ranksight.experiment import Experiment
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the command; see :func:`parse` for the parameters."""
+    parser.usage = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
+    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="the experiment's folder")
+    parser.add_argument("--reps", type=int, default=1, metavar="N", help="repetitions of what scatters (default 1)")
+    parser.add_argument(
+        "--collector", action="append", default=None, metavar="NAME", help="use this one; repeat for several (default: what works here)"
+    )
+    parser.add_argument("--list-collectors", action="store_true", help="tell what can be collected here, and why not")
+    parser.add_argument("--application", default=None, metavar="NAME", help="the program's name in tables")
+    parser.add_argument("--timeout", type=float, default=None, metavar="S", help="end a run that takes longer")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; the parameters of the command after ``--`` are options with lists of values.
+
+    Raises
+    ------
+    UsageError
+        When no command is given, it lacks ``{ranks}``, or a parameter has no values.
+    """
+    given = list(arguments)
+    at = given.index("--") if "--" in given else len(given)
+    template = Template(tuple(given[at + 1 :]))
+    for name in template.parameters:
+        parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
+    chosen = parser.parse_args(given[:at])
+    chosen.template = template
+    if chosen.list_collectors:
+        return chosen
+    if not template.words:
+        raise UsageError("ranksight measure: no command is given", "write it after '--': -- mpirun -n {ranks} ./program")
+    if "ranks" not in template.parameters:
+        raise UsageError("ranksight measure: the command has no {ranks}", "write it where the launcher takes the number of ranks")
+    if chosen.output is None:
+        raise UsageError("ranksight measure: no folder is given", "name one with -o FOLDER")
+    if chosen.reps < 1:
+        raise UsageError(f"ranksight measure: --reps {chosen.reps}", "give 1 or more")
+    chosen.grid = {name: getattr(chosen, f"parameter_{name}") for name in template.parameters}
+    missing = [name for name, values in chosen.grid.items() if values is None]
+    if missing:
+        raise UsageError(f"ranksight measure: {{{missing[0]}}} has no values", f"give --{missing[0]} LIST, such as --{missing[0]} 1,2,4")
+    return chosen
+
+
+def _values(text: str) -> tuple[float, ...]:
+    values: dict[float, None] = {}
+    for word in text.split(","):
+        try:
+            value = float(word)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{word!r} in {text!r} is no number") from None
+        if not -1e300 < value < 1e300:
+            raise argparse.ArgumentTypeError(f"{word!r} in {text!r} is not finite")
+        values[value] = None
+    return tuple(values)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Carry the verb out; 1 when a run failed."""
+    from ranksight.campaign import Plan, measure
+    from ranksight.experiment import Experiment
+
+    if chosen.list_collectors:
+        return _list_collectors()
+    template: Template = chosen.template
+    bad = [value for value in chosen.grid["ranks"] if value < 1 or not value.is_integer()]
+    if bad:
+        raise InputError(f"{bad[0]:g} is no number of ranks", "ranks are whole numbers from 1")
+    template.fill({name: values[0] for name, values in chosen.grid.items()})
+    collectors = choose_collectors(chosen.collector, say=None if chosen.quiet else _say)
+    plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout)
+    experiment = open_or_create(chosen.output, chosen.application or _name(plan), template)
+    outcome = measure(experiment, plan, watch=_Progress(plan, chosen.quiet))
+    return report(experiment, outcome, chosen.quiet)
+
+
+def open_or_create(folder: Path, application: str, template: Template) -> Experiment:
+    """The experiment at `folder`, continued if the same command made it.
+
+    Raises
+    ------
+    InputError
+        When the folder holds something else, or runs of another command.
+    """
+    from ranksight.experiment import Experiment
+
+    if not (folder / "experiment.json").exists():
+        return Experiment.create(folder, application, template.parameters)
+    experiment = Experiment.read(folder)
+    if experiment.parameters != template.parameters:
+        raise InputError(
+            f"{folder} was measured over {', '.join(experiment.parameters)}, the command has {', '.join(template.parameters)}",
+            "name another folder",
+        )
+    for run in experiment.runs[:1]:
+        if run.command and run.command != template.fill(run.configuration).command:
+            raise InputError(f"{folder} was measured with '{' '.join(run.command)}'", "give the same command, or name another folder")
+    return experiment
+
+
+def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[str, Collector]:
+    """The collectors to use: those named, or all defaults that work here; `say` is told what and why.
+
+    Raises
+    ------
+    ToolError
+        When a named one does not work here, or none does.
+    """
+    from ranksight.collecting import COLLECTORS
+    from ranksight.errors import ToolError
+
+    chosen: dict[str, Collector] = {}
+    reasons: list[str] = []
+    for name in names or [name for name in COLLECTORS if COLLECTORS[name].default]:
+        state = COLLECTORS[name].available()
+        if state.ok:
+            chosen[name] = COLLECTORS[name]
+            if callable(say):
+                say(f"collector {name}: {COLLECTORS[name].text}")
+        elif names:
+            raise ToolError(f"collector {name} does not work here: {state.reason}", state.remedy)
+        else:
+            reasons.append(f"without {name}: {state.reason}" + (f" ({state.remedy})" if state.remedy else ""))
+            if callable(say):
+                say(reasons[-1])
+    if not chosen:
+        raise ToolError("no collector works here: " + "; ".join(reasons), "install one of the tools named")
+    return chosen
+
+
+def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
+    """Say what came of a campaign; 1 when a run failed."""
+    for failure in outcome.failures:
+        print(f"ranksight: run {failure.run.id} failed: {failure.what}", file=sys.stderr)
+        for line in failure.last_lines:
+            print(f"  | {line}", file=sys.stderr)
+        print(f"  its output is kept in {failure.folder}", file=sys.stderr)
+    if outcome.stopped:
+        print("ranksight: stopped, the last runs failed one after another; mend the cause and give the same line again", file=sys.stderr)
+    elif outcome.failures:
+        print("ranksight: give the same line again to measure what is missing", file=sys.stderr)
+    if not quiet:
+        kept = f", {outcome.kept} kept from before" if outcome.kept else ""
+        print(f"{outcome.measured} runs measured{kept}, {len(outcome.failures)} failed: {experiment.path}")
+        if len(experiment):
+            print(f"next: ranksight fit {experiment.path}")
+    return 1 if outcome.failures else 0
+
+
+def _list_collectors() -> int:
+    from ranksight.collecting import COLLECTORS
+
+    for name in COLLECTORS:
+        state = COLLECTORS[name].available()
+        print(f"{name:<12} {'works' if state.ok else 'does not work: ' + state.reason}: {COLLECTORS[name].text}")
+        if state.remedy:
+            print(f"{'':<12} {state.remedy}")
+    return 0
+
+
+def _name(plan: Plan) -> str:
+    first = next(iter(plan.runs()))
+    return Path(first[1].program).name
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+class _Progress:
+    """Tells how far a campaign is: a bar on a terminal, a line a run elsewhere."""
+
+    def __init__(self, plan: Plan, quiet: bool) -> None:
+        self.total = sum(1 for _ in plan.runs())
+        self.done = 0
+        self.quiet = quiet
+
+    def __call__(self, run: object, what: str) -> None:
+        from ranksight.experiment import Run
+
+        assert isinstance(run, Run)
+        if what != "start":
+            self.done += 1
+        if self.quiet or what in ("start", "kept"):
+            return
+        values = " ".join(f"{name}={value:g}" for name, value in run.configuration.items())
+        print(f"[{self.done}/{self.total}] {values} {run.collector} repetition {run.repetition}: {what}", flush=True)
