@@ -39,7 +39,8 @@ def _parser() -> Parser:
     parser = Parser(
         prog="ranksight",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Predict the runtime of an MPI program at scale from a few small runs,\nand say what will hold it back.",
+        description="Predict the runtime of an MPI program at scale from a few small runs,\n"
+        "and say what will hold it back.",
         epilog=f"verbs:\n{listing}\n\n'ranksight VERB --help' explains a verb. Start with 'ranksight demo'.\n"
         "exit codes: 0 done, 1 bad input or failed program, 2 usage, 3 expectation violated, 4 insufficient evidence",
     )

@@ -32,7 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="the experiment's folder")
     parser.add_argument("--reps", type=int, default=1, metavar="N", help="repetitions of what scatters (default 1)")
     parser.add_argument(
-        "--collector", action="append", default=None, metavar="NAME", help="use this one; repeat for several (default: what works here)"
+        "--collector",
+        action="append",
+        default=None,
+        metavar="NAME",
+        help="use this one; repeat for several (default: what works here)",
     )
     parser.add_argument("--list-collectors", action="store_true", help="tell what can be collected here, and why not")
     parser.add_argument("--application", default=None, metavar="NAME", help="the program's name in tables")
@@ -51,16 +55,20 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
     template = Template(tuple(given[at + 1 :]))
-    for name in template.parameters:
+    for name in dict.fromkeys(("ranks", *template.parameters)):
         parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
     chosen = parser.parse_args(given[:at])
     chosen.template = template
     if chosen.list_collectors:
         return chosen
     if not template.words:
-        raise UsageError("ranksight measure: no command is given", "write it after '--': -- mpirun -n {ranks} ./program")
+        raise UsageError(
+            "ranksight measure: no command is given", "write it after '--': -- mpirun -n {ranks} ./program"
+        )
     if "ranks" not in template.parameters:
-        raise UsageError("ranksight measure: the command has no {ranks}", "write it where the launcher takes the number of ranks")
+        raise UsageError(
+            "ranksight measure: the command has no {ranks}", "write it where the launcher takes the number of ranks"
+        )
     if chosen.output is None:
         raise UsageError("ranksight measure: no folder is given", "name one with -o FOLDER")
     if chosen.reps < 1:
@@ -68,7 +76,10 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     chosen.grid = {name: getattr(chosen, f"parameter_{name}") for name in template.parameters}
     missing = [name for name, values in chosen.grid.items() if values is None]
     if missing:
-        raise UsageError(f"ranksight measure: {{{missing[0]}}} has no values", f"give --{missing[0]} LIST, such as --{missing[0]} 1,2,4")
+        raise UsageError(
+            f"ranksight measure: {{{missing[0]}}} has no values",
+            f"give --{missing[0]} LIST, such as --{missing[0]} 1,2,4",
+        )
     return chosen
 
 
@@ -88,7 +99,6 @@ def _values(text: str) -> tuple[float, ...]:
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
     from ranksight.campaign import Plan, measure
-    from ranksight.experiment import Experiment
 
     if chosen.list_collectors:
         return _list_collectors()
@@ -124,7 +134,9 @@ def open_or_create(folder: Path, application: str, template: Template) -> Experi
         )
     for run in experiment.runs[:1]:
         if run.command and run.command != template.fill(run.configuration).command:
-            raise InputError(f"{folder} was measured with '{' '.join(run.command)}'", "give the same command, or name another folder")
+            raise InputError(
+                f"{folder} was measured with '{' '.join(run.command)}'", "give the same command, or name another folder"
+            )
     return experiment
 
 
@@ -166,7 +178,10 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             print(f"  | {line}", file=sys.stderr)
         print(f"  its output is kept in {failure.folder}", file=sys.stderr)
     if outcome.stopped:
-        print("ranksight: stopped, the last runs failed one after another; mend the cause and give the same line again", file=sys.stderr)
+        print(
+            "ranksight: stopped, the last runs failed one after another; mend the cause and give the same line again",
+            file=sys.stderr,
+        )
     elif outcome.failures:
         print("ranksight: give the same line again to measure what is missing", file=sys.stderr)
     if not quiet:

@@ -1,0 +1,206 @@
+"""The store: what is written is read back whole, half-written runs do not exist, damage is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ranksight.errors import InputError
+from ranksight.experiment import MESSAGE_COLUMNS, WHOLE, Experiment, Run, read
+
+
+def counters(ranks: int, kernels: tuple[str, ...] = ("a", "b"), factor: float = 1.0) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "kernel": list(kernels) * ranks,
+            "rank": np.repeat(range(ranks), len(kernels)),
+            "time": factor * np.arange(ranks * len(kernels), dtype=float),
+        }
+    )
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    return Experiment.create(tmp_path / "e", "app", ["ranks", "size"])
+
+
+def test_runs_come_back_as_they_were_written(experiment: Experiment) -> None:
+    run = Run(
+        {"ranks": 2, "size": 16.5},
+        3,
+        "perf",
+        command=("mpirun", "-n", "2"),
+        wall_time=1.25,
+        provenance={"time": "measured"},
+        notes=("said",),
+        environment={"host": "h"},
+    )
+    experiment.add(run, counters(2))
+    again = read(experiment.path)
+    assert again.runs == (run,)
+    assert again.application == "app"
+    assert again.metrics() == ("time",)
+    table = again.counters()
+    assert list(table["kernel"]) == ["a", "b", "a", "b"]
+    assert list(table["rank"]) == [0, 0, 1, 1]
+    assert list(table["time"]) == [0, 1, 2, 3]
+
+
+def test_metrics_that_a_run_lacks_are_missing_not_zero(experiment: Experiment) -> None:
+    experiment.add(Run({"ranks": 1, "size": 1}, collector="x"), counters(1))
+    other = pd.DataFrame({"kernel": ["c"], "rank": [0], "loads": [7.0]})
+    experiment.add(Run({"ranks": 1, "size": 1}, collector="y"), other)
+    table = experiment.counters(["time", "loads"])
+    assert table["loads"].isna().tolist() == [True, True, False]
+    assert table["time"].isna().tolist() == [False, False, True]
+
+
+def test_messages_come_back_with_their_run(experiment: Experiment) -> None:
+    row = dict(zip(MESSAGE_COLUMNS, ("k", 0, "Isend", 4, 1024, 10, 8000, 0.5, 2), strict=True))
+    run = experiment.add(Run({"ranks": 4, "size": 1}), messages=pd.DataFrame([row]))
+    table = read(experiment.path).messages()
+    assert table.loc[0, "run"] == run.id
+    assert table.loc[0, "bytes"] == 8000
+    assert experiment.messages([]).empty
+
+
+def test_a_run_interrupted_while_written_does_not_exist(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(InputError, match="No space left on device"):
+        experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
+    monkeypatch.undo()
+    assert list((experiment.path / "runs").iterdir()) == []
+    (experiment.path / "runs" / ".new-left-behind").mkdir()
+    assert len(read(experiment.path)) == 0
+
+
+def test_the_same_run_twice_is_refused(experiment: Experiment) -> None:
+    experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
+    with pytest.raises(InputError, match="already"):
+        experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [({"ranks": 1}, "not ranks, size"), ({"ranks": 1, "size": 2, "x": 3}, "not ranks, size")],
+)
+def test_a_run_of_other_parameters_is_refused(
+    experiment: Experiment, configuration: dict[str, float], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        experiment.add(Run(configuration), counters(1))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "8"])
+def test_parameters_are_finite_numbers(value: object) -> None:
+    with pytest.raises(InputError, match="finite"):
+        Run({"ranks": value})  # type: ignore[dict-item]
+
+
+def test_tables_are_checked(experiment: Experiment) -> None:
+    with pytest.raises(InputError, match="lack the column rank"):
+        experiment.add(Run({"ranks": 1, "size": 1}), pd.DataFrame({"kernel": ["a"], "time": [1.0]}))
+    twice = pd.concat([counters(1), counters(1)])
+    with pytest.raises(InputError, match="'a' on rank 0 twice"):
+        experiment.add(Run({"ranks": 1, "size": 1}), twice)
+    with pytest.raises(InputError, match="lack the column"):
+        experiment.add(Run({"ranks": 1, "size": 1}), messages=pd.DataFrame({"kernel": ["a"]}))
+    assert len(read(experiment.path)) == 0
+
+
+def test_no_experiment_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        read(tmp_path / "nothing")
+    with pytest.raises(InputError, match=r"experiment\.json is missing"):
+        read(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(InputError, match="exists already"):
+        Experiment.create(tmp_path / "full", "a", ["ranks"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no JSON object"),
+        ('{"schema_version": 99, "parameters": []}', "newer"),
+        ('{"schema_version": "1"}', "schema_version"),
+        ('{"schema_version": 1, "parameters": "ranks"}', "no list of names"),
+    ],
+)
+def test_damaged_heads_are_named(experiment: Experiment, content: str, message: str) -> None:
+    (experiment.path / "experiment.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read(experiment.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"configuration": None}, "configuration is missing"),
+        ({"surprise": 1}, "unknown entry surprise"),
+        ({"schema_version": 7}, "schema_version"),
+        ({"configuration": {"ranks": 1}}, "its parameters are ranks"),
+    ],
+)
+def test_damaged_runs_are_named(experiment: Experiment, change: dict[str, object], message: str) -> None:
+    run = experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
+    file = experiment.path / "runs" / run.id / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(InputError, match=message) as caught:
+        read(experiment.path)
+    assert "run.json" in str(caught.value)
+
+
+def test_a_damaged_table_is_named(experiment: Experiment) -> None:
+    run = experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
+    file = experiment.path / "runs" / run.id / "counters.parquet"
+    file.write_bytes(file.read_bytes()[:40])
+    for call in (experiment.counters, experiment.metrics, lambda: experiment.table(run, "counters")):
+        with pytest.raises(InputError, match="measure this run again"):
+            call()
+
+
+def test_an_experiment_can_be_copied(experiment: Experiment, tmp_path: Path) -> None:
+    experiment.add(Run({"ranks": 2, "size": 1}), counters(2))
+    shutil.copytree(experiment.path, tmp_path / "elsewhere")
+    assert read(tmp_path / "elsewhere").counters().equals(experiment.counters())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=20))
+def test_ids_never_leave_the_folder(name: str, collector: str) -> None:
+    run = Run({name: 1.0}, collector=collector)
+    assert "/" not in run.id
+    assert not run.id.startswith(".")
+    assert Path(run.id).name == run.id
+
+
+@settings(max_examples=30, deadline=None)
+@given(kernels=st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5, unique=True))
+def test_kernels_keep_any_name(tmp_path_factory: pytest.TempPathFactory, kernels: list[str]) -> None:
+    experiment = Experiment.create(tmp_path_factory.mktemp("e") / "x", "a", ["ranks"])
+    try:
+        table = counters(1, tuple(kernels))
+        experiment.add(Run({"ranks": 1}), table)
+    except (InputError, UnicodeEncodeError):
+        assert any("\ud800" <= character <= "\udfff" for kernel in kernels for character in kernel)
+        return
+    assert list(read(experiment.path).counters()["kernel"]) == kernels
+
+
+def test_whole_is_no_possible_function_name() -> None:
+    assert not WHOLE.isidentifier()

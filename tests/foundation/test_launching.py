@@ -1,0 +1,88 @@
+"""Templates are filled, and the program is found behind its launcher."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ranksight.errors import InputError
+from ranksight.launching import Template, rank_expression
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with launchers and a program that do nothing."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("mpirun", "srun", "flux", "app", "core"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    (folder / "core").chmod(0o644)
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        (("mpirun", "-n", "{ranks}", "app", "--n", "{size}"), "app"),
+        (("mpirun", "--map-by", "core", "-x", "app", "-n", "{ranks}", "app"), "app"),
+        (("srun", "--ntasks={ranks}", "app"), "app"),
+        (("flux", "run", "-n", "{ranks}", "app"), "app"),
+        (("app", "{ranks}"), "app"),
+    ],
+)
+def test_the_program_is_found(bin_folder: Path, words: tuple[str, ...], program: str) -> None:
+    launch = Template(words).fill({"ranks": 4, "size": 8})
+    assert launch.program == program
+    assert launch.wrap(["time", "-p"])[launch.program_at : launch.program_at + 3] == ("time", "-p", program)
+    assert launch.launcher == ("" if words[0] == "app" else words[0])
+
+
+def test_values_are_filled_in(bin_folder: Path) -> None:
+    template = Template(("mpirun", "-n", "{ranks}", "app", "--x={x}", "{ranks}"))
+    assert template.parameters == ("ranks", "x")
+    assert template.fill({"ranks": 4.0, "x": 0.5}).command == ("mpirun", "-n", "4", "app", "--x=0.5", "4")
+
+
+def test_the_place_can_be_stated(bin_folder: Path) -> None:
+    launch = Template(("mpirun", "-n", "{ranks}", "{wrap}", "not-there-yet", "a")).fill({"ranks": 2})
+    assert launch.command == ("mpirun", "-n", "2", "not-there-yet", "a")
+    assert launch.program == "not-there-yet"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("mpirun", "-n", "{ranks}", "./missing"), "missing is no program"),
+        (("mpirun", "-n", "{ranks}"), "no program is found"),
+        (("nothing", "{ranks}"), "nothing is no program"),
+        (("aprun", "-n", "{ranks}", "app"), "aprun is not found"),
+        (("mpirun", "-n", "{ranks}", "app", "{other}"), "needs {other}"),
+        (("mpirun", "-n", "{ranks}", "{wrap}"), "nothing follows"),
+        ((), "no command"),
+    ],
+)
+def test_what_cannot_be_run_is_named(bin_folder: Path, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Template(words).fill({"ranks": 2})
+
+
+@pytest.mark.parametrize("ranks", [0, -1, 2.5])
+def test_ranks_are_whole(bin_folder: Path, ranks: float) -> None:
+    with pytest.raises(InputError, match="no number of ranks"):
+        Template(("app",)).fill({"ranks": ranks})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /bin/sh")
+@pytest.mark.parametrize(
+    ("environment", "rank"),
+    [({}, "0"), ({"PMI_RANK": "3"}, "3"), ({"OMPI_COMM_WORLD_RANK": "5", "SLURM_PROCID": "7"}, "5")],
+)
+def test_the_shell_finds_the_rank(environment: dict[str, str], rank: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'echo "{rank_expression()}"'], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == rank

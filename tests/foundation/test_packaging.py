@@ -1,0 +1,53 @@
+"""What is installed is what is in the tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_INSTALLED = {"tests", "benchmarks", "docs", "build", "dist"}
+
+
+def tracked(pattern: str) -> list[Path]:
+    """Files of the tree below the folders that are installed."""
+    found = (file.relative_to(ROOT) for file in ROOT.rglob(pattern))
+    return [
+        file for file in found if file.parts[0] not in NOT_INSTALLED and not any(p.startswith(".") for p in file.parts)
+    ]
+
+
+def test_every_subpackage_is_listed() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as source:
+        listed = set(tomllib.load(source)["tool"]["setuptools"]["packages"])
+    there = {".".join(("ranksight", *file.parent.parts)) for file in tracked("__init__.py")}
+    assert listed == there
+
+
+def test_every_module_and_data_file_lies_in_a_package() -> None:
+    for pattern in ("*.py", "*.c", "*.h", "*.toml"):
+        for file in tracked(pattern):
+            if file.parent != Path() and "mpi_scalability" not in file.parts:
+                assert (ROOT / file.parent / "__init__.py").is_file(), f"{file} would vanish from the wheel"
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_modules_and_data(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0 and "No module named" in done.stderr:
+        pytest.skip("the packages that build a wheel are not installed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for pattern in ("*.py", "*.c", "*.h", "*.html", "*.css", "*.js"):
+        for file in tracked(pattern):
+            assert f"ranksight/{file.as_posix()}" in names
+    for file in tracked("*.toml"):
+        if file.parent != Path():
+            assert f"ranksight/{file.as_posix()}" in names

@@ -1,0 +1,106 @@
+"""Registries, metrics, units, errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ranksight.cli.main import VERBS, main
+from ranksight.errors import InputError, InsufficientError, RanksightError, UsageError, ViolationError
+from ranksight.metrics import METRICS, REDUCTIONS, metric
+from ranksight.registry import Registry
+from ranksight.units import format_si, parse_size
+
+
+def test_a_registry_refuses_a_name_twice_and_offers_the_nearest() -> None:
+    registry: Registry[int] = Registry("thing")
+    registry.register("first")(1)
+    with pytest.raises(ValueError, match="twice"):
+        registry.register("first")(2)
+    with pytest.raises(InputError, match="nearest: first"):
+        registry["frist"]
+    assert list(registry) == ["first"]
+    assert "first" in registry
+    assert len(registry) == 1
+
+
+def test_metrics_are_described() -> None:
+    assert metric("time").unit == "s"
+    assert metric("instructions").kind == "requirement"
+    assert metric("L2_LINES_IN_ALL").kind == "other"
+    assert all(METRICS[name].name == name and METRICS[name].over_ranks in REDUCTIONS for name in METRICS)
+    assert metric("bytes_sent").format(2_500_000.0) == "2.5 MB"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0, "s", "0 s"),
+        (1234.0, "B", "1.23 kB"),
+        (0.00123, "s", "1.23 ms"),
+        (-4.2e-7, "s", "-420 ns"),
+        (999.9, "", "1 k"),
+        (0.25, "", "0.25"),
+        (float("nan"), "s", "nan s"),
+        (2.4e9, "Hz", "2.4 GHz"),
+    ],
+)
+def test_numbers_are_written_with_prefixes(value: float, unit: str, text: str) -> None:
+    assert format_si(value, unit) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_any_number_can_be_written(value: float) -> None:
+    assert format_si(value, "s").endswith("s")
+
+
+def test_sizes_are_read() -> None:
+    assert [parse_size(text) for text in ("4096", "32Ki", "1.5M", "2 MiB")] == [4096, 32768, 1_500_000, 2 << 20]
+    for text in ("", "x", "-1", "1e3", "3 parsecs"):
+        with pytest.raises(InputError):
+            parse_size(text)
+
+
+def test_errors_carry_exit_codes_and_stay_on_one_line() -> None:
+    assert [kind.exit_code for kind in (InputError, UsageError, ViolationError, InsufficientError)] == [1, 2, 3, 4]
+    assert str(RanksightError("what\n happened", "do\nthis")) == "what happened; do this"
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["--version"]):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert all(verb in text for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", list(VERBS))
+def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code == 0
+    assert f"ranksight {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["frobnicate"], ["--frobnicate"], ["measure", "--frobnicate"]])
+def test_usage_errors_are_one_line_and_exit_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("ranksight: ")
+    assert error.count("\n") == 1
+
+
+def test_import_and_help_load_nothing_heavy() -> None:
+    code = (
+        "import sys, ranksight\n"
+        "from ranksight.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'pandas', 'scipy', 'matplotlib', 'pyarrow', 'rich', 'lmfit'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,243 @@
+"""Campaigns on a real program without MPI: complete, resumed, failing, timed out, cancelled."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from ranksight import campaign
+from ranksight.campaign import Plan, measure
+from ranksight.cli.main import main
+from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.errors import ToolError
+from ranksight.experiment import Experiment, read
+from ranksight.launching import Launch, Template
+from ranksight.reading import Reading
+
+
+class Words:
+    """Counts the words that the program prints."""
+
+    text = "words printed"
+    deterministic = False
+    default = False
+
+    def available(self) -> Availability:
+        return Availability(True)
+
+    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+        return [Step(launch.wrap(["/usr/bin/env", "WORDS=1"]), {"ADDED": "yes"})]
+
+    def collect(self, launch: Launch, folder: Path) -> Reading:
+        words = (folder / "output-0.txt").read_text().split()
+        if not words:
+            raise ToolError("the program printed nothing")
+        table = pd.DataFrame({"kernel": ["main"], "rank": [0], "visits": [float(len(words))]})
+        return Reading(counters=table, provenance={"visits": "measured"})
+
+
+@pytest.fixture
+def collector() -> Iterator[str]:
+    COLLECTORS.register("words")(Words())
+    yield "words"
+    del COLLECTORS._items["words"]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Prints RANKS + SIZE words; fails, hangs or kills itself as the files beside it say."""
+    file = tmp_path / "program"
+    file.write_text(
+        f"#!{sys.executable}\n"
+        "import os, signal, sys, time\n"
+        "ranks, size = map(int, sys.argv[1:3])\n"
+        "here = os.path.dirname(os.path.abspath(__file__))\n"
+        "assert os.environ['WORDS'] == '1' and os.environ['ADDED'] == 'yes'\n"
+        "open(here + '/log', 'a').write(f'{ranks} {size}\\n')\n"
+        "if os.path.exists(f'{here}/fail-{ranks}'):\n    print('the end is near'); sys.exit(7)\n"
+        "if os.path.exists(f'{here}/die-{ranks}'):\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "if os.path.exists(f'{here}/hang-{ranks}'):\n    time.sleep(60)\n"
+        "print('word ' * (ranks + size))\n"
+    )
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def line(program: Path, folder: Path, *more: str) -> list[str]:
+    return [
+        *(
+            "measure",
+            "--ranks",
+            "1,2,4",
+            "--size",
+            "10,20",
+            "--reps",
+            "2",
+            "--collector",
+            "words",
+            "-o",
+            str(folder),
+            *more,
+        ),
+        *("--", str(program), "{ranks}", "{size}"),
+    ]
+
+
+def test_a_grid_is_measured(collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line(program, tmp_path / "e")) == 0
+    experiment = read(tmp_path / "e")
+    assert len(experiment) == 12
+    visits = {run.key: experiment.table(run, "counters")["visits"][0] for run in experiment.runs}
+    assert visits[((("ranks", 4.0), ("size", 20.0)), 1)] == 24
+    run = experiment.runs[0]
+    assert run.command == (str(program), "1", "10")
+    assert run.state == "complete"
+    assert run.wall_time is not None
+    assert run.wall_time > 0
+    assert run.environment["host"]
+    assert (experiment.path / "runs" / run.id / "raw" / "output-0.txt").is_file()
+    assert not [entry for entry in experiment.path.iterdir() if entry.name.startswith(".pass")]
+    assert "next: ranksight fit" in capsys.readouterr().out
+
+
+def test_a_failed_run_is_told_and_the_rest_kept(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program.parent / "fail-2").touch()
+    assert main(line(program, tmp_path / "e", "--reps", "1")) == 1
+    error = capsys.readouterr().err
+    assert "exited with status 7" in error
+    assert f"{program} 2 10" in error
+    assert "| the end is near" in error
+    assert "Traceback" not in error
+    assert {run.configuration["ranks"] for run in read(tmp_path / "e").runs} == {1, 4}
+    before = (program.parent / "log").read_text().count("\n")
+    (program.parent / "fail-2").unlink()
+    assert main(line(program, tmp_path / "e", "--reps", "1")) == 0
+    assert (program.parent / "log").read_text().count("\n") == before + 2
+    assert len(read(tmp_path / "e")) == 6
+    assert not list((tmp_path / "e" / "failed").iterdir())
+
+
+def test_a_crash_by_signal_is_told(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program.parent / "die-4").touch()
+    assert main(line(program, tmp_path / "e")) == 1
+    assert "SIGSEGV" in capsys.readouterr().err
+
+
+def test_failures_in_a_row_stop_the_campaign(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for ranks in (1, 2, 4):
+        (program.parent / f"fail-{ranks}").touch()
+    assert main(line(program, tmp_path / "e")) == 1
+    assert (program.parent / "log").read_text().count("\n") == campaign.FAILURES_IN_A_ROW
+    assert "stopped" in capsys.readouterr().err
+
+
+def test_a_run_that_hangs_is_ended(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program.parent / "hang-1").touch()
+    assert main(line(program, tmp_path / "e", "--timeout", "0.7", "--reps", "1")) == 1
+    assert "ran longer than 0.7 s" in capsys.readouterr().err
+    assert len(read(tmp_path / "e")) == 4
+
+
+def test_a_cancelled_campaign_goes_on(
+    collector: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = campaign.execute
+    calls = []
+
+    def cancel(step: Step, output: Path, timeout: float | None) -> float:
+        calls.append(step)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(step, output, timeout)
+
+    monkeypatch.setattr(campaign, "execute", cancel)
+    assert main(line(program, tmp_path / "e")) == 130
+    assert len(read(tmp_path / "e")) == 3
+    monkeypatch.undo()
+    assert main(line(program, tmp_path / "e")) == 0
+    assert len(read(tmp_path / "e")) == 12
+
+
+def test_another_command_is_not_mixed_in(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line(program, tmp_path / "e")) == 0
+    words = line(program, tmp_path / "e")
+    assert main([*words, "--extra"]) == 1
+    assert "was measured with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--ranks", "1,x"], 2, "'x' in '1,x' is no number"),
+        (["--ranks", "1", "--size", "big"], 2, "is no number"),
+        (["--ranks", "1"], 2, "{size} has no values"),
+        (["--ranks", "0", "--size", "1"], 1, "no number of ranks"),
+        (["--ranks", "1.5", "--size", "1"], 1, "no number of ranks"),
+        (["--ranks", "1", "--size", "nan"], 2, "not finite"),
+        (["--ranks", "1", "--size", "1", "--collector", "magic"], 1, "no collector is named 'magic'"),
+        (["--ranks", "1", "--size", "1", "--depth", "3"], 2, "--depth"),
+        (["--ranks", "1", "--size", "1", "--reps", "0"], 2, "--reps 0"),
+    ],
+)
+def test_bad_lines(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, message: str
+) -> None:
+    assert main(["measure", "-o", str(tmp_path / "e"), *words, "--", str(program), "{ranks}", "{size}"]) == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "e").exists()
+
+
+def test_templates_that_cannot_be_used(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["measure", "-o", str(tmp_path / "e"), "--ranks", "1", "--", str(program)]) == 2
+    assert main(["measure", "-o", str(tmp_path / "e")]) == 2
+    assert main(["measure", "--ranks", "1", "--", str(program), "{ranks}"]) == 2
+    assert main(["measure", "-o", str(tmp_path / "e"), "--ranks", "1", "--", "./no-such", "{ranks}"]) == 1
+    error = capsys.readouterr().err
+    assert "the command has no {ranks}" in error
+    assert "no command is given" in error
+    assert "-o FOLDER" in error
+    assert "no-such is no program" in error
+
+
+def test_a_folder_that_is_no_experiment(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious").write_text("data")
+    assert main(line(program, tmp_path / "full")) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert (tmp_path / "full" / "precious").read_text() == "data"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write anywhere")
+def test_an_unwritable_folder(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert main(line(program, tmp_path / "closed" / "e")) == 1
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_a_deterministic_collector_runs_once(program: Path, tmp_path: Path) -> None:
+    words = Words()
+    words.deterministic = True
+    plan = Plan(Template((str(program), "{ranks}", "{size}")), {"ranks": (1,), "size": (2,)}, 5, {"words": words})
+    outcome = measure(Experiment.create(tmp_path / "e", "x", ["ranks", "size"]), plan)
+    assert (outcome.measured, outcome.kept, outcome.failures) == (1, 0, ())
