@@ -129,7 +129,8 @@ def open_or_create(folder: Path, application: str, template: Template) -> Experi
     experiment = Experiment.read(folder)
     if experiment.parameters != template.parameters:
         raise InputError(
-            f"{folder} was measured over {', '.join(experiment.parameters)}, the command has {', '.join(template.parameters)}",
+            f"{folder} was measured over {', '.join(experiment.parameters)}, "
+            f"the command has {', '.join(template.parameters)}",
             "name another folder",
         )
     for run in experiment.runs[:1]:
