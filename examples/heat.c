@@ -1,11 +1,12 @@
 /*
  * 3-D heat conduction by implicit Euler steps and conjugate gradients on a Cartesian process grid.
  *
- * Solves u_t = div grad u on the unit cube, u = 0 on its faces, with N_d cells (nodes) inside per dimension and spacing
- * h_d = 1 / (N_d + 1).  One step solves (I + dt L_h) u_new = u_old by a fixed number of CG iterations.  The initial field
- * is a sum of 27 sine modes; each is an eigenvector of the 7-point operator, so the discrete solution after s steps is
- * known: mode (k, l, m) shrinks by (1 + sum_d 4 c_d sin^2(k_d pi h_d / 2))^-s with c_d = dt / h_d^2, and the error left
- * is what CG leaves, bounded by 2 sqrt(kappa) ((sqrt(kappa) - 1) / (sqrt(kappa) + 1))^iterations a step.
+ * Solves u_t = div grad u on the unit cube, u = 0 on its faces, with N_d cells per dimension and the spacing
+ * h_d = 1 / (N_d + 1) of their centres.  One step solves (I + dt L_h) u_new = u_old by a fixed number of CG
+ * iterations.  The initial field is a sum of 27 sine modes; each is an eigenvector of the 7-point operator, so the
+ * discrete solution after s steps is known: mode (k_1, k_2, k_3) shrinks by
+ * (1 + sum_d 4 c_d sin^2(k_d pi h_d / 2))^-s with c_d = dt / h_d^2.  The error left is what CG leaves, in every step
+ * at most 2 sqrt(kappa) ((sqrt(kappa) - 1) / (sqrt(kappa) + 1))^iterations, kappa = 1 + 4 sum_d c_d.
  *
  * Every kernel is one function that compilers neither inline, clone, split nor merge, and none of them does work that
  * depends on data: instructions and loads of a rank follow from its grid, the options and the number of ranks.
@@ -84,7 +85,8 @@ KERNEL void apply_operator(const Grid *g, const double *restrict x, double *rest
             const double *restrict a = x + row_start(g, i, j);
             double *restrict b = y + row_start(g, i, j);
             for (long k = 0; k < n; k++)
-                b[k] = d * a[k] - c0 * (a[k - s0] + a[k + s0]) - c1 * (a[k - s1] + a[k + s1]) - c2 * (a[k - 1] + a[k + 1]);
+                b[k] = d * a[k] - c0 * (a[k - s0] + a[k + s0]) - c1 * (a[k - s1] + a[k + s1]) -
+                       c2 * (a[k - 1] + a[k + 1]);
         }
 }
 
@@ -117,7 +119,7 @@ KERNEL void xpby(const Grid *g, const double *restrict x, double b, double *rest
         }
 }
 
-/* Natural logarithm of a positive normal number: x = 2^e m, m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)). */
+/* Natural logarithm of a normal number x = 2^e m > 0, m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)). */
 static inline double own_log(double x) {
     uint64_t bits, shifted;
     double m, s, t, sum = 0;
@@ -182,7 +184,8 @@ KERNEL void material_law(const Grid *g, const double *restrict u, double *restri
         for (long k = 0; k < n; k++) {
             const double kelvin = temperature(a[k]), prefactor = 1.5 * own_log(kelvin), inverse = 1 / kelvin;
             double sum = 0;
-            for (int reaction = 0; reaction < REACTIONS; reaction++) sum += own_exp(prefactor - ACTIVATION[reaction] * inverse);
+            for (int reaction = 0; reaction < REACTIONS; reaction++)
+                sum += own_exp(prefactor - ACTIVATION[reaction] * inverse);
             b[k] = sum;
         }
         if (++j == g->box.extent[1]) j = 0, i = i + 1 == g->box.extent[0] ? 0 : i + 1;
@@ -447,7 +450,8 @@ static double material_error(const Grid *g, const double *u, const double *rate)
                 double right = 0;
                 for (int reaction = 0; reaction < REACTIONS; reaction++) right += exp(-ACTIVATION[reaction] / kelvin);
                 right *= pow(kelvin, 1.5);
-                worst = fmax(worst, fabs(rate[k] - right) / right);
+                const double difference = fabs(rate[k] - right) / right;
+                if (!(difference <= worst)) worst = isnan(difference) ? 1 : difference;
             }
     return worst;
 }
@@ -456,18 +460,18 @@ static double material_error(const Grid *g, const double *u, const double *rate)
 
 static const char HELP[] =
     "usage: heat [options]\n"
-    "3-D heat conduction by implicit Euler steps and conjugate gradients.\n\n"
+    "3-D heat conduction by implicit Euler steps and conjugate gradients, checked against the known solution.\n\n"
     "  --n N              cells per rank and dimension (weak scaling; default 16)\n"
     "  --total N          cells per dimension in total (strong scaling; uneven parts where it does not divide)\n"
     "  --iterations N     CG iterations a step, always all of them (default 25)\n"
     "  --steps N          time steps (default 2)\n"
     "  --diffusion X      diffusion number dt / h^2, mean of the three dimensions (default 0.5)\n"
-    "  --lookup-table S   bytes of the look-up table per rank, suffixes Ki, Mi, Gi (default 4Mi; a power of two below)\n"
+    "  --lookup-table S   bytes of the look-up table per rank, such as 512Ki or 1Gi, rounded down (default 4Mi)\n"
     "  --imbalance F      rank r does 1 + F r / (ranks - 1) times the work in material_law (default 0)\n"
     "  --bug              plant a scalability bug: find_neighbour searches a list of all ranks in every exchange\n"
     "  --wait             plant a wait state: serialised_section hands a sum on from rank to rank\n"
     "  --crash RANK       that rank ends by SIGSEGV after its first step\n"
-    "  --check TOL        largest relative error against the discrete solution (default: the bound of CG's convergence)\n"
+    "  --check TOL        largest relative error against the discrete solution (default: the bound that CG keeps)\n"
     "  --help             this text\n"
     "exit status: 0 results right, 1 results wrong or grid too small for the ranks, 2 bad options\n";
 
@@ -644,8 +648,8 @@ int main(int argc, char **argv) {
     const double tolerance = o.check < 0 ? bound : o.check, error = sqrt(sums[0] / sums[1]);
     const int right = error <= tolerance && worst[1] < 1e-12 && worst[2] == 0;
     if (g.rank == 0) {
-        printf("grid: %ld x %ld x %ld\nprocesses: %d x %d x %d\n", g.cells[0], g.cells[1], g.cells[2], g.dims[0], g.dims[1],
-               g.dims[2]);
+        printf("grid: %ld x %ld x %ld\n", g.cells[0], g.cells[1], g.cells[2]);
+        printf("processes: %d x %d x %d\n", g.dims[0], g.dims[1], g.dims[2]);
         printf("steps: %ld\niterations: %ld\nresidual: %.3e\n", o.steps, o.iterations, residual);
         printf("error (discrete solution): %.3e\nerror allowed: %.3e\n", error, tolerance);
         printf("error (continuous solution): %.3e\n", sqrt(sums[2] / sums[3]));
