@@ -245,7 +245,7 @@ KERNEL int find_neighbour(const Box *boxes, int ranks, int x, int y, int z) {
         const int *low = boxes[r].low, *n = boxes[r].extent;
         const int inside = (x >= low[0]) & (x < low[0] + n[0]) & (y >= low[1]) & (y < low[1] + n[1]) & (z >= low[2]) &
                            (z < low[2] + n[2]);
-        owner = inside ? r : owner;
+        owner ^= -inside & (owner ^ r); /* without a branch: the same work whoever asks */
     }
     return owner;
 }
