@@ -14,8 +14,10 @@ _LAZY = {
     "Experiment": "ranksight.experiment",
     "Run": "ranksight.experiment",
     "read": "ranksight.experiment",
+    "fit": "ranksight.model.model",
+    "Model": "ranksight.model.model",
 }
-__all__ = ["Experiment", "Run", "__version__", "read"]
+__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "read"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,183 @@
+"""Learn how every metric of every kernel of an experiment grows with its parameters.
+
+  ranksight fit heat.exp -o heat.model.json
+  ranksight fit heat.exp --metric time --verify largest
+
+Each function is chosen out of sample, with a constant among the candidates, and carries its uncertainty; what the
+measurements cannot carry is marked insufficient. The next step is 'ranksight predict MODEL --ranks N'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranksight.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from ranksight.model.model import Model
+    from ranksight.model.series import Series
+
+REPETITIONS = ("mean", "median", "min", "max", "q1", "gmean")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="folder made by 'measure' or 'import'")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="MODEL", help="the model's file (default: EXPERIMENT with .model.json)"
+    )
+    parser.add_argument(
+        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+    )
+    parser.add_argument(
+        "--reduce", choices=REPETITIONS, default="median", help="how repetitions become one value (default: median)"
+    )
+    parser.add_argument(
+        "--ranks-reduce",
+        action="append",
+        default=[],
+        metavar="[METRIC=]HOW",
+        help="how ranks become one value: mean, max, sum, min, median, q1, gmean (default: each metric's own)",
+    )
+    parser.add_argument(
+        "--space", default="default", metavar="NAME", help="search space (default: default); 'list' names them"
+    )
+    parser.add_argument(
+        "--verify", choices=("largest",), help="keep the largest configuration back and tell the error there"
+    )
+    parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: 1)")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output file")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fit, store, print; 4 when no series carries an answer."""
+    from ranksight.model.spaces import SPACES
+
+    if args.space == "list":
+        print("\n".join(SPACES))
+        return 0
+    if args.jobs < 1:
+        raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
+    output = args.output or args.experiment.with_name(args.experiment.name + ".model.json")
+    if output.exists() and not args.force:
+        raise InputError(f"{output} exists already", "name another file with -o, or give --force to replace it")
+    if args.space not in SPACES:
+        SPACES[args.space]  # raises with the nearest names
+
+    from ranksight.experiment import read
+    from ranksight.model.model import model_of
+    from ranksight.model.series import series_from_experiment
+
+    experiment = read(args.experiment)
+    metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    series = series_from_experiment(experiment, metrics, _over_ranks(args.ranks_reduce))
+    model = model_of(
+        series,
+        experiment.application,
+        space=args.space,
+        over_repetitions=args.reduce,
+        guide=not args.no_guide,
+        jobs=args.jobs,
+    )
+    model.save(output, force=args.force)
+    if not args.quiet:
+        _print(model, series, args, output)
+    return 0 if (model.fitted.status == 0).any() else 4
+
+
+def _over_ranks(given: list[str]) -> Any:
+    if not given:
+        return None
+    named = dict(text.split("=", 1) for text in given if "=" in text)
+    plain = [text for text in given if "=" not in text]
+    if plain and (named or len(plain) > 1):
+        raise UsageError("--ranks-reduce names one reduction for all metrics, or METRIC=HOW for each")
+    return plain[0] if plain else named
+
+
+def _rows(model: Model) -> list[dict[str, Any]]:
+    from ranksight.model.forecast import REASONS
+
+    fitted = model.fitted
+    rows = []
+    for i, (kernel, metric) in enumerate(zip(fitted.kernels, fitted.metrics, strict=True)):
+        reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
+        rows.append(
+            {
+                "kernel": kernel,
+                "metric": metric,
+                "formula": fitted.formula(i),
+                "weight": float(fitted.weight[i, 0]),
+                "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
+                "adjusted_r2": fitted.adjusted_r2[i].item(),
+                "out_of_sample_error": fitted.press[i].item(),
+                "points": int(fitted.count[i]),
+                "share": float(model.shares[i]),
+                "status": "insufficient" if fitted.status[i] else "ok",
+                "reason": reason,
+            }
+        )
+    return rows
+
+
+def _print(model: Model, series: Series, args: argparse.Namespace, output: Path) -> None:
+    rows = _rows(model)
+    if args.format == "json":
+        content = {
+            "schema_version": 1,
+            "model": str(output),
+            "parameters": list(model.parameters),
+            "functions": _plain(rows),
+        }
+        json.dump(content, sys.stdout, indent=1, allow_nan=False)
+        print()
+        return
+    columns = (
+        "kernel",
+        "metric",
+        "formula",
+        "adjusted_r2",
+        "out_of_sample_error",
+        "share",
+        "points",
+        "status",
+        "reason",
+    )
+    if args.format == "csv":
+        import csv
+
+        writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({k: "" if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows)
+        return
+    shown = sorted(rows, key=lambda row: (row["metric"], -row["share"]))[:40]
+    width = min(40, max([len(str(row["kernel"])) for row in shown], default=6))
+    print(f"{'kernel':<{width}}  {'metric':<14}{'share':>7}  {'error':>7}  function")
+    for row in shown:
+        error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
+        text = row["formula"] if row["status"] == "ok" else f"insufficient: {row['reason']}"
+        print(f"{row['kernel'][:width]:<{width}}  {row['metric']:<14}{row['share']:>7.1%}  {error:>7}  {text}")
+    if len(rows) > len(shown):
+        print(f"... and {len(rows) - len(shown)} more; --format csv prints all")
+    print(f"\n{len(rows)} functions of {len(series.points)} configurations in {output}")
+    asked = " ".join(
+        f"--{name} {2 * high:g}" for name, high in zip(model.parameters, model.fitted.trained[:, 1], strict=True)
+    )
+    print(f"next: ranksight predict {output} {asked}")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and value - value != 0:
+        return None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,150 @@
+"""Tell what a model says at configurations that nobody has run, with intervals.
+
+  ranksight predict heat.model.json --ranks 1024,2048 --size 256
+  ranksight predict heat.model.json --ranks 1024 --size 256 --metric time --format json
+
+Every parameter of the model is an option by its name; several values ask for all combinations. An answer that the
+measurements cannot carry is marked insufficient, with the reason; exit code 4 when none is carried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import UsageError
+from ranksight.metrics import metric
+
+if TYPE_CHECKING:
+    from ranksight.model.prediction import Prediction
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
+    parser.usage = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
+    parser.add_argument(
+        "--kernel", action="append", default=[], metavar="NAME", help="only this kernel; may be repeated"
+    )
+    parser.add_argument(
+        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+    )
+    parser.add_argument(
+        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; every other option ``--NAME VALUE[,VALUE]`` sets a parameter of the model.
+
+    Raises
+    ------
+    UsageError
+        When an option lacks its value or the value is no list of numbers.
+    """
+    args, rest = parser.parse_known_args(list(arguments))
+    asked: dict[str, list[float]] = {}
+    at = 0
+    while at < len(rest):
+        word = rest[at]
+        if not word.startswith("--") or len(word) < 3:
+            raise UsageError(
+                f"{parser.prog}: {word!r} is not understood", f"'{parser.prog} --help' lists what it takes"
+            )
+        name, equals, text = word[2:].partition("=")
+        if not equals:
+            if at + 1 >= len(rest):
+                raise UsageError(
+                    f"{parser.prog}: --{name} needs a value", f"such as --{name} 1024 or --{name} 1024,2048"
+                )
+            at += 1
+            text = rest[at]
+        if name in asked:
+            raise UsageError(f"{parser.prog}: --{name} is given twice", f"give several values as --{name} A,B")
+        asked[name] = _numbers(parser.prog, name, text)
+        at += 1
+    args.asked = asked
+    return args
+
+
+def _numbers(prog: str, name: str, text: str) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"{prog}: --{name} {text!r} is no list of numbers", f"write --{name} 1024 or --{name} 1024,2048"
+        ) from None
+    if not all(number - number == 0 for number in numbers):
+        raise UsageError(f"{prog}: --{name} {text!r} is not finite", f"write --{name} 1024 or --{name} 1024,2048")
+    return numbers
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict and print; 4 when no answer is carried."""
+    from ranksight.model.model import Model
+
+    if not 0 < args.level < 1:
+        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+    model = Model.load(args.model)
+    metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    points = model.combinations(args.asked)
+    prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics)
+    _PRINT[args.format](prediction)
+    return 0 if any(answer.ok for answer in prediction.answers) else 4
+
+
+def _json(prediction: Prediction) -> None:
+    json.dump(prediction.to_dict(), sys.stdout, indent=1, allow_nan=False)
+    print()
+
+
+def _csv(prediction: Prediction) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(
+        [*prediction.parameters, "kernel", "metric", "value", "lower", "upper", "level", "status", "reason"]
+    )
+    for answer in prediction.answers:
+        row = answer.to_dict()
+        numbers = ["" if x is None else x for x in (row["value"], *row["interval"])]
+        writer.writerow(
+            [
+                *row["configuration"].values(),
+                row["kernel"] or "",
+                row["metric"],
+                *numbers,
+                row["level"],
+                row["status"],
+                row["reason"],
+            ]
+        )
+
+
+def _table(prediction: Prediction) -> None:
+    answers = prediction.answers
+    width = min(40, max([len(a.kernel or "(whole program)") for a in answers], default=6))
+    heads = "".join(f"{name:>10}" for name in prediction.parameters)
+    level = f"{answers[0].level:.0%} interval" if answers else "interval"
+    print(f"{heads}  {'kernel':<{width}}  {'metric':<16}{'value':>10}  {level:<24}")
+    for answer in answers:
+        at = "".join(f"{value:>10g}" for value in answer.configuration.values())
+        unit = metric(answer.metric)
+        known = answer.value == answer.value
+        value = unit.format(answer.value) if known else "-"
+        interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
+        note = "" if answer.ok else f"insufficient: {answer.reason}"
+        print(
+            f"{at}  {(answer.kernel or '(whole program)')[:width]:<{width}}  {answer.metric:<16}{value:>10}  {interval:<24}  {note}".rstrip()
+        )
+
+
+_PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -1,0 +1,196 @@
+"""Fitting many series at once, and what comes of it: functions with weights, intervals and abstentions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ranksight.errors import InputError
+from ranksight.metrics import metric
+from ranksight.model import forecast
+from ranksight.model.forecast import Forecast, mixture_forecast
+from ranksight.model.terms import values, write_term
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Functions fitted to s series: each a mixture of c hypotheses of up to q terms.
+
+    Attributes
+    ----------
+    parameters, kernels, metrics : tuple of str
+    space : str
+        Name of the search space.
+    terms : (t, m, 3)
+        Terms that occur (:mod:`ranksight.model.terms`).
+    members : (s, c, q) intp
+        Terms of each hypothesis, the leading hypothesis first; -1 pads.
+    weight : (s, c)
+    coefficient : (s, c, q)
+    root : (s, c, q, q)
+        ``variance * root @ root.T`` is the covariance of the coefficients.
+    variance, freedom : (s, c)
+        Relative variance around the function and its degrees of freedom.
+    press : (s,)
+        Relative root-mean-square leave-one-out error of the leading hypothesis.
+    adjusted_r2 : (s,)
+        Of the leading hypothesis; NaN for the constant.
+    count : (s,) intp
+        Configurations behind each series.
+    status : (s,) intp
+        :data:`ranksight.model.forecast.OK` or why the series carries no answer anywhere.
+    positive : (s,) bool
+        Whether the function must stay above zero.
+    trained : (m, 2)
+        Smallest and largest value of each parameter.
+    """
+
+    parameters: tuple[str, ...]
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    space: str
+    terms: Array
+    members: Index
+    weight: Array
+    coefficient: Array
+    root: Array
+    variance: Array
+    freedom: Array
+    press: Array
+    adjusted_r2: Array
+    count: Index
+    status: Index
+    positive: NDArray[np.bool_]
+    trained: Array
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+        """Forecast every series at `points` (k, m).
+
+        Raises
+        ------
+        InputError
+            When the points do not have one finite value for every parameter, or the level is no probability.
+        """
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():
+            raise InputError(
+                f"points of shape {points.shape} do not give a finite value to each of {', '.join(self.parameters)}"
+            )
+        if not 0 < level < 1:
+            raise InputError(f"level {level} is no probability", "give a number between 0 and 1, such as 0.9")
+        shape = (len(self), len(points))
+        value, low, high, form = (np.full(shape, np.nan) for _ in range(4))
+        if not len(self.terms):
+            status, reason = self._judge(points, value, low, high, form)
+            return Forecast(value, low, high, status, reason, form, 1 - form, level)
+        step = max(1, 2_000_000 // max(1, len(points) * self.weight.shape[1]))
+        for start in range(0, len(self), step):
+            part = slice(start, start + step)
+            value[part], low[part], high[part], form[part] = mixture_forecast(
+                self.terms,
+                self.members[part],
+                points,
+                weight=self.weight[part],
+                coefficients=self.coefficient[part],
+                root=self.root[part],
+                variance=self.variance[part],
+                freedom=self.freedom[part],
+                positive=self.positive[part],
+                level=level,
+            )
+        status, reason = self._judge(points, value, low, high, form)
+        return Forecast(value, low, high, status, reason, form, 1 - form, level)
+
+    def _judge(
+        self, points: Array, value: Array, low: Array, high: Array, form: Array
+    ) -> tuple[Index, NDArray[np.str_]]:
+        status = np.where(np.isnan(value), forecast.NOT_POSITIVE, forecast.OK)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            factor = np.where(self.positive[:, None], high / low, 1 + (high - low) / np.abs(value))
+        factor = np.where((high == low) & np.isfinite(value), 1.0, factor)
+        wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
+        status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
+        reason = np.full(status.shape, "", dtype=object)
+        for code in (forecast.DISAGREE, forecast.WIDE):
+            for s, k in np.argwhere(status == code):
+                reason[s, k] = forecast.REASONS[code].format(factor=factor[s, k], bound=forecast.WIDEST)
+        reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
+        domain = (points <= 0) & (self.trained[:, 0] > 0)
+        status[:, domain.any(axis=1)] = forecast.DOMAIN
+        reason[:, domain.any(axis=1)] = forecast.REASONS[forecast.DOMAIN]
+        fixed = (self.trained[:, 0] == self.trained[:, 1]) & (points != self.trained[:, 0])
+        for k in np.flatnonzero(fixed.any(axis=1)):
+            status[:, k] = forecast.UNVARIED
+            reason[:, k] = forecast.REASONS[forecast.UNVARIED].format(
+                parameter=self.parameters[int(np.flatnonzero(fixed[k])[0])]
+            )
+        for s in np.flatnonzero(self.status != forecast.OK):
+            status[s] = self.status[s]
+            reason[s] = forecast.REASONS[self.status[s]].format(points=self.count[s], parameters=len(self.parameters))
+        return status, reason
+
+    def at_training(self, points: Array) -> Array:
+        """Values (s, k) of the leading hypotheses at `points`, without intervals."""
+        basis = values(self.terms, np.asarray(points, dtype=np.float64))
+        first = self.members[:, 0]
+        if not len(self.terms):
+            return np.full((len(self), len(points)), np.nan)
+        return np.einsum("sq,sqk->sk", self.coefficient[:, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
+
+    def leading(self, i: int) -> list[tuple[float, Array]]:
+        """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""
+        return [
+            (float(c), self.terms[t]) for c, t in zip(self.coefficient[i, 0], self.members[i, 0], strict=True) if t >= 0
+        ]
+
+    def formula(self, i: int) -> str:
+        """The leading hypothesis of series `i` as people read it."""
+        if not self.weight[i, 0] > 0:
+            return "none"
+        text = ""
+        for coefficient, term in self.leading(i):
+            name = write_term(term, self.parameters)
+            piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
+            text += (" - " if coefficient < 0 else " + ") + piece
+        return text[3:] if text.startswith(" + ") else "-" + text[3:]
+
+    def coefficients(self, i: int) -> list[tuple[str, float, float]]:
+        """Term, coefficient and standard error of the leading hypothesis of series `i`."""
+        error = np.sqrt(self.variance[i, 0] * (self.root[i, 0] ** 2).sum(axis=1))
+        return [
+            (write_term(self.terms[t], self.parameters) or "1", float(c), float(e))
+            for t, c, e in zip(self.members[i, 0], self.coefficient[i, 0], error, strict=True)
+            if t >= 0
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold; see :meth:`from_dict`."""
+        from ranksight.model.plain import fitted_to_dict
+
+        return fitted_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
+        """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
+        from ranksight.model.plain import fitted_from_dict
+
+        return fitted_from_dict(content)
+
+
+def is_positive(names: tuple[str, ...], values: Array) -> NDArray[np.bool_]:
+    """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no unknown with a sign."""
+    kinds = {name: metric(name).kind for name in set(names)}
+    signed = np.array([kinds[name] == "other" for name in names], dtype=bool)
+    with np.errstate(invalid="ignore"):
+        return ~(values <= 0).any(axis=(1, 2)) | (
+            ~signed & ~(values < 0).any(axis=(1, 2)) & (values > 0).any(axis=(1, 2))
+        )

@@ -1,0 +1,104 @@
+"""Forecasts: values, intervals and abstentions of many functions at many configurations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from ranksight.model.mixture import quantile
+from ranksight.model.terms import values
+
+Array = NDArray[np.float64]
+
+OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED = range(9)
+REASONS = (
+    "",
+    "too few configurations: {points} for {parameters} parameter(s)",
+    "no measured values",
+    "noise above the signal: values of one configuration differ more than the configurations do",
+    "the interval spans a factor of {factor:.3g}, more than {bound:.3g}",
+    "the functions that fit disagree at this configuration, by a factor of {factor:.3g}",
+    "no function that fits stays above zero at this configuration",
+    "the function has no value at this configuration",
+    "{parameter} took one value in the measurements",
+)
+
+WIDEST = 4.0
+"""Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of two either way."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What s functions say at k configurations.
+
+    Attributes
+    ----------
+    value, lower, upper : (s, k)
+        Median and ends of the central interval of probability `level` for a new measured value; NaN where there is none.
+    status : (s, k) int
+        :data:`OK` or the number of an entry of :data:`REASONS`.
+    form, noise : (s, k)
+        Shares of the variance that come from not knowing the form, and from scatter and coefficients.
+    level : float
+    """
+
+    value: Array
+    lower: Array
+    upper: Array
+    status: NDArray[np.intp]
+    reason: NDArray[np.str_]
+    form: Array
+    noise: Array
+    level: float
+
+
+def mixture_forecast(
+    terms: Array,
+    members: NDArray[np.intp],
+    points: Array,
+    *,
+    weight: Array,
+    coefficients: Array,
+    root: Array,
+    variance: Array,
+    freedom: Array,
+    positive: NDArray[np.bool_],
+    level: float,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Median, interval, and share of the variance from the form, of mixtures of fitted hypotheses; see :mod:`ranksight.model.fitted`.
+
+    Parameters
+    ----------
+    terms : (t, m, 3)
+    members : (s, c, q)
+        Terms of the hypotheses kept.
+    points : (k, m)
+    """
+    at = values(terms, points)
+    used = members >= 0
+    basis = np.where(used[..., None], at[members], 0.0)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        mean = np.einsum("scq,scqk->sck", coefficients, basis)
+        error = (np.einsum("scql,scqk->sclk", root, basis) ** 2).sum(axis=2)
+        size = np.abs(mean)
+        relative = np.sqrt(variance[..., None] * (1.0 + error / np.where(size > 0, size, 1.0) ** 2))
+    plus = positive[:, None, None]
+    alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
+    share = np.where(alive, weight[..., None], 0.0)
+    total = share.sum(axis=1, keepdims=True)
+    share = share / np.where(total > 0, total, 1.0)
+    size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
+    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)), mean), 0.0)
+    spread = np.where(alive, np.where(plus, np.minimum(relative, 50.0), relative * size), 1.0)
+    nu = np.broadcast_to(freedom[..., None], spread.shape)
+    order = [np.moveaxis(array, 1, 2) for array in (share, centre, spread, nu)]
+    median, low, high = (quantile(p, *order) for p in (0.5, (1 - level) / 2, (1 + level) / 2))
+    average = (share * centre).sum(axis=1)
+    between = (share * (centre - average[:, None]) ** 2).sum(axis=1)
+    within = (share * spread**2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        form = np.where(between + within > 0, between / (between + within), 0.0)
+        median, low, high = (np.where(positive[:, None], np.exp(q), q) for q in (median, low, high))
+    nothing = total[:, 0] <= 0
+    return tuple(np.where(nothing, np.nan, q) for q in (median, low, high, form))  # type: ignore[return-value]

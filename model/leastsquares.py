@@ -1,0 +1,147 @@
+"""Relative least squares of many hypotheses on many series at once.
+
+All hypotheses share their design matrices over series, so normal equations are products of matrices, and systems of up to
+three unknowns are solved in closed form, element by element (no loop over series or hypotheses).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Coefficients and residuals of h hypotheses of k terms on s series.
+
+    Attributes
+    ----------
+    coefficients : (s, h, k)
+    residual : (s, h)
+        Weighted sum of squared residuals, at least zero.
+    determinant : (s, h)
+        Logarithm of the determinant of the normal matrix; -inf where it is singular.
+    """
+
+    coefficients: Array
+    residual: Array
+    determinant: Array
+
+
+def solve(design: Array, weights: Array, values: Array) -> Solution:
+    """Minimise ``sum_i w_i (y_i - sum_a c_a X_ia)^2`` for every hypothesis and series.
+
+    Parameters
+    ----------
+    design : (h, n, k)
+        Columns should be of order one.
+    weights, values : (s, n)
+        A weight of zero leaves a point out.
+    """
+    count, _, unknowns = design.shape
+    series = len(weights)
+    weighted = weights * values
+    pairs = {
+        (a, b): weights @ np.ascontiguousarray((design[:, :, a] * design[:, :, b]).T)
+        for a in range(unknowns)
+        for b in range(a + 1)
+    }
+    right = [weighted @ np.ascontiguousarray(design[:, :, a].T) for a in range(unknowns)]
+    total = (weighted * values).sum(axis=1)[:, None]
+    # Cholesky L L' = X'WX and forward substitution, element by element over (s, h).
+    lower: dict[tuple[int, int], Array] = {}
+    forward: list[Array] = []
+    determinant = np.zeros((series, count))
+    explained = np.zeros((series, count))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for a in range(unknowns):
+            pivot = pairs[a, a].copy()
+            for c in range(a):
+                pivot -= lower[a, c] ** 2
+            pivot = np.where(pivot > 1e-13 * pairs[a, a], pivot, np.nan)
+            root = np.sqrt(pivot)
+            lower[a, a] = root
+            for b in range(a + 1, unknowns):
+                rest = pairs[b, a].copy()
+                for c in range(a):
+                    rest -= lower[b, c] * lower[a, c]
+                lower[b, a] = rest / root
+            step = right[a].copy()
+            for c in range(a):
+                step -= lower[a, c] * forward[c]
+            step /= root
+            forward.append(step)
+            determinant += np.log(pivot)
+            explained += step**2
+        coefficients = np.empty((series, count, unknowns))
+        for a in reversed(range(unknowns)):
+            back = forward[a].copy()
+            for c in range(a + 1, unknowns):
+                back -= lower[c, a] * coefficients[:, :, c]
+            coefficients[:, :, a] = back / lower[a, a]
+    singular = np.isnan(determinant)
+    residual = np.where(singular, np.inf, np.maximum(total - explained, 0.0))
+    return Solution(coefficients, residual, np.where(singular, -np.inf, determinant))
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Chosen hypotheses solved again, to full precision.
+
+    Attributes
+    ----------
+    coefficients : (s, c, k)
+        Zero for padded terms.
+    root : (s, c, k, k)
+        Triangular R^-1 with ``(X'WX)^-1 = R^-1 R^-T``.
+    residual : (s, c)
+        Weighted sum of squared residuals.
+    press : (s, c)
+        Mean squared leave-one-out residual, ``mean_i w_i (r_i / (1 - h_ii))^2``; infinite when a point decides alone.
+    """
+
+    coefficients: Array
+    root: Array
+    residual: Array
+    press: Array
+
+
+def refine(design: Array, used: NDArray[np.bool_], weights: Array, values: Array) -> Refined:
+    """Solve by QR decomposition, which keeps the digits that normal equations lose.
+
+    Parameters
+    ----------
+    design : (s, c, n, k)
+        Zero in padded columns.
+    used : (s, c, k)
+        Which columns are terms.
+    weights, values : (s, n)
+    """
+    _, _, points, unknowns = design.shape
+    root_weight = np.sqrt(weights)[:, None, :]
+    scaled = design * root_weight[..., None]
+    target = np.where(weights > 0, values, 0.0)[:, None, :] * root_weight
+    # Padding: rows of the identity below make the matrix of full rank without touching the solution.
+    extra = np.broadcast_to(np.eye(unknowns), (*design.shape[:2], unknowns, unknowns)) * (~used)[..., None, :]
+    q, r = np.linalg.qr(np.concatenate([scaled, extra], axis=2))
+    diagonal = np.abs(np.einsum("...kk->...k", r))
+    bad = (diagonal <= 1e-12 * np.maximum(diagonal.max(axis=-1, keepdims=True), 1e-300)).any(axis=-1)
+    r = np.where(bad[..., None, None], np.eye(unknowns), r)
+    q = q[:, :, :points]
+    inverse = np.linalg.inv(r)
+    projected = np.einsum("scnk,scn->sck", q, np.broadcast_to(target, q.shape[:3]))
+    coefficients = np.einsum("sckl,scl->sck", inverse, projected)
+    coefficients = np.where(used, coefficients, 0.0)
+    residuals = target - np.einsum("scnk,sck->scn", scaled, coefficients)
+    leverage = np.einsum("scnk,scnk->scn", q, q)
+    present = (weights > 0)[:, None, :]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        left_out = np.where(leverage < 1 - 1e-9, residuals / (1 - leverage), np.inf)
+        press = np.where(present, left_out**2, 0.0).sum(axis=-1) / np.maximum(present.sum(axis=-1), 1)
+    residual = np.where(bad, np.inf, (residuals**2).sum(axis=-1))
+    mask = used[..., :, None] & used[..., None, :]
+    return Refined(coefficients, np.where(mask, inverse, 0.0), residual, np.where(bad, np.inf, press))

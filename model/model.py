@@ -1,0 +1,353 @@
+"""The model of an application: the functions of all its kernels and metrics, in one file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.metrics import Reduction, metric
+from ranksight.model import whole
+from ranksight.model.fitted import Fitted
+from ranksight.model.prediction import Answer, Prediction
+
+if TYPE_CHECKING:
+    from ranksight.experiment import Experiment
+    from ranksight.model.series import Series
+
+SCHEMA_VERSION = 1
+LARGEST_FILE = 1 << 30
+MOST_ANSWERS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Model:
+    """Functions of every kernel and metric of one application.
+
+    Attributes
+    ----------
+    application : str
+    parameters : tuple of str
+    fitted : Fitted
+        Functions of the kernels' metrics, one a series.
+    training : (n, m) float64
+        Configurations that were measured.
+    shares : (s,)
+        Mean share of each series in the sum of its metric over kernels, at the configurations measured.
+    correlation : mapping of str to float
+        For each metric the common correlation of its kernels' errors.
+    provenance : mapping of str to str
+        For each metric where its numbers come from.
+    extras : mapping of str to JSON-able data
+        What further stages keep in the model's file, by name.
+    """
+
+    application: str
+    parameters: tuple[str, ...]
+    fitted: Fitted
+    training: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    correlation: Mapping[str, float] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    # ---- asking -----------------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        *,
+        level: float = 0.9,
+        kernels: Sequence[str] | None = None,
+        metrics: Sequence[str] | None = None,
+        **values: float | Sequence[float],
+    ) -> Prediction:
+        """Predict at all combinations of the values given, such as ``predict(ranks=[1024, 2048], size=256)``.
+
+        Parameters
+        ----------
+        level : float
+            Probability that the intervals hold.
+        kernels, metrics : sequence of str, optional
+            All when not given; the whole program is told in any case.
+        **values : float or sequence of float
+            A value or several for every parameter of the model; one that took a single value in the measurements may be left out.
+
+        Raises
+        ------
+        InputError
+            When a parameter, kernel or metric is unknown or a value is missing.
+        """
+        return self.predict_at(self.combinations(values), level=level, kernels=kernels, metrics=metrics)
+
+    def combinations(self, values: Mapping[str, float | Sequence[float]]) -> NDArray[np.float64]:
+        """All combinations of the parameters' values, (k, m); see :meth:`predict`."""
+        unknown = [name for name in values if name not in self.parameters]
+        if unknown:
+            raise InputError(
+                f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(self.parameters)}"
+            )
+        axes = []
+        for at, name in enumerate(self.parameters):
+            given = values.get(name)
+            if given is None:
+                seen = np.unique(self.training[:, at])
+                if len(seen) != 1:
+                    raise InputError(
+                        f"no value is given for the parameter {name}", f"give --{name} VALUE, or {name}=VALUE in Python"
+                    )
+                given = float(seen[0])
+            axes.append([float(x) for x in (given if isinstance(given, (list, tuple, np.ndarray)) else [given])])
+            if not axes[-1] or not all(np.isfinite(x) for x in axes[-1]):
+                raise InputError(f"parameter {name} is asked at {given!r}", "parameters are finite numbers")
+        if np.prod([float(len(axis)) for axis in axes]) > MOST_ANSWERS:
+            raise InputError("too many combinations are asked for", "ask for fewer values at once")
+        return np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(self.parameters))
+
+    def predict_at(
+        self,
+        points: NDArray[np.float64],
+        *,
+        level: float = 0.9,
+        kernels: Sequence[str] | None = None,
+        metrics: Sequence[str] | None = None,
+    ) -> Prediction:
+        """Predict at `points` (k, m); see :meth:`predict`."""
+        wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
+        _known("metric", wanted, self.fitted.metrics)
+        if kernels is not None:
+            _known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
+        forecast = self.fitted.predict(points, level)
+        names = np.array(self.fitted.metrics, dtype=object)
+        answers: list[Answer] = []
+        for k, point in enumerate(points):
+            configuration = dict(zip(self.parameters, map(float, point), strict=True))
+            for name in wanted:
+                rows = np.flatnonzero(names == name)
+                if kernels is None or WHOLE in kernels:
+                    answers += self._whole(name, rows, forecast, k, configuration)
+                for row in rows:
+                    kernel = self.fitted.kernels[row]
+                    if kernel != WHOLE and (kernels is None or kernel in kernels):
+                        answers.append(Answer.of(configuration, kernel, name, forecast, int(row), k))
+        return Prediction(self.application, self.parameters, tuple(answers))
+
+    def _whole(
+        self, name: str, rows: NDArray[np.intp], forecast: Any, k: int, configuration: Mapping[str, float]
+    ) -> list[Answer]:
+        direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
+        if direct:
+            return [Answer.of(configuration, None, name, forecast, direct[0], k)]
+        if not metric(name).additive or not len(rows):
+            return []
+        total, low, high, status, reason = whole.add(forecast, rows, self.shares[rows], self.correlation.get(name, 0.5))
+        return [
+            Answer(
+                configuration,
+                None,
+                name,
+                float(total[k]),
+                float(low[k]),
+                float(high[k]),
+                forecast.level,
+                int(status[k]),
+                reason[k],
+                float("nan"),
+            )
+        ]
+
+    # ---- the file ---------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the model to one JSON file, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            When there is a file already and `force` is not given, or it cannot be written.
+        """
+        path = Path(path)
+        if path.exists() and not force:
+            raise InputError(f"{path} exists already", "name another file, or give --force to replace it")
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "ranksight model",
+            "application": self.application,
+            "parameters": list(self.parameters),
+            "training": self.training.tolist(),
+            "provenance": dict(self.provenance),
+            "correlation": dict(self.correlation),
+            "shares": [float(f"{x:.6g}") for x in self.shares],
+            "fitted": self.fitted.to_dict(),
+            "extras": dict(self.extras),
+        }
+        try:
+            handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    json.dump(content, file, separators=(",", ":"), allow_nan=False)
+                    file.write("\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.chmod(beside, 0o644)
+                os.replace(beside, path)
+            finally:
+                Path(beside).unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written"
+            ) from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Read a model from its file.
+
+        Raises
+        ------
+        InputError
+            When the file is no model, is damaged, or was written by a newer version.
+        """
+        path = Path(path)
+        try:
+            if path.is_dir():
+                raise InputError(
+                    f"{path} is a folder, not a model", "make a model of an experiment with 'ranksight fit'"
+                )
+            if path.stat().st_size > LARGEST_FILE:
+                raise InputError(f"{path} is larger than {LARGEST_FILE >> 30} GiB: no model of ours")
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror or error}", "make a model with 'ranksight fit'"
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path} is no JSON: {error}", "the file is damaged or not ours") from error
+        if not isinstance(content, dict) or content.get("kind") != "ranksight model":
+            raise InputError(f"{path} is no model", "make one with 'ranksight fit'")
+        version = content.get("schema_version")
+        if not isinstance(version, int) or version < 1:
+            raise InputError(f"{path}: schema_version is {version!r}", "the file is damaged or not ours")
+        if version > SCHEMA_VERSION:
+            raise InputError(
+                f"{path}: schema version {version} is newer than {SCHEMA_VERSION}, which this version reads",
+                "install a newer ranksight",
+            )
+        try:
+            return cls._from(content)
+        except InputError as error:
+            raise InputError(f"{path}: {error.what}", error.remedy) from error
+
+    @classmethod
+    def _from(cls, content: Mapping[str, Any]) -> Model:
+        given = content.get("fitted")
+        if not isinstance(given, dict):
+            raise InputError("'fitted' is missing", "the file is damaged or not ours")
+        fitted = Fitted.from_dict(given)
+        if content.get("parameters") != list(fitted.parameters):
+            raise InputError("'parameters' do not match the functions", "the file is damaged or not ours")
+        try:
+            training = np.array(content.get("training"), dtype=np.float64).reshape(-1, len(fitted.parameters))
+            shares = np.array(content.get("shares"), dtype=np.float64).reshape(len(fitted))
+            correlation = {str(k): float(v) for k, v in dict(content.get("correlation", {})).items()}
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"training points, shares or correlations are damaged: {error}", "fit the model again"
+            ) from error
+        if not (
+            np.isfinite(training).all() and np.isfinite(shares).all() and all(0 <= v <= 1 for v in correlation.values())
+        ):
+            raise InputError(
+                "training points, shares or correlations hold a number out of range", "fit the model again"
+            )
+        provenance, extras = content.get("provenance", {}), content.get("extras", {})
+        if not isinstance(provenance, dict) or not isinstance(extras, dict):
+            raise InputError("'provenance' or 'extras' is no object", "the file is damaged or not ours")
+        return cls(
+            str(content.get("application", "")),
+            fitted.parameters,
+            fitted,
+            training,
+            shares,
+            correlation,
+            {str(k): str(v) for k, v in provenance.items()},
+            extras,
+        )
+
+
+def fit(
+    experiment: Experiment,
+    metrics: Sequence[str] | None = None,
+    *,
+    space: str = "default",
+    over_repetitions: str = "median",
+    over_ranks: Reduction | Mapping[str, Reduction] | None = None,
+    guide: bool = True,
+    jobs: int = 1,
+) -> Model:
+    """Learn how every metric of every kernel of an experiment grows.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        All when not given.
+    space, over_repetitions, guide, jobs
+        See :func:`ranksight.model.fitting.fit_series`.
+    over_ranks
+        See :func:`ranksight.model.series.series_from_experiment`.
+    """
+    from ranksight.model.series import series_from_experiment
+
+    series = series_from_experiment(experiment, None if metrics is None else tuple(metrics), over_ranks)
+    return model_of(
+        series, experiment.application, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs
+    )
+
+
+def model_of(
+    series: Series,
+    application: str,
+    *,
+    space: str = "default",
+    over_repetitions: str = "median",
+    guide: bool = True,
+    jobs: int = 1,
+) -> Model:
+    """Make a model of series; see :func:`fit`."""
+    from ranksight.model.fitting import fit_series
+    from ranksight.model.reduction import reduce
+
+    fitted = fit_series(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs)
+    located = reduce(series.values, over_repetitions, axis=2)
+    said = fitted.at_training(series.points)
+    names = np.array(series.metrics, dtype=object)
+    shares = np.zeros(len(series))
+    common: dict[str, float] = {}
+    for name in dict.fromkeys(series.metrics):
+        rows = np.flatnonzero((names == name) & (np.array(series.kernels, dtype=object) != WHOLE))
+        if not len(rows):
+            continue
+        size = np.where(np.isfinite(located[rows]), np.abs(located[rows]), 0.0)
+        total = size.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
+            common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
+    return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))
+
+
+def _known(kind: str, wanted: Sequence[str], held: Sequence[str]) -> None:
+    import difflib
+
+    for name in wanted:
+        if name not in held:
+            near = difflib.get_close_matches(name, dict.fromkeys(held), n=3)
+            known = ", ".join(near or list(dict.fromkeys(held))[:8])
+            raise InputError(f"the model has no {kind} {name!r}", f"{'nearest' if near else 'it has'}: {known}")

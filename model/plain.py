@@ -1,0 +1,180 @@
+"""Fitted functions as plain data and back: columns of numbers, checked on the way in, never code.
+
+Layout of the dictionary: names of the series; ``terms`` (t x m x 3); for each series how many ``forms`` it has; for each form
+its weight, variance, freedom and ``size`` (number of terms); then, form after form, the numbers of its terms, its coefficients and
+the upper triangle of its root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ranksight.errors import InputError
+
+if TYPE_CHECKING:
+    from ranksight.model.fitted import Fitted
+
+Array = NDArray[np.float64]
+
+LIGHTEST = 1e-3
+"""Forms lighter than this move no interval's end visibly and are not kept."""
+MOST = 10_000_000
+"""Numbers a column may hold."""
+
+
+def _short(numbers: Iterable[float], digits: int) -> list[float]:
+    return [float(f"{x:.{digits}g}") for x in numbers]
+
+
+def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
+    """Turn fitted functions into plain data."""
+    keep = fitted.weight >= LIGHTEST
+    size = (fitted.members >= 0).sum(axis=2)[keep]
+    width = fitted.members.shape[2]
+    used = np.arange(width)[None, :] < size[:, None]
+    triangle = (np.arange(width)[:, None] <= np.arange(width)[None, :])[None] & used[:, None, :] & used[:, :, None]
+    weight = fitted.weight[keep]
+    return {
+        "parameters": list(fitted.parameters),
+        "kernels": list(fitted.kernels),
+        "metrics": list(fitted.metrics),
+        "space": fitted.space,
+        "terms": fitted.terms.tolist(),
+        "forms": keep.sum(axis=1).tolist(),
+        "weight": _short(weight, 6),
+        "variance": _short(fitted.variance[keep], 6),
+        "freedom": _short(fitted.freedom[keep], 6),
+        "size": size.tolist(),
+        "members": fitted.members[keep][used].tolist(),
+        "coefficients": _short(fitted.coefficient[keep][used], 13),
+        "root": _short(fitted.root[keep][triangle], 9),
+        "press": _finite(_short(fitted.press, 6)),
+        "adjusted_r2": _finite(_short(fitted.adjusted_r2, 9)),
+        "count": fitted.count.tolist(),
+        "status": fitted.status.tolist(),
+        "positive": fitted.positive.tolist(),
+        "trained": fitted.trained.tolist(),
+    }
+
+
+def _finite(numbers: list[float]) -> list[float | None]:
+    return [x if np.isfinite(x) else None for x in numbers]
+
+
+def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
+    """Rebuild fitted functions from :func:`fitted_to_dict`'s data.
+
+    Raises
+    ------
+    InputError
+        When an entry is missing, has another type or length than the rest of the data needs, or holds a number out of range.
+    """
+    from ranksight.model.fitted import Fitted
+    from ranksight.model.forecast import REASONS
+
+    parameters, kernels, metrics = (_names(content, name) for name in ("parameters", "kernels", "metrics"))
+    s, m = len(kernels), len(parameters)
+    if len(metrics) != s or not m:
+        raise _damaged("kernels, metrics and parameters do not match")
+    terms = _column(content, "terms", None, nested=True)
+    if terms.size and (terms.ndim != 3 or terms.shape[1:] != (m, 3)):
+        raise _damaged("'terms' do not match the parameters")
+    terms = terms.reshape(-1, m, 3)
+    forms = _integers(content, "forms", s, 0, 1000)
+    total = int(forms.sum())
+    size = _integers(content, "size", total, 1, 20)
+    weight, variance, freedom = (_column(content, name, total) for name in ("weight", "variance", "freedom"))
+    if (weight <= 0).any() or (variance < 0).any() or (freedom < 1).any():
+        raise _damaged("a weight, variance or degree of freedom is out of range")
+    flat = int(size.sum())
+    members = _integers(content, "members", flat, 0, max(len(terms) - 1, 0))
+    coefficients = _column(content, "coefficients", flat)
+    root = _column(content, "root", int((size * (size + 1) // 2).sum()))
+    most, width = int(forms.max(initial=1)), int(size.max(initial=1))
+    if s * most * width * width > 10 * MOST:
+        raise _damaged("too many forms")
+    keep = np.arange(most)[None, :] < forms[:, None]
+    used = np.arange(width)[None, :] < size[:, None]
+    triangle = (np.arange(width)[:, None] <= np.arange(width)[None, :])[None] & used[:, None, :] & used[:, :, None]
+
+    def spread(
+        shape: tuple[int, ...], fill: float, mask: NDArray[np.bool_], numbers: Array, dtype: type
+    ) -> NDArray[Any]:
+        inner = np.full((total, *shape), fill, dtype=dtype)
+        inner[mask] = numbers
+        outer = np.full((s, most, *shape), fill, dtype=dtype)
+        outer[keep] = inner
+        return outer
+
+    every = np.ones(total, dtype=bool)
+    weights = spread((), 0.0, every, weight, np.float64)
+    sums = weights.sum(axis=1, keepdims=True)
+    press, adjusted = (_column(content, name, s, missing=True) for name in ("press", "adjusted_r2"))
+    positive = content.get("positive")
+    if not isinstance(positive, list) or len(positive) != s or not all(isinstance(x, bool) for x in positive):
+        raise _damaged("'positive' is no list of truth values")
+    trained = _column(content, "trained", None, nested=True)
+    if trained.shape != (m, 2):
+        raise _damaged("'trained' does not match the parameters")
+    space = content.get("space")
+    return Fitted(
+        parameters,
+        kernels,
+        metrics,
+        space if isinstance(space, str) else "own",
+        terms,
+        spread((width,), -1, used, members, np.intp),
+        weights / np.where(sums > 0, sums, 1.0),
+        spread((width,), 0.0, used, coefficients, np.float64),
+        spread((width, width), 0.0, triangle, root, np.float64),
+        spread((), np.inf, every, variance, np.float64),
+        spread((), 1.0, every, freedom, np.float64),
+        press,
+        adjusted,
+        _integers(content, "count", s, 0, MOST),
+        _integers(content, "status", s, 0, len(REASONS) - 1),
+        np.array(positive, dtype=bool),
+        trained,
+    )
+
+
+def _damaged(what: str) -> InputError:
+    return InputError(f"the fitted functions are damaged: {what}", "fit the model again")
+
+
+def _names(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    given = content.get(name)
+    if not isinstance(given, list) or not all(isinstance(x, str) for x in given):
+        raise _damaged(f"'{name}' is no list of names")
+    return tuple(given)
+
+
+def _column(
+    content: Mapping[str, Any], name: str, length: int | None, *, missing: bool = False, nested: bool = False
+) -> Array:
+    given = content.get(name)
+    if not isinstance(given, list) or len(given) > MOST:
+        raise _damaged(f"'{name}' is no list of numbers")
+    if not nested and not all(
+        (isinstance(x, (int, float)) and not isinstance(x, bool)) or (missing and x is None) for x in given
+    ):
+        raise _damaged(f"'{name}' is no list of numbers")
+    try:
+        column = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise _damaged(f"'{name}' is no list of numbers") from None
+    if length is not None and column.shape != (length,):
+        raise _damaged(f"'{name}' holds {len(given)} numbers, not {length}")
+    if not (np.isfinite(column) | (missing & np.isnan(column))).all():
+        raise _damaged(f"'{name}' holds a number that is not finite")
+    return column
+
+
+def _integers(content: Mapping[str, Any], name: str, length: int, low: int, high: int) -> NDArray[np.intp]:
+    column = _column(content, name, length)
+    if (column != np.floor(column)).any() or (column < low).any() or (column > high).any():
+        raise _damaged(f"'{name}' holds a number outside {low}..{high}")
+    return column.astype(np.intp)

@@ -1,0 +1,48 @@
+"""Reductions of repetitions and of ranks to one number; NaN is missing and is skipped."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from ranksight.errors import InputError
+
+Array = NDArray[np.float64]
+
+NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean")
+
+
+def reduce(values: Array, how: str, axis: int = -1) -> Array:
+    """Reduce `values` along `axis`, skipping NaN; a slice without numbers gives NaN.
+
+    Parameters
+    ----------
+    values : array
+    how : {"mean", "median", "min", "max", "sum", "q1", "gmean"}
+        First quartile and median interpolate linearly; the geometric mean of a slice with a value at or below zero is
+        NaN, except that a zero among non-negative values gives zero.
+
+    Raises
+    ------
+    InputError
+        When `how` is unknown.
+    """
+    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if how == "mean":
+            return np.asarray(np.nanmean(values, axis=axis))
+        if how == "median":
+            return np.asarray(np.nanmedian(values, axis=axis))
+        if how == "min":
+            return np.asarray(np.nanmin(values, axis=axis))
+        if how == "max":
+            return np.asarray(np.nanmax(values, axis=axis))
+        if how == "sum":
+            total = np.nansum(values, axis=axis)
+            return np.where(np.isnan(values).all(axis=axis), np.nan, total)
+        if how == "q1":
+            return np.asarray(np.nanquantile(values, 0.25, axis=axis))
+        if how == "gmean":
+            return np.asarray(np.exp(np.nanmean(np.log(values), axis=axis)))
+    raise InputError(f"no reduction is named {how!r}", f"known: {', '.join(NAMES)}")

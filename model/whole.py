@@ -1,0 +1,76 @@
+"""The whole program from its parts: sums of forecasts over kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from ranksight.model import forecast
+from ranksight.model.forecast import REASONS, WIDEST, Forecast
+
+Array = NDArray[np.float64]
+
+
+def correlation(residuals: Array, sizes: Array) -> float:
+    """Common correlation of the parts' errors, from their residuals at the configurations measured.
+
+    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho, clipped to [0, 1].
+
+    Parameters
+    ----------
+    residuals : (s, n)
+        Relative residuals; NaN where missing.
+    sizes : (s, n)
+        Values they refer to.
+    """
+    errors = np.where(np.isfinite(residuals), residuals, 0.0) * np.where(np.isfinite(sizes), sizes, 0.0)
+    scale = np.nansum(sizes, axis=0)
+    errors = errors / np.where(scale > 0, scale, 1.0)
+    squares = (errors**2).mean(axis=1)
+    independent, common = squares.sum(), np.sqrt(squares).sum() ** 2
+    if not common - independent > 1e-12 * common or errors.shape[1] < 3:
+        return 0.5
+    return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
+
+
+def add(
+    parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: float
+) -> tuple[Array, Array, Array, NDArray[np.intp], list[str]]:
+    """Sum the forecasts of `rows`: value, lower, upper, status and reason at each configuration.
+
+    Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part that has no
+    answer makes the sum insufficient when parts like it held more than a twentieth of the measured total.
+
+    Parameters
+    ----------
+    weight_of_row : (len(rows),)
+        Share of each part in the measured total.
+    """
+    value, lower, upper = parts.value[rows], parts.lower[rows], parts.upper[rows]
+    status = parts.status[rows]
+    usable = np.isfinite(value) & ~np.isin(status, (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED))
+    known = np.where(usable, value, 0.0)
+    total = known.sum(axis=0)
+
+    def side(distance: Array) -> Array:
+        distance = np.where(usable, distance, 0.0)
+        return np.sqrt(rho * distance.sum(axis=0) ** 2 + (1 - rho) * (distance**2).sum(axis=0))
+
+    low, high = total - side(value - lower), total + side(upper - value)
+    # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
+    low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
+    lost = np.where(usable, 0.0, weight_of_row[:, None]).sum(axis=0)
+    codes = np.full(total.shape, forecast.OK)
+    reasons = [""] * len(total)
+    for k in range(len(total)):
+        factor = high[k] / low[k] if low[k] > 0 else np.inf
+        if high[k] == low[k]:
+            factor = 1.0
+        if lost[k] > 0.05:
+            worst = int(np.argmax(np.where(usable[:, k], -1.0, weight_of_row)))
+            codes[k], reasons[k] = (
+                status[worst, k] or forecast.NO_DATA,
+                f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
+            )
+        elif not factor <= WIDEST:
+            codes[k], reasons[k] = forecast.WIDE, REASONS[forecast.WIDE].format(factor=factor, bound=WIDEST)
+    return total, low, high, codes, reasons
