@@ -1,0 +1,287 @@
+"""Read measurements that other tools made, and make an experiment of them.
+
+  ranksight import runs/ --parameter ranks='Rank(\\d+)' --set size=30 -o lulesh
+  ranksight import extrap input.txt
+  ranksight import csv times.csv --parameter ranks --parameter size=ne --kernel kernel --metric time=wallmax
+
+The format is recognised, or named before the paths. Runs of one configuration become its repetitions. A file that
+cannot be read is named and skipped, the others are imported; with --strict nothing is imported then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from ranksight.experiment import Experiment
+    from ranksight.importing import Naming
+    from ranksight.reading import Reading
+
+TABLE = "csv"
+"""Name of the format whose columns the user names."""
+OF_TABLES = ("kernel", "total", "repetition", "rank", "where", "delimiter", "decimal")
+"""Options that speak of columns."""
+SHOWN = 10
+"""Messages of one kind that are printed; the others are counted."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.usage = "ranksight import [FORMAT] PATH... [--parameter NAME[=WHERE]] [--set NAME=VALUE] [options] -o FOLDER"
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="files or folders, before them the format if wanted")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="the experiment (default: PATH.experiment)")
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME[=WHERE]",
+        help="a parameter, from a group of a regular expression on the path ('Rank(\\d+)'), "
+        "from what the file itself states, or (csv) from a column",
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of one value")
+    parser.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME[=SOURCE]",
+        help="a metric and what the source (csv: the column) calls it",
+    )
+    parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
+    parser.add_argument("--strict", action="store_true", help="import nothing when a file or row cannot be used")
+    parser.add_argument("--force", action="store_true", help="replace an experiment that is there")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the summary")
+    parser.add_argument("--list-formats", action="store_true", help="tell what can be read")
+    table = parser.add_argument_group("tables (csv)")
+    table.add_argument("--kernel", metavar="COLUMN", help="names the kernel (default: rows speak of the whole)")
+    table.add_argument("--total", metavar="KERNEL", help="the kernel that is the whole program")
+    table.add_argument("--repetition", metavar="COLUMN", help="tells repetitions apart (default: rows that agree)")
+    table.add_argument("--rank", metavar="COLUMN", help="the rank (default: rows speak of all ranks)")
+    table.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="take only these rows")
+    table.add_argument("--delimiter", metavar="CHARACTER", help="between the fields (default: found)")
+    table.add_argument("--decimal", choices=(".", ","), help="before the decimals (default: found)")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Carry the verb out."""
+    from ranksight.importing import Import
+    from ranksight.reading import READERS
+    from ranksight.recognising import find
+
+    if chosen.list_formats:
+        for name in READERS:
+            print(f"{name:<12} {READERS[name].text}")
+        print(f"{TABLE:<12} any table with a header, its columns named by --parameter, --metric, --kernel")
+        return 0
+    words = list(chosen.paths)
+    named = None
+    if words and (words[0] == TABLE or words[0] in READERS) and (len(words) > 1 or not Path(words[0]).exists()):
+        named = words.pop(0)
+    if not words:
+        raise UsageError("ranksight import: no file is given", "--list-formats tells what can be read")
+    paths = [Path(word) for word in words]
+    table_options = [name for name in OF_TABLES if getattr(chosen, name)]
+    unknown: list[Path] = []
+    if named == TABLE:
+        todo = [(path, TABLE) for path in _tables(paths)]
+    else:
+        if table_options:
+            raise UsageError(
+                f"ranksight import: --{table_options[0]} is for tables", f"write import csv {words[0]} ..."
+            )
+        todo, unknown = find(paths, named)
+        if not todo:
+            what = named or "any format that is known"
+            raise InputError(
+                f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
+                f"a table is read by 'ranksight import csv {words[0]} --parameter ... --metric ...'; "
+                "--list-formats tells what else can be read",
+            )
+    naming, read = _table_reader(chosen) if named == TABLE else _reader(chosen)
+    place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
+    refused: list[InputError] = []
+    notes: dict[str, None] = {}
+    runs = 0
+    with Import(place, chosen.application or place.stem, naming, chosen.force) as work:
+        for path, reader in _progress(todo, chosen.quiet):
+            try:
+                runs += work.add(_noting(read(path, reader), notes), reader, path)
+            except InputError as error:
+                if chosen.strict or len(todo) == 1:
+                    raise
+                refused.append(error)
+                _say(f"skipped: {error}", len(refused))
+        _rest("skipped", len(refused))
+        if not runs:
+            raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
+        experiment = work.finish()
+    for at, note in enumerate(notes, 1):
+        _say(f"note: {note}", at)
+    _rest("notes", len(notes))
+    if unknown and not chosen.quiet:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        print(f"ranksight: not recognised: {', '.join(map(str, unknown[:3]))}{more}", file=sys.stderr)
+    _summary(experiment, len(todo) - len(refused), len(refused), chosen)
+    return 0
+
+
+def _tables(paths: list[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+        inside = sorted(item for item in path.iterdir() if item.suffix in (".csv", ".tsv")) if path.is_dir() else [path]
+        if not inside:
+            raise InputError(f"{path} holds no .csv and no .tsv file", "name the tables themselves")
+        found += inside
+    return found
+
+
+def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or not name.strip():
+            raise UsageError(f"ranksight import: {option} {text!r}", f"write {option} NAME=VALUE")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def _constants(texts: list[str]) -> dict[str, float]:
+    constants: dict[str, float] = {}
+    for name, value in _pairs(texts, "--set"):
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not -1e300 < number < 1e300:
+            raise UsageError(f"ranksight import: --set {name}={value}: {value!r} is no number")
+        if name in constants:
+            raise UsageError(f"ranksight import: --set {name} is given twice")
+        constants[name] = number
+    return constants
+
+
+Read = Callable[[Path, str], Iterable["Reading"]]
+
+
+def _reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
+    from ranksight.importing import Naming, names_of
+    from ranksight.reading import READERS
+
+    naming = Naming(names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric))
+    return naming, lambda path, reader: READERS[reader].read(path)
+
+
+def _table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
+    from ranksight.counters.readers.csv_table import Columns, read_table
+    from ranksight.importing import Naming, names_of
+
+    where: dict[str, tuple[str, ...]] = {}
+    for column, value in _pairs(chosen.where, "--where"):
+        where[column] = (*where.get(column, ()), value)
+    given = names_of(chosen.parameter)
+    if chosen.delimiter is not None:
+        chosen.delimiter = {"tab": "\t", "\\t": "\t"}.get(chosen.delimiter, chosen.delimiter)
+        if len(chosen.delimiter) != 1 or chosen.delimiter in '"\r\n':
+            raise UsageError(
+                f"ranksight import: --delimiter {chosen.delimiter!r} is no character", "write tab for tabs"
+            )
+    columns = Columns(
+        parameters={name: source for name, source in given.items() if "(" not in source},
+        metrics=names_of(chosen.metric),
+        kernel=chosen.kernel,
+        rank=chosen.rank,
+        repetition=chosen.repetition,
+        where=where,
+        total=chosen.total,
+        delimiter=chosen.delimiter,
+        decimal=chosen.decimal,
+    )
+    if chosen.total and not chosen.kernel:
+        raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
+    naming = Naming({name: source for name, source in given.items() if "(" in source}, _constants(chosen.set))
+    outside = bool(naming.parameters or naming.constants)
+    return naming, lambda path, _: read_table(path, columns, chosen.strict, outside)
+
+
+def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Reading]:
+    for reading in readings:
+        notes.update(dict.fromkeys(reading.notes))
+        yield reading
+
+
+def _progress(todo: list[tuple[Path, str]], quiet: bool) -> Iterator[tuple[Path, str]]:
+    """The items, with a bar on a terminal, a line every tenth of many elsewhere, and nothing when quiet."""
+    if quiet or len(todo) < 2:
+        yield from todo
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import track
+
+        yield from track(todo, "reading", console=Console(stderr=True), transient=True)
+    else:
+        step = max(len(todo) // 10, 20)
+        for at, item in enumerate(todo, 1):
+            yield item
+            if at % step == 0:
+                print(f"read {at} of {len(todo)}", file=sys.stderr, flush=True)
+
+
+def _say(text: str, at: int) -> None:
+    if at <= SHOWN:
+        print(f"ranksight: {text}", file=sys.stderr)
+
+
+def _rest(what: str, count: int) -> None:
+    if count > SHOWN:
+        print(f"ranksight: {count - SHOWN} more {what}", file=sys.stderr)
+
+
+def _summary(experiment: Experiment, read: int, skipped: int, chosen: argparse.Namespace) -> None:
+    kernels = {
+        str(name)
+        for run in experiment.runs
+        if (table := experiment.table(run, "counters", ["kernel"])) is not None
+        for name in table["kernel"].unique()
+    }
+    ranges = {name: sorted({run.configuration[name] for run in experiment.runs}) for name in experiment.parameters}
+    configurations = len({tuple(sorted(run.configuration.items())) for run in experiment.runs})
+    if chosen.format == "json":
+        content = {
+            "schema_version": 1,
+            "experiment": str(experiment.path),
+            "application": experiment.application,
+            "runs": len(experiment),
+            "configurations": configurations,
+            "parameters": ranges,
+            "kernels": len(kernels),
+            "metrics": list(experiment.metrics()),
+            "files_read": read,
+            "files_skipped": skipped,
+        }
+        print(json.dumps(content, indent=1))
+        return
+    if chosen.quiet:
+        return
+    print(f"experiment      {experiment.path} ({experiment.application})")
+    print(f"files           {read} read, {skipped} skipped")
+    print(f"runs            {len(experiment)} of {configurations} configurations")
+    for name, values in ranges.items():
+        print(f"  {name:<14}{_listed(values)}")
+    print(f"kernels         {len(kernels)}")
+    print(f"metrics         {', '.join(experiment.metrics())}")
+    print(f"next: ranksight fit {experiment.path}")
+
+
+def _listed(values: list[float]) -> str:
+    if len(values) > 12:
+        return f"{values[0]:g} .. {values[-1]:g}, {len(values)} values"
+    return ", ".join(f"{value:g}" for value in values)

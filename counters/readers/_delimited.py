@@ -1,0 +1,174 @@
+"""Reading delimited text as it comes: byte-order marks, odd encodings, comments, quoted fields, ragged rows."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranksight.errors import InputError
+
+DELIMITERS = (",", ";", "\t", "|")
+_MARKS = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delimited:
+    """A table of texts.
+
+    Attributes
+    ----------
+    columns : dict of str to list of str
+        The columns that were asked for.
+    lines : list of int
+        Line of the file on which each row starts.
+    delimiter : str
+        What separates the fields.
+    notes : tuple of str
+        What was done to be able to read it.
+    """
+
+    columns: dict[str, list[str]]
+    lines: list[int]
+    delimiter: str
+    notes: tuple[str, ...]
+
+
+def decode(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The text of a file in UTF-8, UTF-16, UTF-32 (by their marks) or, with a note, Windows-1252.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is empty, or is no text.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not data.strip():
+        raise InputError(f"{path} is empty", "name a table with a header line and rows")
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8-sig")
+    notes: tuple[str, ...] = ()
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        if encoding != "utf-8-sig":
+            raise InputError(f"{path} is marked as {encoding} but is none: {error.reason}") from error
+        text = data.decode("cp1252", errors="replace")
+        notes = ("is not UTF-8: read as Windows-1252",)
+    if "\x00" in text:
+        raise InputError(f"{path} holds NUL bytes: it is no text", "name a text table")
+    if not text.strip():
+        raise InputError(f"{path} is empty", "name a table with a header line and rows")
+    return text, notes
+
+
+def header(path: Path, text: str, delimiter: str | None = None) -> tuple[list[str], str, int]:
+    """Names of the columns, the delimiter, and the number of lines before the first row.
+
+    Leading lines that start with ``#`` are comments; where the first line after them holds numbers alone, the last of
+    them is the header.
+    """
+    comments: list[str] = []
+    first, start = "", -1
+    for line in io.StringIO(text, newline=None):
+        start += 1
+        if line.startswith("#"):
+            comments.append(line)
+        elif line.strip():
+            first = line.rstrip("\n")
+            break
+    if not first:
+        raise InputError(f"{path} has no rows", "name a table with a header line and rows")
+    found = delimiter or max(DELIMITERS, key=lambda mark: len(_split(first, mark)))
+    names = _split(first, found)
+    if comments and all(_is_number(name) for name in names):
+        candidate = _split(comments[-1].lstrip("# "), found)
+        if len(candidate) == len(names):
+            return _checked(path, candidate, start), found, start
+    if all(_is_number(name) for name in names):
+        raise InputError(f"{path}:{start + 1} holds numbers where the columns' names should be", "add a header line")
+    return _checked(path, names, start + 1), found, start + 1
+
+
+def _checked(path: Path, names: Sequence[str], line: int) -> list[str]:
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise InputError(f"{path}:{line} names the column {twice[0]!r} twice", "give every column its own name")
+    return list(names)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
+    except csv.Error:
+        return [line]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = None) -> Delimited:
+    """Read the columns `wanted` of the table at `path`.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: a column is missing (with the nearest names), a row has too many or too few fields, a
+        quote is never closed, there is no row.
+    """
+    text, notes = decode(path)
+    names, found, skip = header(path, text, delimiter)
+    for name in wanted:
+        if name not in names:
+            folded = {column.casefold(): column for column in names}
+            near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
+            listed = ", ".join(folded[key] for key in near) if near else ", ".join(column for column in names if column)
+            raise InputError(f"{path} has no column {name!r}", f"{'nearest' if near else 'its columns'}: {listed}")
+    places = [names.index(name) for name in wanted]
+    columns: list[list[str]] = [[] for _ in wanted]
+    lines: list[int] = []
+    for line, row in _rows(path, text, found, skip):
+        if len(row) != len(names):
+            if len(row) == len(names) + 1 and not row[-1].strip():
+                row = row[:-1]
+            else:
+                raise InputError(
+                    f"{path}:{line} has {len(row)} fields, the header has {len(names)}",
+                    "mend the row, or quote the fields that hold the delimiter",
+                )
+        lines.append(line)
+        for column, place in zip(columns, places, strict=True):
+            column.append(row[place].strip())
+    if not lines:
+        raise InputError(f"{path} has a header but no rows")
+    return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes)
+
+
+def _rows(path: Path, text: str, delimiter: str, skip: int) -> Iterator[tuple[int, list[str]]]:
+    stream = io.StringIO(text, newline=None)
+    for _ in range(skip):
+        stream.readline()
+    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    line = skip + 1
+    try:
+        for row in reader:
+            if row and not (len(row) == 1 and not row[0].strip()) and not row[0].startswith("#"):
+                yield line, row
+            line = skip + reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}:{line}: {error}", "is a quote not closed, or the delimiter another one?") from error

@@ -1,0 +1,81 @@
+"""Numbers as people and programs write them: thousands separators, decimal commas, words for a missing value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from ranksight.errors import InputError
+
+MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "."})
+"""Texts, folded, that stand for no value."""
+_SPACES = str.maketrans("", "", " _'’\u00a0\u202f\u2009")
+_POINT = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?([eE][+-]?\d+)?")
+_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3}){2,}")
+
+
+def decimal_mark(texts: Sequence[str], delimiter: str) -> str | None:
+    """Which of ``.`` and ``,`` separates the decimals of a column; None where the column leaves it open.
+
+    ``1,5`` can only be a decimal comma and ``1,234,567`` or ``1,234.5`` only thousands; a column of nothing but
+    numbers such as ``1,234`` is open.
+    """
+    with_comma = [text.translate(_SPACES) for text in texts if "," in text]
+    if not with_comma:
+        return "."
+    if delimiter == ",":  # a bare comma separates fields there, so that a quoted one groups thousands
+        return "." if all(_POINT.fullmatch(text) for text in with_comma) else ","
+    point = all(_POINT.fullmatch(text) for text in with_comma)
+    comma = all(_COMMA.fullmatch(text) for text in with_comma)
+    return None if point and comma else "." if point else ","
+
+
+def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[np.float64], list[int]]:
+    """Read a column of numbers in full precision.
+
+    Returns
+    -------
+    values : ndarray, shape (n,)
+        NaN where the value is missing or is no number.
+    wrong : list of int
+        Places of texts that are neither numbers nor stand for a missing value.
+    """
+    try:
+        values = np.array([float(text) for text in texts])
+        if not any("_" in text for text in texts):
+            return values, []
+    except ValueError:
+        pass
+    values = np.full(len(texts), np.nan)
+    wrong = []
+    for place, text in enumerate(texts):
+        try:
+            values[place] = parse_number(text, decimal)
+        except InputError:
+            wrong.append(place)
+    return values, wrong
+
+
+def parse_number(text: str, decimal: str = ".") -> float:
+    """Read one number; NaN where `text` stands for a missing value.
+
+    Raises
+    ------
+    InputError
+        When it is no number.
+    """
+    bare = text.strip()
+    if bare.casefold() in MISSING:
+        return float("nan")
+    bare = bare.translate(_SPACES)
+    if decimal == ",":
+        if _COMMA.fullmatch(bare):
+            bare = bare.replace(".", "").replace(",", ".")
+    elif _POINT.fullmatch(bare):
+        bare = bare.replace(",", "")
+    try:
+        return float(bare)
+    except ValueError:
+        raise InputError(f"{text!r} is no number") from None

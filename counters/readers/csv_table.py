@@ -1,0 +1,231 @@
+"""Any tidy table of measurements (CSV, semicolons, tabs): one row a measurement, columns named by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from ranksight.counters.readers._delimited import Delimited, read_delimited
+from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.metrics import metric
+from ranksight.reading import Reading
+
+SHOWN = 5
+"""Rows that a message names; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the columns of a table mean.
+
+    Attributes
+    ----------
+    parameters, metrics : mapping of str to str
+        Name in the experiment to name of the column.
+    kernel, rank, repetition : str, optional
+        Columns that name the kernel, the rank and the repetition; without `kernel` a row speaks of the whole program,
+        without `rank` of all ranks together, without `repetition` rows that agree in all else are repetitions.
+    where : mapping of str to tuple of str
+        Rows are kept whose column holds one of the values.
+    total : str, optional
+        The kernel that is the whole program.
+    delimiter, decimal : str, optional
+        Where the table leaves them open.
+    """
+
+    parameters: Mapping[str, str]
+    metrics: Mapping[str, str]
+    kernel: str | None = None
+    rank: str | None = None
+    repetition: str | None = None
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    total: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+
+    def names(self) -> list[str]:
+        """All columns that are read, each once."""
+        single = [name for name in (self.kernel, self.rank, self.repetition) if name is not None]
+        return list(dict.fromkeys([*self.parameters.values(), *self.metrics.values(), *single, *self.where]))
+
+
+def read_table(path: Path, columns: Columns, strict: bool = False, outside: bool = False) -> Iterator[Reading]:
+    """Read the table at `path`: one reading a configuration and repetition.
+
+    Rows without a usable value are left out and named in the notes of the readings; with `strict` they are refused.
+    With `outside` parameters come from elsewhere too, and the table may hold none.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: a column that is not there, a text where a number should be, a ragged row, a name that
+        the tables of an experiment use themselves, no row that is left.
+    """
+    taken = [name for name in columns.metrics if name in (*COUNTER_KEYS, "run")]
+    if taken:
+        raise InputError(f"a metric cannot be named {taken[0]!r}", f"write --metric {taken[0]}_value={taken[0]}")
+    unnamed = "metrics" if not columns.metrics else "parameters" if not (columns.parameters or outside) else ""
+    if unnamed:
+        raise InputError(
+            f"{path}: which columns are {unnamed}?",
+            "name them: --parameter ranks --metric time=COLUMN",
+        )
+    return _Table(path, columns, strict).readings()
+
+
+class _Table:
+    """One table on its way into readings; `kept` holds the rows that are still in."""
+
+    def __init__(self, path: Path, columns: Columns, strict: bool) -> None:
+        self.path, self.columns, self.strict = path, columns, strict
+        self.text: Delimited = read_delimited(path, columns.names(), columns.delimiter)
+        self.lines = np.array(self.text.lines)
+        self.kept = np.ones(len(self.lines), dtype=bool)
+        self.notes = [f"{path.name} {note}" for note in self.text.notes]
+
+    def _named(self, rows: NDArray[np.bool_]) -> str:
+        lines = self.lines[rows]
+        more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+        return f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:SHOWN]))}{more}"
+
+    def _note(self, rows: NDArray[np.bool_], what: str) -> None:
+        if rows.any():
+            text = f"{self.path.name}: {what} in {int(rows.sum())} of {len(rows)} rows ({self._named(rows)})"
+            if self.strict:
+                raise InputError(text, "mend the table, or import it without --strict")
+            self.notes.append(text)
+
+    def _where(self) -> None:
+        for name, wanted in self.columns.where.items():
+            texts = self.text.columns[name]
+            numbers = {_number_or_none(value) for value in wanted} - {None}
+            hit = np.array([text in wanted or (bool(numbers) and _number_or_none(text) in numbers) for text in texts])
+            if not hit.any():
+                present = list(dict.fromkeys(texts))
+                listed = ", ".join(present[:8]) + (", ..." if len(present) > 8 else "")
+                raise InputError(f"{self.path}: no row has {name} = {' or '.join(wanted)}", f"it holds {listed}")
+            self.kept &= hit
+        if not self.kept.any():
+            raise InputError(f"{self.path}: no row passes all of --where")
+
+    def _numbers(self, name: str, role: str) -> NDArray[np.float64]:
+        texts = self.text.columns[name]
+        chosen = [text for text, kept in zip(texts, self.kept, strict=True) if kept]
+        decimal = self.columns.decimal or decimal_mark(chosen, self.text.delimiter)
+        if decimal is None:
+            example = next(text for text in chosen if "," in text)
+            raise InputError(
+                f"{self.path}: is {example!r} in column {name!r} a decimal comma or a thousands separator?",
+                "say --decimal , or --decimal .",
+            )
+        values = np.full(len(texts), np.nan)
+        parsed, wrong = parse_numbers(chosen, decimal)
+        values[self.kept] = parsed
+        if wrong:
+            line = self.lines[self.kept][wrong[0]]
+            raise InputError(
+                f"{self.path}:{line}: {chosen[wrong[0]]!r} in column {name!r} is no number"
+                + (f" ({len(wrong)} rows like it)" if len(wrong) > 1 else ""),
+                "choose rows with --where COLUMN=VALUE" if role == "parameter" else "mend the row",
+            )
+        return values
+
+    def _frame(self) -> pd.DataFrame:
+        columns = self.columns
+        self._where()
+        data: dict[str, object] = {}
+        for at, (name, source) in enumerate(columns.parameters.items()):
+            values = self._numbers(source, "parameter")
+            bad = ~np.isfinite(values) & self.kept
+            self._note(bad, f"no value of parameter {name}: left out")
+            if name == "ranks":
+                none = (values < 1) & self.kept
+                self._note(none, "less than one rank: left out")
+                bad |= none
+            self.kept &= ~bad
+            data[f"p{at}"] = values
+        some = np.zeros(len(self.lines), dtype=bool)
+        for at, (name, source) in enumerate(columns.metrics.items()):
+            values = self._numbers(source, "metric")
+            self._note(np.isinf(values) & self.kept, f"infinite {name}: left out")
+            values[np.isinf(values)] = np.nan
+            if metric(name).kind != "other":
+                self._note((values < 0) & self.kept, f"negative {name}: left out")
+                values[values < 0] = np.nan
+            some |= np.isfinite(values)
+            data[f"m{at}"] = values
+        self._note(self.kept & ~some, f"no value of {' or '.join(columns.metrics)}: left out")
+        self.kept &= some
+        if columns.rank is not None:
+            ranks = self._numbers(columns.rank, "rank")
+            bad = self.kept & ~((ranks >= 0) & (ranks < 2**31) & (ranks == np.floor(ranks)))
+            if bad.any():
+                raise InputError(f"{self.path}: no rank number in column {columns.rank!r} ({self._named(bad)})")
+            data["rank"] = ranks
+        else:
+            data["rank"] = np.full(len(self.lines), ALL_RANKS)
+        if not self.kept.any():
+            raise InputError(f"{self.path}: no row is left to import", "; ".join(self.notes))
+        data["kernel"] = self._kernels()
+        data["label"] = self.text.columns[columns.repetition] if columns.repetition else ""
+        return pd.DataFrame(data)[self.kept]
+
+    def _kernels(self) -> object:
+        if self.columns.kernel is None:
+            return WHOLE
+        names = self.text.columns[self.columns.kernel]
+        unnamed = np.array([not name for name in names]) & self.kept
+        if unnamed.any():
+            raise InputError(f"{self.path}: no kernel is named ({self._named(unnamed)})", "choose rows with --where")
+        total = self.columns.total
+        if total is None:
+            return names
+        if total not in names:
+            raise InputError(
+                f"{self.path}: no kernel is named {total!r}", "--total names the kernel that is the whole program"
+            )
+        return [WHOLE if name == total else name for name in names]
+
+    def readings(self) -> Iterator[Reading]:
+        """One reading a configuration and repetition, in order of the configurations."""
+        frame = self._frame()
+        point = [f"p{at}" for at in range(len(self.columns.parameters))]
+        frame["copy"] = frame.groupby([*point, "label", "kernel", "rank"], sort=False).cumcount()
+        # Labels and copies of one configuration become 0, 1, 2, ... in the order of the file.
+        runs = frame[[*point, "label", "copy"]].drop_duplicates()
+        runs["repetition"] = runs.groupby(point, sort=False).cumcount()
+        frame = frame.merge(runs, on=[*point, "label", "copy"], how="left")
+        if self.columns.repetition and (frame["copy"] > 0).any():
+            self.notes.append(
+                f"{self.path.name}: a kernel appears more than once in one {self.columns.repetition}: "
+                "taken as further repetitions"
+            )
+        frame = frame.rename(columns={f"m{at}": name for at, name in enumerate(self.columns.metrics)})
+        wanted = ["kernel", "rank", *self.columns.metrics]
+        notes = tuple(self.notes)
+        for key, group in frame.groupby([*point, "repetition"], sort=True):
+            assert isinstance(key, tuple)
+            *values, repetition = (float(str(part)) for part in key)
+            counters = group[wanted].dropna(axis=1, how="all").reset_index(drop=True)
+            yield Reading(
+                configuration=dict(zip(self.columns.parameters, values, strict=True)),
+                counters=counters,
+                repetition=int(repetition),
+                provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
+                notes=notes,
+                source=(str(self.path),),
+            )
+
+
+def _number_or_none(text: str) -> float | None:
+    try:
+        value = parse_number(text)
+    except InputError:
+        return None
+    return value if np.isfinite(value) else None

@@ -1,0 +1,250 @@
+"""Files of Extra-P: its text format, JSON (both forms), JSON Lines and Talpas.
+
+The formats are those of Extra-P's manual, "File formats": a text file lists ``PARAMETER``, ``POINTS`` and, for every
+``METRIC`` and ``REGION``, one ``DATA`` line a point with the values of its repetitions; a JSON file holds them under
+``measurements``, or (the older form) as tables that refer to each other by id; JSON Lines and Talpas files hold one
+value a line. The n-th value of a point is its n-th repetition.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from ranksight.counters.readers._delimited import decode
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.reading import READERS, Reading
+
+KEYWORDS = ("PARAMETER", "POINTS", "METRIC", "REGION", "DATA")
+DEFAULT_METRIC = "value"
+"""Name of a metric that the file leaves unnamed."""
+
+Point = tuple[tuple[str, float], ...]
+
+
+class Measurements:
+    """Values as they are read: configuration, kernel, metric and the repetitions in the order of the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.points: dict[Point, dict[tuple[str, str], list[float]]] = {}
+
+    def add(self, point: Mapping[str, object], kernel: object, metric: object, values: object, where: object) -> None:
+        """Add the values of one kernel and metric at one configuration; `where` names the place in messages."""
+        place = f"{self.path}:{where}" if isinstance(where, int) else f"{self.path}: {where}"
+        if not point:
+            raise InputError(f"{place} has no parameter")
+        key = tuple((str(name), _number(value, place, finite=True)) for name, value in point.items())
+        if self.points:
+            names = [name for name, _ in next(iter(self.points))]
+            if sorted(names) != sorted(name for name, _ in key):
+                raise InputError(f"{place} has the parameters {', '.join(point)}, those before {', '.join(names)}")
+            given = dict(key)
+            key = tuple((name, given[name]) for name in names)
+        if not isinstance(kernel, str) or not isinstance(metric, str):
+            raise InputError(f"{place}: the name of a kernel or metric is no text")
+        listed = values if isinstance(values, list) else [values]
+        name = metric.strip() or DEFAULT_METRIC
+        if name in (*COUNTER_KEYS, "run"):
+            name = f"{name}_value"
+        kept = self.points.setdefault(key, {}).setdefault((kernel.strip() or WHOLE, name), [])
+        kept.extend(_number(value, place) for value in listed)
+
+    def readings(self) -> Iterator[Reading]:
+        """One reading a configuration and repetition.
+
+        Raises
+        ------
+        InputError
+            When the file held no value.
+        """
+        if not any(math.isfinite(v) for data in self.points.values() for values in data.values() for v in values):
+            raise InputError(f"{self.path} holds no measurement")
+        for point, data in self.points.items():
+            for repetition in range(max(map(len, data.values()))):
+                rows: dict[str, dict[str, float]] = {}
+                for (kernel, metric), values in data.items():
+                    if repetition < len(values) and math.isfinite(values[repetition]):
+                        rows.setdefault(kernel, {})[metric] = values[repetition]
+                if not rows:
+                    continue
+                counters = pd.DataFrame.from_dict(rows, orient="index", dtype="float64")
+                counters.insert(0, "kernel", list(rows))
+                counters.insert(1, "rank", ALL_RANKS)
+                yield Reading(
+                    configuration=dict(point),
+                    counters=counters.reset_index(drop=True),
+                    repetition=repetition,
+                    provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
+                    source=(str(self.path),),
+                )
+
+
+def _number(value: object, place: str, finite: bool = False) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise InputError(f"{place}: {value!r} is no number")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise InputError(f"{place}: {value!r} is no number") from None
+    if math.isinf(number) or (finite and math.isnan(number)):
+        raise InputError(f"{place}: {value!r} is not finite", "correct the value, or leave it out")
+    return number
+
+
+def read_text(path: Path, text: str) -> Measurements:
+    """Read the text format."""
+    found = Measurements(path)
+    parameters: list[str] = []
+    points: list[tuple[float, ...]] = []
+    kernel, metric, at = "", "", 0
+    for line, content in enumerate(text.split("\n"), 1):
+        word, _, rest = content.strip().partition(" ")
+        word, rest = word.strip(), rest.strip()
+        if not word or word.startswith("#"):
+            continue
+        if word == "PARAMETER":
+            parameters += rest.split()
+            if len(set(parameters)) != len(parameters) or not rest or points:
+                raise InputError(f"{path}:{line}: PARAMETER without a new name, or after POINTS")
+        elif word == "POINTS":
+            points += _points(path, line, rest, len(parameters))
+        elif word in ("METRIC", "REGION"):
+            metric, kernel, at = (rest, kernel, 0) if word == "METRIC" else (metric, rest, 0)
+        elif word == "DATA":
+            if at >= len(points):
+                raise InputError(f"{path}:{line}: a DATA line more than there are POINTS ({len(points)})")
+            found.add(dict(zip(parameters, points[at], strict=True)), kernel, metric, rest.split(), line)
+            at += 1
+        else:
+            raise InputError(f"{path}:{line}: {word[:40]!r} is none of {', '.join(KEYWORDS)}")
+    return found
+
+
+def _points(path: Path, line: int, rest: str, parameters: int) -> list[tuple[float, ...]]:
+    if not parameters:
+        raise InputError(f"{path}:{line}: POINTS before any PARAMETER")
+    if "(" in rest:
+        if not re.fullmatch(r"(\([^()]*\)\s*)+", rest):
+            raise InputError(f"{path}:{line}: parentheses do not match in {rest[:60]!r}")
+        groups = [group.replace(",", " ").split() for group in re.findall(r"\(([^()]*)\)", rest)]
+    else:
+        words = rest.split()
+        groups = [words[at : at + parameters] for at in range(0, len(words), parameters)]
+    wrong = [group for group in groups if len(group) != parameters]
+    if wrong:
+        point = " ".join(wrong[0])
+        raise InputError(f"{path}:{line}: the point ({point}) has {len(wrong[0])} values for {parameters} parameters")
+    return [tuple(_number(word, f"{path}:{line}", finite=True) for word in group) for group in groups]
+
+
+def read_json(path: Path, content: Mapping[str, Any]) -> Measurements:
+    """Read both forms of JSON."""
+    found = Measurements(path)
+    try:
+        if "callpaths" in content:
+            names = {
+                key: {entry["id"]: entry["name"] for entry in content[key]}
+                for key in ("parameters", "callpaths", "metrics")
+            }
+            points = {
+                entry["id"]: {
+                    names["parameters"][pair["parameter_id"]]: pair["parameter_value"]
+                    for pair in entry["parameter_value_pairs"]
+                }
+                for entry in content["coordinates"]
+            }
+            for at, entry in enumerate(content["measurements"]):
+                kernel, metric = names["callpaths"][entry["callpath_id"]], names["metrics"][entry["metric_id"]]
+                found.add(points[entry["coordinate_id"]], kernel, metric, entry["value"], f"measurement {at + 1}")
+        else:
+            parameters = [entry["name"] if isinstance(entry, dict) else entry for entry in content["parameters"]]
+            for kernel, metrics in content["measurements"].items():
+                for metric, entries in metrics.items():
+                    for at, entry in enumerate(entries):
+                        place = f"{metric} of {kernel}, entry {at + 1}"
+                        point = entry["point"] if isinstance(entry["point"], list) else [entry["point"]]
+                        if len(point) != len(parameters):
+                            raise InputError(f"{path}: {place}: {len(point)} values for {len(parameters)} parameters")
+                        found.add(dict(zip(parameters, point, strict=True)), kernel, metric, entry["values"], place)
+    except KeyError as error:
+        raise InputError(
+            f"{path}: {error} is missing, or refers to nothing", "the file is damaged or not Extra-P's"
+        ) from error
+    except (TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path} is not built as Extra-P's JSON: {error}", "the file is damaged or not Extra-P's"
+        ) from error
+    return found
+
+
+def read_lines(path: Path, text: str) -> Measurements:
+    """Read JSON Lines (``params``) and Talpas (``parameters``, semicolons between the entries)."""
+    found = Measurements(path)
+    for line, content in enumerate(text.split("\n"), 1):
+        if not content.strip() or content.lstrip().startswith("#"):
+            continue
+        try:
+            entry = json.loads(_commas(content))
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}:{line} is no JSON: {error}", "the line is damaged") from error
+        point = entry.get("params", entry.get("parameters")) if isinstance(entry, dict) else None
+        if not isinstance(point, dict) or "value" not in entry:
+            raise InputError(f"{path}:{line} lacks {'value' if isinstance(point, dict) else 'params or parameters'}")
+        found.add(point, entry.get("callpath", ""), entry.get("metric", ""), entry["value"], line)
+    return found
+
+
+def _commas(line: str) -> str:
+    """Semicolons between entries, but not those inside a text, become commas."""
+    return re.sub(r'("(?:[^"\\]|\\.)*")|;', lambda found: found[1] or ",", line)
+
+
+class ExtraP:
+    """Reader of all of Extra-P's plain formats."""
+
+    text = "Extra-P text, JSON, JSON Lines and Talpas files"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """By the first keyword, or by the names of the entries."""
+        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        while start.startswith(b"#") and b"\n" in start:
+            start = start.split(b"\n", 1)[1].lstrip()
+        if start.startswith((b"PARAMETER ", b"PARAMETER\t")):
+            return True
+        if not start.startswith(b"{"):
+            return False
+        line = start.split(b"\n", 1)[0]
+        if b'"value"' in line and (b'"params"' in line or b'"parameters"' in line):
+            return True
+        old = b'"callpaths"' in head and (b'"coordinates"' in head or b'"parameter_value_pairs"' in head)
+        new = b'"parameters"' in head and b'"measurements"' in head and b'"point"' in head
+        return old or new
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one file; see the module."""
+        text, _ = decode(path)
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if not text.lstrip().startswith("{"):
+            return read_text(path, text).readings()
+        try:
+            content = json.loads(text)
+        except RecursionError as error:
+            raise InputError(f"{path} is nested too deeply", "the file is damaged or not Extra-P's") from error
+        except ValueError as error:
+            lines = [line for line in text.split("\n") if line.strip()]
+            if all(line.lstrip().startswith(("{", "#")) and line.rstrip().endswith(("}", "#")) for line in lines[:2]):
+                return read_lines(path, text).readings()
+            raise InputError(f"{path} is no JSON: {error}", "the file is damaged") from error
+        if "value" in content and "measurements" not in content:
+            return read_lines(path, text).readings()
+        return read_json(path, content).readings()
+
+
+READERS.register("extrap")(ExtraP())

@@ -1,0 +1,288 @@
+"""Building an experiment from readings: naming the parameters, telling repetitions apart, all or nothing."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import InputError
+from ranksight.experiment import COUNTER_KEYS, Experiment, Run
+from ranksight.reading import Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What the user says about parameters and metrics.
+
+    Attributes
+    ----------
+    parameters : mapping of str to str
+        Name of a parameter to where its value is found: a regular expression with one group, searched in the path, or
+        the name under which the file itself states it.
+    constants : mapping of str to float
+        Parameters with one value for all that is imported.
+    metrics : mapping of str to str
+        Name of a metric in the experiment to its name in the files; what is not named keeps its name.
+    """
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, where in self.parameters.items():
+            if "(" in where:
+                try:
+                    groups = re.compile(where).groups
+                except re.error as error:
+                    raise InputError(f"parameter {name}: {where!r} is no regular expression: {error}") from error
+                if groups != 1:
+                    raise InputError(
+                        f"parameter {name}: {where!r} has {groups} groups", r"write one, around the number: 'Rank(\d+)'"
+                    )
+        both = sorted(set(self.parameters) & set(self.constants))
+        if both:
+            raise InputError(f"parameter {both[0]} is both found and set", "give --parameter or --set, not both")
+
+    def configuration(self, reading: Reading, path: Path) -> dict[str, float]:
+        """The configuration of a reading: its own, with what the user says added and put in place of it.
+
+        Raises
+        ------
+        InputError
+            When a parameter is not found, or is no number.
+        """
+        found = dict(reading.configuration)
+        for name, where in self.parameters.items():
+            if "(" in where:
+                hits = re.findall(where, path.as_posix())
+                if not hits:
+                    raise InputError(f"{path}: {where!r} of parameter {name} does not match its path")
+                found[name] = _value(name, hits[-1], path)
+            elif where in reading.configuration:
+                found.pop(where, None)
+                found[name] = reading.configuration[where]
+            elif where in reading.environment:
+                found[name] = _value(name, reading.environment[where], path)
+            else:
+                known = ", ".join([*reading.configuration, *reading.environment]) or "nothing"
+                raise InputError(
+                    f"{path} does not state {where!r} (it states {known})",
+                    rf"give --set {name}=VALUE, or --parameter {name}='regular expression with (\d+)'",
+                )
+        found.update(self.constants)
+        return found
+
+    def counters(self, table: pd.DataFrame, path: Path) -> pd.DataFrame:
+        """The table with the metrics renamed.
+
+        Raises
+        ------
+        InputError
+            When a metric to be renamed is not there, or its new name is taken.
+        """
+        renames = {old: new for new, old in self.metrics.items() if old != new}
+        for old, new in renames.items():
+            if old not in table.columns:
+                held = ", ".join(str(name) for name in table.columns if name not in COUNTER_KEYS)
+                raise InputError(f"{path} holds no metric {old!r}", f"it holds {held}")
+            if new in table.columns and new not in renames:
+                raise InputError(
+                    f"{path} holds a metric {new!r} already", f"rename that one too, or {old!r} to another name"
+                )
+        return table.rename(columns=renames) if renames else table
+
+
+def names_of(specifications: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME`` and ``NAME=SOURCE`` into name to source.
+
+    Raises
+    ------
+    InputError
+        When a name is empty or given twice.
+    """
+    found: dict[str, str] = {}
+    for text in specifications:
+        name, mark, source = text.partition("=")
+        name, source = name.strip(), source.strip() if mark else name.strip()
+        if not name or not source:
+            raise InputError(f"{text!r} names nothing", "write NAME or NAME=SOURCE")
+        if name in found:
+            raise InputError(f"{name!r} is given twice")
+        found[name] = source
+    return found
+
+
+def _value(name: str, text: str, path: Path) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{path}: {text!r} for parameter {name} is no number")
+    return value
+
+
+class Import:
+    """An experiment being made: beside its place until :meth:`finish`, gone if that is never reached.
+
+    Use it as a context manager.
+
+    Parameters
+    ----------
+    place : Path
+        Where the experiment will be.
+    application : str
+        Its name.
+    naming : Naming
+        What the user says about parameters and metrics.
+    force : bool
+        Replace an experiment that is there.
+
+    Raises
+    ------
+    InputError
+        When something is at `place` and `force` is not given, or it is no experiment.
+    """
+
+    def __init__(self, place: Path, application: str, naming: Naming, force: bool = False) -> None:
+        self.place, self.application, self.naming = place, application, naming
+        if place.exists() or place.is_symlink():
+            empty = place.is_dir() and not any(place.iterdir())
+            if not force and not empty:
+                raise InputError(f"{place} exists already", "name another with -o, or give --force to replace it")
+            if not empty and not (place / "experiment.json").is_file():
+                raise InputError(f"{place} is no experiment: it is not replaced", "name another folder with -o")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._beside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        except OSError as error:
+            raise InputError(
+                f"cannot write {place}: {error.strerror or error}", "name a folder that can be written"
+            ) from error
+        self._experiment: Experiment | None = None
+        self._origin = ""
+        self._kinds: list[tuple[str, str, frozenset[str]]] = []
+        self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
+
+    def __enter__(self) -> Import:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._beside, ignore_errors=True)
+
+    def add(self, readings: Iterable[Reading], reader: str, path: Path) -> int:
+        """Store the readings of one file, all or, when one of them is wrong, none; the number of runs it made.
+
+        A reading of a configuration that was there before is a repetition of it.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged, lacks a parameter, or has others than the files before.
+        """
+        checked = [self._checked(reading, path) for reading in readings]
+        if not checked:
+            raise InputError(f"{path} holds no measurement")
+        names = self._experiment.parameters if self._experiment is not None else tuple(checked[0].configuration)
+        for reading in checked:
+            if set(reading.configuration) != set(names):
+                raise InputError(
+                    f"{path} has the parameters {', '.join(reading.configuration)}; "
+                    f"{self._origin or 'its first run'} has {', '.join(names)}",
+                    "give --set or --parameter for those that differ",
+                )
+        if self._experiment is None:
+            self._origin = str(path)
+            self._experiment = Experiment.create(self._beside / "experiment", self.application, names)
+        for reading in checked:
+            self._store(self._experiment, reading, reader, path)
+        return len(checked)
+
+    def _checked(self, reading: Reading, path: Path) -> Reading:
+        configuration = self.naming.configuration(reading, path)
+        if not configuration:
+            raise InputError(
+                f"{path} states no parameter",
+                r"give --set ranks=8, or --parameter ranks='regular expression with (\d+)'",
+            )
+        counters = reading.counters
+        return replace(
+            reading,
+            configuration=configuration,
+            counters=None if counters is None else self.naming.counters(counters, path),
+            provenance={self._new(name): text for name, text in reading.provenance.items()},
+        )
+
+    def _new(self, metric: str) -> str:
+        return next((new for new, old in self.naming.metrics.items() if old == metric), metric)
+
+    def _store(self, experiment: Experiment, reading: Reading, reader: str, path: Path) -> None:
+        collector = self._collector(reading, reader)
+        key = tuple(sorted(reading.configuration.items())), collector
+        taken = self._taken.setdefault(key, set())
+        repetition = reading.repetition
+        if repetition is None or repetition in taken:
+            repetition = max(taken, default=-1) + 1
+        taken.add(repetition)
+        run = Run(
+            configuration=reading.configuration,
+            repetition=repetition,
+            collector=collector,
+            command=reading.command,
+            environment=reading.environment,
+            wall_time=reading.wall_time,
+            provenance=reading.provenance,
+            notes=reading.notes,
+            source=reading.source or (str(path),),
+        )
+        experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
+
+    def _collector(self, reading: Reading, reader: str) -> str:
+        """The reader's name, numbered for each further set of metrics: a pass with other counters is no repetition."""
+        columns = () if reading.counters is None else map(str, reading.counters.columns)
+        content = frozenset([*columns, *(["(messages)"] if reading.messages is not None else []), *reading.tables])
+        for at, (name, collector, known) in enumerate(self._kinds):
+            if name == reader and (content <= known or known <= content):
+                self._kinds[at] = (name, collector, known | content)
+                return collector
+        others = sum(name == reader for name, _, _ in self._kinds)
+        collector = reader if not others else f"{reader}-{others + 1}"
+        self._kinds.append((reader, collector, content))
+        return collector
+
+    def finish(self) -> Experiment:
+        """Put the experiment in its place.
+
+        Raises
+        ------
+        InputError
+            When nothing was added.
+        """
+        if self._experiment is None:
+            raise InputError("nothing was imported")
+        new, old = self._beside / "experiment", self._beside / "replaced"
+        try:
+            if self.place.exists():
+                os.rename(self.place, old)
+            try:
+                os.rename(new, self.place)
+            except OSError:
+                if old.exists():
+                    os.rename(old, self.place)
+                raise
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self.place}: {error.strerror or error}", "name a folder that can be written"
+            ) from error
+        return Experiment.read(self.place)
