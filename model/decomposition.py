@@ -1,0 +1,124 @@
+"""Cartesian process grids: how many neighbours each rank has in each direction, at any number of ranks.
+
+Programs on structured grids place their ranks on a d-dimensional grid. What a rank packs, sends and unpacks follows the
+number of its neighbours in each direction, 0, 1 or 2 at corners, edges and faces of the process grid. This law is known
+for every number of ranks once the grid is, while a smooth function of the number of ranks can only approach it:
+the mean number of neighbours is 1, 2 and 3 at 2, 4 and 8 ranks on a three-dimensional grid, as log2 of the ranks is,
+and 4 at 32 ranks, not 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Cartesian:
+    """A rule that places ranks on a grid, rank numbers in row-major order as ``MPI_Cart_create`` has them.
+
+    Attributes
+    ----------
+    dimensions : int
+    periodic : tuple of bool
+        For each dimension whether its ends are neighbours.
+    """
+
+    dimensions: int
+    periodic: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if self.dimensions < 1 or len(self.periodic) != self.dimensions:
+            raise InputError(f"a grid of {self.dimensions} dimensions with {len(self.periodic)} periodicities is none")
+
+    def extents(self, ranks: int) -> tuple[int, ...]:
+        """Ranks along each dimension, by :func:`dims_create`."""
+        return dims_create(ranks, self.dimensions)
+
+    def neighbours(self, ranks: int) -> NDArray[np.int64]:
+        """Number of neighbours of every rank in every dimension, (ranks, dimensions).
+
+        A dimension of one rank has no neighbours unless it is periodic; then the rank is its own, twice.
+        """
+        extents = self.extents(ranks)
+        place = np.stack(np.unravel_index(np.arange(ranks), extents), axis=1)
+        inside = (place > 0).astype(np.int64) + (place < np.array(extents) - 1)
+        return np.where(np.array(self.periodic), 2, inside)
+
+    def classes(self, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Distinct rows of :meth:`neighbours` and how many ranks have each, without listing the ranks.
+
+        Returns
+        -------
+        (k, dimensions) and (k,) arrays
+        """
+        rows: list[tuple[int, ...]] = [()]
+        counts = [1]
+        for extent, ring in zip(self.extents(ranks), self.periodic, strict=True):
+            kinds = {2: extent} if ring else _line(extent)
+            pairs = [(row, count, n, c) for row, count in zip(rows, counts, strict=True) for n, c in kinds.items()]
+            rows = [(*row, n) for row, _, n, _ in pairs]
+            counts = [count * c for _, count, _, c in pairs]
+        return np.array(rows, dtype=np.int64), np.array(counts, dtype=np.int64)
+
+
+def _line(extent: int) -> dict[int, int]:
+    """Ranks with 0, 1 and 2 neighbours on a line of `extent` ranks."""
+    if extent == 1:
+        return {0: 1}
+    return {1: 2, 2: extent - 2} if extent > 2 else {1: 2}
+
+
+def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
+    """Factors of `ranks` as close to each other as they can be, largest first.
+
+    The standard asks that the numbers ``MPI_Dims_create`` gives are as close to each other as possible and in
+    non-increasing order (MPI 4.1, section 8.5.2). Open MPI and MPICH hand out the prime factors, largest first, each to
+    the dimension that is smallest so far, as is done here.
+
+    Raises
+    ------
+    InputError
+        When one of the numbers is below 1.
+    """
+    if ranks < 1 or dimensions < 1:
+        raise InputError(f"{ranks} ranks cannot be placed on {dimensions} dimensions", "both are whole numbers from 1")
+    extents = [1] * dimensions
+    for factor in sorted(_primes(ranks), reverse=True):
+        extents[extents.index(min(extents))] *= factor
+    return tuple(sorted(extents, reverse=True))
+
+
+def _primes(number: int) -> list[int]:
+    found = []
+    divisor = 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            found.append(divisor)
+            number //= divisor
+        divisor += 1
+    return [*found, number] if number > 1 else found
+
+
+def cartesian_of(grids: Sequence[tuple[int, tuple[int, ...], tuple[bool, ...]]]) -> Cartesian | None:
+    """The rule behind the grids that a program made, or None where there is no single one.
+
+    Parameters
+    ----------
+    grids : sequence of (ranks, extents, periodic)
+        One for each run; the rule must give all their extents.
+    """
+    if not grids:
+        return None
+    kinds = {(len(extents), periodic) for _, extents, periodic in grids}
+    if len(kinds) != 1:
+        return None
+    dimensions, periodic = kinds.pop()
+    if any(dims_create(ranks, dimensions) != tuple(extents) for ranks, extents, _ in grids):
+        return None
+    return Cartesian(dimensions, tuple(periodic))

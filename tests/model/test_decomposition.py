@@ -1,0 +1,70 @@
+"""Neighbours on Cartesian process grids, against counting them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ranksight.errors import InputError
+from ranksight.model.decomposition import Cartesian, cartesian_of, dims_create
+
+
+@pytest.mark.parametrize(
+    ("ranks", "extents"),
+    [
+        (1, (1, 1, 1)),
+        (2, (2, 1, 1)),
+        (6, (3, 2, 1)),
+        (8, (2, 2, 2)),
+        (12, (3, 2, 2)),
+        (32, (4, 4, 2)),
+        (1024, (16, 8, 8)),
+    ],
+)
+def test_known_factorisations(ranks: int, extents: tuple[int, ...]) -> None:
+    assert dims_create(ranks, 3) == extents
+
+
+@given(st.integers(1, 5000), st.integers(1, 4))
+def test_factors_multiply_to_the_ranks(ranks: int, dimensions: int) -> None:
+    extents = dims_create(ranks, dimensions)
+    assert np.prod(extents) == ranks
+    assert list(extents) == sorted(extents, reverse=True)
+
+
+@given(st.integers(1, 200), st.tuples(st.booleans(), st.booleans(), st.booleans()))
+def test_neighbours_are_those_that_can_be_counted(ranks: int, periodic: tuple[bool, bool, bool]) -> None:
+    grid = Cartesian(3, periodic)
+    extents = grid.extents(ranks)
+    counted = []
+    for place in itertools.product(*(range(e) for e in extents)):
+        row = []
+        for d in range(3):
+            steps = [place[d] - 1, place[d] + 1]
+            row.append(2 if periodic[d] else sum(0 <= step < extents[d] for step in steps))
+        counted.append(row)
+    found = grid.neighbours(ranks)
+    assert found.tolist() == counted
+    rows, counts = grid.classes(ranks)
+    assert counts.sum() == ranks
+    wanted = {tuple(row): n for row, n in zip(*np.unique(found, axis=0, return_counts=True), strict=True)}
+    assert {tuple(row): n for row, n in zip(rows.tolist(), counts.tolist(), strict=True)} == {
+        tuple(map(int, row)): int(n) for row, n in wanted.items()
+    }
+
+
+def test_the_rule_is_found_or_refused() -> None:
+    free = (False, False, False)
+    assert cartesian_of([(8, (2, 2, 2), free), (32, (4, 4, 2), free)]) == Cartesian(3, free)
+    assert cartesian_of([]) is None
+    assert cartesian_of([(8, (8, 1, 1), free)]) is None
+    assert cartesian_of([(8, (2, 2, 2), free), (4, (2, 2), (False, False))]) is None
+
+
+@pytest.mark.parametrize(("ranks", "dimensions"), [(0, 3), (-4, 2), (4, 0)])
+def test_bad_grids(ranks: int, dimensions: int) -> None:
+    with pytest.raises(InputError):
+        dims_create(ranks, dimensions)
