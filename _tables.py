@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from ranksight.errors import InputError
 
 if TYPE_CHECKING:

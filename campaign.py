@@ -126,7 +126,9 @@ def _measure_one(
     try:
         folder = Path(tempfile.mkdtemp(prefix=".pass-", dir=experiment.path))
     except OSError as error:
-        raise InputError(f"cannot write {experiment.path}: {error.strerror or error}", "free space, or -o FOLDER") from error
+        raise InputError(
+            f"cannot write {experiment.path}: {error.strerror or error}", "free space, or -o FOLDER"
+        ) from error
     steps: Sequence[Step] = ()
     wall = None
     try:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ranksight.errors import InputError
 from ranksight.experiment import MESSAGE_COLUMNS, WHOLE, Experiment, Run, read
 

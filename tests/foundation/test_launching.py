@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from ranksight.errors import InputError
 from ranksight.launching import Template, rank_expression
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from ranksight.cli.main import VERBS, main
 from ranksight.errors import InputError, InsufficientError, RanksightError, UsageError, ViolationError
 from ranksight.metrics import METRICS, REDUCTIONS, metric

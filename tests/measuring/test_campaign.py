@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
 from ranksight import campaign
 from ranksight.campaign import Plan, measure
 from ranksight.cli.main import main

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from ranksight.errors import InputError
 from ranksight.model.decomposition import Cartesian, cartesian_of, dims_create
 
