@@ -1,0 +1,258 @@
+"""What all readers of profiles share: hostile text, ranks in names, checked tables, one reading from many files."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.counters.names import translate
+from ranksight.counters.readers._delimited import decode
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS
+from ranksight.metrics import METRICS
+from ranksight.reading import Reading
+
+LARGEST = 2.0**64
+"""No 64-bit counter, and no clock of nanoseconds kept in 64 bits, holds more than this many units."""
+TEXT_LIMIT = 512 * 2**20
+"""Largest text, in bytes, that is read at once; formats that can be longer are read line by line."""
+
+_RANK = re.compile(r"(?:^|[^A-Za-z])(?:mpi)?(?:rank|proc|process)[._=-]?(\d{1,7})(?![\d])", re.IGNORECASE)
+_INTEGER = re.compile(r"\d+")
+
+
+def regular_file(path: Path) -> None:
+    """Refuse what is no regular file: a pipe would wait for ever, a device never end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
+
+
+def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:
+    """Lines of a text in any usual encoding, and notes on how it was read.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is empty, binary, no regular file, or larger than :data:`TEXT_LIMIT`.
+    """
+    regular_file(path)
+    if path.stat().st_size > TEXT_LIMIT:
+        raise InputError(f"{path} is larger than {TEXT_LIMIT >> 20} MiB", "is it this tool's output?")
+    text, notes = decode(path)
+    return text.split("\n"), notes
+
+
+def head_text(head: bytes) -> str:
+    """The first bytes of a file as text, whatever they are."""
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return head[: len(head) // 2 * 2].decode("utf-16", errors="replace")
+    return head.decode("utf-8", errors="replace").lstrip("\ufeff")
+
+
+def rank_in(path: Path) -> int | None:
+    """The rank that a file's name states: ``out.rank3.txt`` is 3, ``FritzRank72`` (a word's part) is none."""
+    found = _RANK.search(path.name)
+    return int(found[1]) if found else None
+
+
+def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
+    """The ranks, sorted.
+
+    Raises
+    ------
+    InputError
+        When one between 0 and the largest is missing.
+    """
+    present = sorted({rank for rank in ranks if rank != ALL_RANKS})
+    if present and len(present) != present[-1] + 1:
+        missing = sorted(set(range(min(present[-1] + 1, len(present) + 4))) - set(present))
+        raise InputError(
+            f"{where}: rank {missing[0] if missing else len(present)} of 0 to {present[-1]} is missing",
+            "give the files of all ranks",
+        )
+    return present
+
+
+def check_values(
+    columns: Mapping[str, NDArray[np.float64]], kernels: Sequence[str], ranks: Sequence[int], path: Path
+) -> None:
+    """Refuse numbers that no tool can have measured.
+
+    Raises
+    ------
+    InputError
+        Naming file, kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where it counts.
+    """
+    for name, values in columns.items():
+        with np.errstate(invalid="ignore"):
+            bad = np.isinf(values) | (np.abs(values) >= LARGEST)
+            if name in METRICS:
+                bad |= values < 0
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise InputError(
+                f"{path}: kernel {kernels[at]!r} on rank {ranks[at]} has {values[at]:g} of {name}",
+                "no counter or clock holds this: the file is damaged, or a counter overflowed",
+            )
+
+
+def build(
+    path: Path,
+    kernels: Sequence[str],
+    ranks: Sequence[int] | NDArray[np.int64],
+    columns: Mapping[str, NDArray[np.float64]],
+    *,
+    origin: str | Mapping[str, str] = "measured",
+    aliases: Mapping[str, str] | None = None,
+    configuration: Mapping[str, float] | None = None,
+    notes: Sequence[str] = (),
+    **more: object,
+) -> Reading:
+    """One reading from columns under their source's names (SI units), one row a kernel x rank.
+
+    Parameters
+    ----------
+    path : Path
+        The file they came from.
+    kernels, ranks : sequences, shape (n,)
+    columns : mapping of str to ndarray, shape (n,)
+    origin, aliases
+        As in :func:`ranksight.counters.names.translate`.
+    configuration : mapping, optional
+        Defaults to the number of ranks, where the source tells ranks apart.
+    notes : sequence of str
+    **more
+        Further attributes of :class:`ranksight.reading.Reading`.
+
+    Raises
+    ------
+    InputError
+        When there is no row or no value, a kernel stands twice on a rank, or a number is absurd.
+    """
+    ranks = [int(rank) for rank in ranks]
+    if not kernels:
+        raise InputError(f"{path} holds no measurement", "is the file complete?")
+    columns = {name: values for name, values in columns.items() if not np.isnan(values).all()}
+    if not columns:
+        raise InputError(f"{path} holds no number", "is the file complete?")
+    told = translate(columns, origin, aliases)
+    check_values(told.columns, kernels, ranks, path)
+    table = pd.DataFrame({"kernel": list(kernels), "rank": np.asarray(ranks, dtype=np.int32), **told.columns})
+    twice = table.duplicated(["kernel", "rank"])
+    if twice.any():
+        row = table[twice].iloc[0]
+        raise InputError(f"{path} gives kernel {row['kernel']!r} on rank {row['rank']} twice", "give one run a file")
+    if configuration is None:
+        present = checked_ranks(ranks, str(path))
+        configuration = {"ranks": float(len(present))} if present else {}
+    return Reading(
+        configuration=configuration,
+        counters=table,
+        provenance=told.provenance,
+        notes=(*notes, *told.notes),
+        source=(str(path),),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def ranked_files(files: Sequence[Path]) -> dict[int, Path] | None:
+    """Files of one run, one a rank, told by the one number in which their names differ; None where they are not that.
+
+    A number called rank is the rank; another number is one only where the numbers are 0 to n - 1.
+    """
+    named = {rank_in(file): file for file in files}
+    if len(files) > 1 and None not in named and len(named) == len(files):
+        templates = {_RANK.sub("", file.name) for file in files}
+        if len(templates) == 1:
+            return {rank: file for rank, file in named.items() if rank is not None}
+    shapes = {_INTEGER.sub("#", file.name) for file in files}
+    if len(files) < 2 or len(shapes) != 1:
+        return None
+    numbers = [[int(text) for text in _INTEGER.findall(file.name)] for file in files]
+    differing = [place for place, column in enumerate(zip(*numbers, strict=True)) if len(set(column)) > 1]
+    if len(differing) != 1:
+        return None
+    ranks = [row[differing[0]] for row in numbers]
+    if sorted(ranks) != list(range(len(files))):
+        return None
+    return dict(zip(ranks, files, strict=True))
+
+
+def inside(folder: Path) -> list[Path]:
+    """Regular files of `folder`, sorted; links that lead out of it are refused.
+
+    Raises
+    ------
+    InputError
+        When a link leads out of the folder.
+    """
+    root = folder.resolve()
+    found = []
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_symlink() and not entry.resolve().is_relative_to(root):
+            raise InputError(f"{entry} is a link out of its folder", "name the files it leads to instead")
+        if entry.is_file():
+            found.append(entry)
+    return found
+
+
+def head_of(path: Path, size: int = 4096) -> bytes:
+    """The first bytes of a regular file; empty where it cannot be read."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return b""
+        with path.open("rb") as stream:
+            return stream.read(size)
+    except OSError:
+        return b""
+
+
+def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
+    """One reading of a run from one reading a rank.
+
+    Parameters
+    ----------
+    readings : mapping of int to Reading
+        Each with the counters of a single rank, whatever rank it calls itself.
+    source : Path
+        Where they came from.
+
+    Raises
+    ------
+    InputError
+        When a rank is missing or a file holds several ranks.
+    """
+    ranks = checked_ranks(readings, str(source))
+    tables = []
+    for rank in ranks:
+        table = readings[rank].counters
+        if table is None or table["rank"].nunique() != 1:
+            raise InputError(f"{readings[rank].source[0]} holds several ranks beside files of other ranks")
+        tables.append(table.assign(rank=np.int32(rank)))
+    table = pd.concat(tables, ignore_index=True)
+    provenance: dict[str, str] = {}
+    for reading in readings.values():
+        provenance = {**reading.provenance, **provenance}
+    walls = [reading.wall_time for reading in readings.values() if reading.wall_time is not None]
+    return replace(
+        readings[ranks[0]],
+        configuration={**readings[ranks[0]].configuration, "ranks": float(len(ranks))},
+        counters=table,
+        provenance=provenance,
+        wall_time=max(walls) if walls else None,
+        notes=tuple(dict.fromkeys(note for rank in ranks for note in readings[rank].notes)),
+        source=tuple(name for rank in ranks for name in readings[rank].source),
+    )
