@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ranksight import __version__
 from ranksight.errors import RanksightError, UsageError
@@ -23,7 +23,10 @@ VERBS: dict[str, str] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors are one line with the way to help."""
+    """An argument parser whose usage errors are one line with the way to help, and which guesses no option from a part."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **settings})
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}", f"'{self.prog} --help' lists what it takes")

@@ -1,0 +1,255 @@
+"""A parameter that took two values: what two points can say, and how far.
+
+No search can choose a form from two points. What a program does is counted by loops, so a count is a sum of integer
+powers of the problem's extent with no negative coefficients. Among all such sums through two points, with no power above
+the next integer over the slope between them, the slowest growth is that of the two adjacent powers around the slope and the
+fastest that of a constant and the highest power (the powers form a Chebyshev system: Karlin and Studden, *Tchebycheff
+Systems*, 1966, chapter II). The first is the value, since loops nest: surfaces come with volumes. Both are the interval.
+Times and cache misses have no such law; theirs takes half a power more or less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.metrics import metric
+from ranksight.model import forecast
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.forecast import Forecast
+from ranksight.model.series import Series
+
+Array = NDArray[np.float64]
+
+COUNTS = frozenset(
+    {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}
+)
+COUNTS |= {"messages", "bytes_sent", "peers"}
+"""Metrics that loops count; loads that a cache serves follow its size as well, all but those of the first level."""
+
+
+def bridge(
+    levels: tuple[float, float], values: Array, at: Array, counted: NDArray[np.bool_]
+) -> tuple[Array, Array, Array]:
+    """Carry values at two levels of a parameter to other levels.
+
+    Parameters
+    ----------
+    levels : (low, high), both above zero
+    values : (s, k, 2)
+        At the two levels.
+    at : (k,)
+        Levels asked for.
+    counted : (s,) bool
+        Whether loops count the metric.
+
+    Returns
+    -------
+    value, lower, upper : (s, k)
+        NaN where one of the two values is missing, zero while the other is not, or their signs differ.
+    """
+    low, high = levels
+    first, second = values[..., 0], values[..., 1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        slope = np.log(second / first) / np.log(high / low)
+        # A slope that is whole up to rounding is whole, or the powers around it would be the wrong ones.
+        slope = np.where(np.abs(slope - np.round(slope)) < 1e-9, np.round(slope), slope)
+        below = np.floor(np.where(np.isfinite(slope), slope, 0.0))
+        value = _pair(levels, first, second, below, below + 1, at)
+        # At whole slopes the pair is one pure power, which the general formula gives as well.
+        fastest = np.where(slope > 0, _pair(levels, first, second, 0 * below, np.ceil(slope), at), value)
+        ratio = at / high
+        spread = np.abs(np.log(np.where(at > high, ratio, np.where(at < low, at / low, 1.0)))) * 0.5
+        edge = np.where(counted[:, None], 0.0, spread)
+        lower = np.where(counted[:, None], np.minimum(value, fastest), value * np.exp(-edge))
+        upper = np.where(counted[:, None], np.maximum(value, fastest), value * np.exp(edge))
+    known = np.isfinite(slope)
+    zero = (first == 0) & (second == 0)
+    result = [np.where(zero, 0.0, np.where(known, x, np.nan)) for x in (value, lower, upper)]
+    return result[0], result[1], result[2]
+
+
+def _pair(levels: tuple[float, float], first: Array, second: Array, i: Array, j: Array, at: Array) -> Array:
+    """Value at `at` of ``a x^i + b x^j`` through the two points; a pure power where i = j."""
+    x = levels[1] / levels[0]
+    t = at / levels[0]
+    same = i == j
+    j = np.where(same, j + 1, j)
+    b = (second - first * x**i) / (x**j - x**i)
+    return np.asarray(np.where(same, first * t**i, (first - b) * t**i + b * t**j), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Functions of the other parameters at two levels of one, and the bridge between and beyond.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Of the model.
+    parameter : str
+        The one that took two values.
+    levels : (float, float)
+    others : tuple of str
+        The parameters that the functions at each level have; none where nothing else varied.
+    fitted : (Fitted, Fitted) or None
+    constants : (s, 2)
+        Values at the two levels where nothing else varied.
+    kernels, metrics : tuple of str
+    """
+
+    parameters: tuple[str, ...]
+    parameter: str
+    levels: tuple[float, float]
+    others: tuple[str, ...]
+    fitted: tuple[Fitted, Fitted] | None
+    constants: Array
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+        """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitted.Fitted.predict`."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        at = points[:, self.parameters.index(self.parameter)]
+        shape = (len(self.kernels), len(points))
+        counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
+        status = np.full(shape, forecast.OK, dtype=np.intp)
+        reason = np.full(shape, "", dtype=object)
+        form = np.ones(shape)
+        if self.fitted is None:
+            ends = np.broadcast_to(self.constants[:, None, :], (*shape, 2))
+            middle = lower = upper = ends
+        else:
+            columns = [self.parameters.index(name) for name in self.others]
+            parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]
+            middle, lower, upper = (
+                np.stack([getattr(part, name) for part in parts], axis=2) for name in ("value", "lower", "upper")
+            )
+            for part in parts:
+                bad = (part.status != forecast.OK) & (status == forecast.OK)
+                status = np.where(bad, part.status, status)
+                reason = np.where(bad, part.reason, reason)
+        value, low, high = bridge(self.levels, middle, at, counted)
+        # Scatter of the two values: both ends moved outwards, as errors of one machine move together.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            down = np.nanmax(np.where(middle > 0, middle / np.where(lower > 0, lower, np.nan), 1.0), axis=2)
+            up = np.nanmax(np.where(middle > 0, upper / middle, 1.0), axis=2)
+        reach = 1 + 2 * np.abs(np.log(np.where(at > 0, at, 1.0) / np.clip(at, *self.levels))) / np.log(
+            self.levels[1] / self.levels[0]
+        )
+        low, high = low / down**reach, high * up**reach
+        missing = ~np.isfinite(value) & (status == forecast.OK)
+        status = np.where(missing, forecast.WIDE, status)
+        reason = np.where(missing, f"{self.parameter} took two values, and this metric was zero at one of them", reason)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = np.where(high == low, 1.0, high / low)
+        wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
+        status = np.where(wide, forecast.WIDE, status)
+        reason = np.where(wide, f"{self.parameter} took two values only; measure a third to know its form", reason)
+        return Forecast(value, low, high, status.astype(np.intp), reason, form, 1 - form, level)
+
+    def formula(self, i: int) -> str:
+        """The functions at the two levels, as people read them."""
+        low, high = self.levels
+        if self.fitted is None:
+            ends = [f"{value:.4g}" for value in self.constants[i]]
+        else:
+            ends = [fitted.formula(i) for fitted in self.fitted]
+        if ends[0] == ends[1]:
+            return ends[0]
+        return f"{ends[0]} at {self.parameter} = {low:g}, {ends[1]} at {self.parameter} = {high:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "parameters": list(self.parameters),
+            "parameter": self.parameter,
+            "levels": list(self.levels),
+            "others": list(self.others),
+            "fitted": None if self.fitted is None else [fitted.to_dict() for fitted in self.fitted],
+            "constants": [[None if np.isnan(x) else float(x) for x in row] for row in self.constants],
+            "kernels": list(self.kernels),
+            "metrics": list(self.metrics),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Levels:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            kernels, metrics = tuple(map(str, content["kernels"])), tuple(map(str, content["metrics"]))
+            parameters, others = tuple(map(str, content["parameters"])), tuple(map(str, content["others"]))
+            low, high = map(float, content["levels"])
+            constants = np.array(
+                [[np.nan if x is None else float(x) for x in row] for row in content["constants"]], dtype=np.float64
+            ).reshape(len(kernels), 2)
+            given = content["fitted"]
+            fitted = None if given is None else (Fitted.from_dict(given[0]), Fitted.from_dict(given[1]))
+            parameter = str(content["parameter"])
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise InputError(f"'levels' is damaged: {error}", "fit the model again") from error
+        parts = fitted or ()
+        if (
+            not 0 < low < high < np.inf
+            or parameter not in parameters
+            or not set(others) <= set(parameters) - {parameter}
+            or len(metrics) != len(kernels)
+            or any(part.kernels != kernels or part.parameters != others for part in parts)
+        ):
+            raise InputError("'levels' does not fit together", "fit the model again")
+        return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics)
+
+
+def two_valued(series: Series) -> str | None:
+    """The parameter that took exactly two values, both above zero; None where none or several did."""
+    found = [
+        name
+        for at, name in enumerate(series.parameters)
+        if len(levels := np.unique(series.points[:, at])) == 2 and levels[0] > 0
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def fit_levels(series: Series, **settings: Any) -> Levels | None:
+    """Fit the series at each of the two levels of their two-valued parameter; None where there is no such parameter.
+
+    Parameters
+    ----------
+    series : Series
+    **settings
+        Of :func:`ranksight.model.fitting.fit_series`.
+    """
+    name = two_valued(series)
+    if name is None:
+        return None
+    at = series.parameters.index(name)
+    low, high = (float(x) for x in np.unique(series.points[:, at]))
+    others = tuple(
+        other for i, other in enumerate(series.parameters) if i != at and len(np.unique(series.points[:, i])) > 1
+    )
+    constants = np.full((len(series), 2), np.nan)
+    halves = []
+    for end, level in enumerate((low, high)):
+        part = series.at(series.points[:, at] == level)
+        if others:
+            columns = [series.parameters.index(other) for other in others]
+            halves.append(
+                fit_series(
+                    Series(others, part.points[:, columns], part.values, part.kernels, part.metrics, part.provenance),
+                    **settings,
+                )
+            )
+        else:
+            constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
+    fitted = (halves[0], halves[1]) if others else None
+    return Levels(series.parameters, name, (low, high), others, fitted, constants, series.kernels, series.metrics)
+
+
+def is_count(name: str) -> bool:
+    """Whether loops alone decide the metric."""
+    return name in COUNTS and metric(name).kind == "requirement"

@@ -1,0 +1,279 @@
+"""Requirements that follow the number of neighbours on a Cartesian process grid.
+
+What a rank does for its halo is done once for each neighbour: with n_d neighbours in direction d, a kernel's count on a
+rank is ``a + sum_d n_d b_d``, a and b_d functions of the other parameters alone (CHECKLIST P2, D22). The coefficients come from
+all ranks of all runs by least squares, exact for a deterministic count; the grid at any number of ranks is known
+(:mod:`ranksight.model.decomposition`), and with it mean and maximum over ranks. Where the law does not hold to a fraction of
+a percent, or the neighbours do not vary enough to tell the directions apart, nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, Experiment
+from ranksight.metrics import metric
+from ranksight.model import forecast
+from ranksight.model.decomposition import Cartesian, cartesian_of
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.forecast import Forecast
+from ranksight.model.levels import Levels, fit_levels
+from ranksight.model.series import Series
+
+Array = NDArray[np.float64]
+CLOSE = 2e-3
+"""Largest error of the law, relative to the kernel's mean: that of counts, with what alignment changes in them."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The law of the kernels that follow it.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Of the model.
+    grid : Cartesian
+    kernels, metrics, over_ranks : tuple of str
+        Of the s series that follow the law, and how each reduces over ranks.
+    coefficients : Fitted, Levels or (s * (1 + d),) values
+        The coefficients as functions of the other parameters, a before b_1 ... b_d of each series; plain values where
+        no other parameter varied.
+    """
+
+    parameters: tuple[str, ...]
+    grid: Cartesian
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    over_ranks: tuple[str, ...]
+    others: tuple[str, ...]
+    coefficients: Fitted | Levels | Array
+
+    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+        """Forecast the s series at `points` (k, m)."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        s, k, terms = len(self.kernels), len(points), 1 + self.grid.dimensions
+        ranks = points[:, self.parameters.index("ranks")]
+        status = np.full((s, k), forecast.OK, dtype=np.intp)
+        reason = np.full((s, k), "", dtype=object)
+        if isinstance(self.coefficients, np.ndarray):
+            ends = [np.broadcast_to(self.coefficients.reshape(s, terms, 1), (s, terms, k))] * 3
+        else:
+            columns = [self.parameters.index(name) for name in self.others]
+            part = self.coefficients.predict(points[:, columns], level)
+            zero = (part.value == 0) & (part.lower == 0) & (part.upper == 0)
+            bad = ((part.status != forecast.OK) & ~zero).reshape(s, terms, k)
+            first = bad.argmax(axis=1)[:, None]
+            status = np.where(
+                bad.any(axis=1), np.take_along_axis(part.status.reshape(s, terms, k), first, 1)[:, 0], status
+            )
+            reason = np.where(
+                bad.any(axis=1), np.take_along_axis(part.reason.reshape(s, terms, k), first, 1)[:, 0], reason
+            )
+            ends = [x.reshape(s, terms, k) for x in (part.value, part.lower, part.upper)]
+        value, lower, upper = (np.full((s, k), np.nan) for _ in range(3))
+        for at, count in enumerate(ranks):
+            if count < 1 or not float(count).is_integer():
+                status[:, at], reason[:, at] = forecast.DOMAIN, f"{count:g} ranks cannot be placed on a grid"
+                continue
+            rows, times = self.grid.classes(int(count))
+            basis = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
+            for target, end in zip((value, lower, upper), ends, strict=True):
+                each = np.einsum("st,ct->sc", end[:, :, at], basis)
+                target[:, at] = [_reduce(row, times, how) for row, how in zip(each, self.over_ranks, strict=True)]
+        form = np.ones((s, k))
+        return Forecast(
+            value, np.minimum(lower, upper), np.maximum(lower, upper), status, reason, form, 1 - form, level
+        )
+
+    def formula(self, i: int) -> str:
+        """The law of series `i`, as people read it."""
+        terms = 1 + self.grid.dimensions
+        if isinstance(self.coefficients, np.ndarray):
+            written = [f"{x:.4g}" for x in self.coefficients[i * terms : (i + 1) * terms]]
+        else:
+            written = [self.coefficients.formula(i * terms + t) for t in range(terms)]
+        return " + ".join(
+            [f"({written[0]})", *(f"neighbours_{d + 1} * ({text})" for d, text in enumerate(written[1:]))]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        given = self.coefficients
+        return {
+            "parameters": list(self.parameters),
+            "dimensions": self.grid.dimensions,
+            "periodic": list(self.grid.periodic),
+            "kernels": list(self.kernels),
+            "metrics": list(self.metrics),
+            "over_ranks": list(self.over_ranks),
+            "others": list(self.others),
+            "kind": "values" if isinstance(given, np.ndarray) else "levels" if isinstance(given, Levels) else "fitted",
+            "coefficients": given.tolist() if isinstance(given, np.ndarray) else given.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Neighbours:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            names = {
+                key: tuple(map(str, content[key]))
+                for key in ("parameters", "kernels", "metrics", "over_ranks", "others")
+            }
+            grid = Cartesian(int(content["dimensions"]), tuple(bool(x) for x in content["periodic"]))
+            kind, given = content["kind"], content["coefficients"]
+            coefficients: Fitted | Levels | Array
+            if kind == "values":
+                coefficients = np.array(given, dtype=np.float64)
+            else:
+                coefficients = (Levels if kind == "levels" else Fitted).from_dict(given)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"'neighbours' is damaged: {error}", "fit the model again") from error
+        size = len(names["kernels"])
+        held = len(coefficients) if isinstance(coefficients, np.ndarray) else len(coefficients.kernels)
+        if len(names["metrics"]) != size or len(names["over_ranks"]) != size or held != size * (1 + grid.dimensions):
+            raise InputError("'neighbours' does not fit together", "fit the model again")
+        return cls(grid=grid, coefficients=coefficients, **names)
+
+
+def _reduce(values: Array, times: NDArray[np.int64], how: str) -> float:
+    if how == "max":
+        return float(values.max())
+    if how == "min":
+        return float(values.min())
+    total = float((values * times).sum())
+    return total if how == "sum" else total / float(times.sum())
+
+
+def grid_of(experiment: Experiment) -> Cartesian | None:
+    """The rule of the process grids that the program made in all its runs, from the tracer's table ``topologies``.
+
+    The table has a row for each Cartesian communicator over all ranks: ``ranks``, ``extents`` and ``periodic``, the last two
+    as lists. None where a run made none or several, or no single rule explains them.
+    """
+    grids = []
+    for run in experiment.runs:
+        table = experiment.table(run, "topologies")
+        if table is None:
+            continue
+        found = {
+            (int(row.ranks), tuple(map(int, row.extents)), tuple(map(bool, row.periodic))) for row in table.itertuples()
+        }
+        if len(found) != 1:
+            return None
+        grids.append(found.pop())
+    return cartesian_of(grids)
+
+
+def fit_neighbours(experiment: Experiment, metrics: Sequence[str] | None = None, **settings: Any) -> Neighbours | None:
+    """Find the requirements that follow the number of neighbours; None where the program has no such grid, or none does.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        Requirements to look at; all when not given.
+    **settings
+        Of :func:`ranksight.model.fitting.fit_series`, for the coefficients.
+    """
+    grid = grid_of(experiment) if "ranks" in experiment.parameters else None
+    if grid is None:
+        return None
+    wanted = [
+        name
+        for name in experiment.metrics()
+        if metric(name).kind == "requirement"
+        and (metrics is None or name in metrics)
+        and metric(name).over_ranks in ("mean", "max", "sum", "min")
+    ]
+    others = tuple(name for name in experiment.parameters if name != "ranks")
+    groups = _gather(experiment, wanted, others, grid)
+    if not groups:
+        return None
+    names = sorted(set.intersection(*(set(names) for names, _, _ in groups.values())))
+    terms = 1 + grid.dimensions
+    solved = np.empty((len(names), terms, len(groups)))
+    follows = np.ones(len(names), dtype=bool)
+    for at, (held, basis, values) in enumerate(groups.values()):
+        if np.linalg.matrix_rank(basis) < terms:
+            return None
+        rows = values[[held.index(name) for name in names]]
+        solution = np.linalg.lstsq(basis, rows.T, rcond=None)[0].T
+        scale = np.abs(rows).mean(axis=1, keepdims=True)
+        solution = np.where(np.abs(solution) < 1e-6 * scale, 0.0, solution)
+        error = np.abs(solution @ basis.T - rows).max(axis=1)
+        follows &= error <= CLOSE * scale[:, 0]
+        follows &= (np.abs(solution[:, 1:]) > CLOSE * scale).any(axis=1)
+        solved[:, :, at] = solution
+    if not follows.any():
+        return None
+    kept = [name for name, yes in zip(names, follows, strict=True) if yes]
+    points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
+    flat = solved[follows].reshape(-1, len(groups))
+    kernels = tuple(kernel for kernel, _ in kept)
+    found = tuple(name for _, name in kept)
+    varied = [i for i in range(len(others)) if len(np.unique(points[:, i])) > 1]
+    coefficients: Fitted | Levels | Array
+    if not varied:
+        coefficients = flat[:, 0]
+    else:
+        series = Series(
+            others,
+            points,
+            flat[:, :, None],
+            tuple(k for k in kernels for _ in range(terms)),
+            tuple(m for m in found for _ in range(terms)),
+        )
+        coefficients = fit_levels(series, **settings) or fit_series(series, **settings)
+    return Neighbours(
+        experiment.parameters,
+        grid,
+        kernels,
+        found,
+        tuple(metric(name).over_ranks for name in found),
+        others,
+        coefficients,
+    )
+
+
+Group = tuple[list[tuple[str, str]], Array, Array]
+
+
+def _gather(
+    experiment: Experiment, wanted: Sequence[str], others: tuple[str, ...], grid: Cartesian
+) -> dict[tuple[float, ...], Group]:
+    """For each combination of the other parameters: names of the series, basis (rows, terms), values (series, rows).
+
+    A row is a rank of a run; only the first run of a configuration and metric is taken, since counts repeat.
+    """
+    parts: dict[tuple[float, ...], dict[int, dict[tuple[str, str], Array]]] = {}
+    for run in experiment.runs:
+        ranks = int(run.configuration["ranks"])
+        held = [name for name in experiment.metrics() if name in wanted]
+        table = experiment.table(run, "counters")
+        if table is None or (table["rank"] == ALL_RANKS).any():
+            continue
+        place = tuple(float(run.configuration[name]) for name in others)
+        here = parts.setdefault(place, {}).setdefault(ranks, {})
+        for name in held:
+            if name not in table.columns:
+                continue
+            wide = table[[*COUNTER_KEYS, name]].pivot(index="kernel", columns="rank", values=name)
+            wide = wide.reindex(columns=range(ranks)).dropna(how="all").fillna(0.0)
+            for kernel, row in zip(wide.index, wide.to_numpy(dtype=np.float64), strict=True):
+                here.setdefault((str(kernel), name), row)
+    groups: dict[tuple[float, ...], Group] = {}
+    for place, runs in sorted(parts.items()):
+        names = sorted(set().union(*runs.values()))
+        basis = [np.concatenate([np.ones((ranks, 1)), grid.neighbours(ranks)], axis=1) for ranks in runs]
+        # A kernel that a run does not have did nothing there: pack is not called where nobody is near.
+        values = [np.stack([row.get(name, np.zeros(ranks)) for name in names]) for ranks, row in runs.items()]
+        groups[place] = (names, np.concatenate(basis), np.concatenate(values, axis=1))
+    return groups
