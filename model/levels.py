@@ -1,11 +1,11 @@
 """A parameter that took two values: what two points can say, and how far.
 
 No search can choose a form from two points. What a program does is counted by loops, so a count is a sum of integer
-powers of the problem's extent with no negative coefficients. Among all such sums through two points, with no power above
-the next integer over the slope between them, the slowest growth is that of the two adjacent powers around the slope and the
-fastest that of a constant and the highest power (the powers form a Chebyshev system: Karlin and Studden, *Tchebycheff
-Systems*, 1966, chapter II). The first is the value, since loops nest: surfaces come with volumes. Both are the interval.
-Times and cache misses have no such law; theirs takes half a power more or less.
+powers of the problem's extent with no negative coefficients. Among all such sums through two points, with no power
+above the next integer over the slope between them, the slowest growth is that of the two adjacent powers around the
+slope and the fastest that of a constant and the highest power (the powers form a Chebyshev system: Karlin and Studden,
+*Tchebycheff Systems*, 1966, chapter II). The first is the value, since loops nest: surfaces come with volumes. Both are
+the interval. Times and cache misses have no such law; theirs takes half a power more or less.
 """
 
 from __future__ import annotations

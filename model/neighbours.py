@@ -1,10 +1,11 @@
 """Requirements that follow the number of neighbours on a Cartesian process grid.
 
 What a rank does for its halo is done once for each neighbour: with n_d neighbours in direction d, a kernel's count on a
-rank is ``a + sum_d n_d b_d``, a and b_d functions of the other parameters alone (CHECKLIST P2, D22). The coefficients come from
-all ranks of all runs by least squares, exact for a deterministic count; the grid at any number of ranks is known
-(:mod:`ranksight.model.decomposition`), and with it mean and maximum over ranks. Where the law does not hold to a fraction of
-a percent, or the neighbours do not vary enough to tell the directions apart, nothing is claimed.
+rank is ``a + sum_d n_d b_d``, a and b_d functions of the other parameters alone (that a rank's partners and volumes are
+equations of its number is Panadero et al.'s general communication). The coefficients come from all ranks of all runs by
+least squares, exact for a deterministic count; the grid at any number of ranks is known
+(:mod:`ranksight.model.decomposition`), and with it mean and maximum over ranks. Where the law does not hold to a
+fraction of a percent, or the neighbours do not vary enough to tell the directions apart, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -155,17 +156,16 @@ def _reduce(values: Array, times: NDArray[np.int64], how: str) -> float:
 def grid_of(experiment: Experiment) -> Cartesian | None:
     """The rule of the process grids that the program made in all its runs, from the tracer's table ``topologies``.
 
-    The table has a row for each Cartesian communicator over all ranks: ``ranks``, ``extents`` and ``periodic``, the last two
-    as lists. None where a run made none or several, or no single rule explains them.
+    The table has a row for each Cartesian communicator over all ranks: ``ranks``, ``extents`` and ``periodic``, the last
+    two as lists. None where a run made none or several, or no single rule explains them.
     """
     grids = []
     for run in experiment.runs:
         table = experiment.table(run, "topologies")
         if table is None:
             continue
-        found = {
-            (int(row.ranks), tuple(map(int, row.extents)), tuple(map(bool, row.periodic))) for row in table.itertuples()
-        }
+        rows = zip(table["ranks"].tolist(), table["extents"].tolist(), table["periodic"].tolist(), strict=True)
+        found = {(int(n), tuple(int(e) for e in extents), tuple(bool(p) for p in ring)) for n, extents, ring in rows}
         if len(found) != 1:
             return None
         grids.append(found.pop())
@@ -173,7 +173,7 @@ def grid_of(experiment: Experiment) -> Cartesian | None:
 
 
 def fit_neighbours(experiment: Experiment, metrics: Sequence[str] | None = None, **settings: Any) -> Neighbours | None:
-    """Find the requirements that follow the number of neighbours; None where the program has no such grid, or none does.
+    """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
 
     Parameters
     ----------
