@@ -1,0 +1,317 @@
+"""The working part of :mod:`ranksight.counters.callgrind`: a block of lines at a time, as arrays.
+
+Lines are told apart by their first bytes, names found by their numbers, the function, object and file in force carried
+forward over the lines, and all numbers of a block parsed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.counters._fields import decimals, fields
+from ranksight.counters._growing import Arcs, Names, Table
+from ranksight.errors import InputError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+
+MOST_EVENTS = 64
+MOST_LINES_KEPT = 1_000_000
+_OF_THREE = (b"fn=", b"fl=", b"fi=", b"fe=", b"ob=")
+_NAMED = {"fn": (b"fn=", b"cfn="), "fl": (b"fl=", b"fi=", b"fe=", b"cfi=", b"cfl="), "ob": (b"ob=", b"cob=")}
+_OF_FOUR = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jump=", b"jcnd=")
+_HEADERS = frozenset(
+    ("version", "creator", "pid", "cmd", "part", "desc", "event", "events", "positions", "thread", "summary", "totals")
+)
+_COMPRESSED_JUMPS = (b"rfn=", b"rob=", b"rfl=", b"frfn=")
+_ZERO, _NEWLINE = 48, 10
+_FIRST = np.zeros(256, bool)
+_FIRST[[*b"0123456789+-*"]] = True
+
+
+def _code(text: bytes) -> int:
+    return int.from_bytes(text[:4], "little")
+
+
+class Parser:
+    """What is kept between blocks: names; the object, file, function and line in force; sums."""
+
+    def __init__(self, path: Path, lines_of: Callable[[str, str], bool] | None) -> None:
+        self.path = path
+        self.header: dict[str, str] = {}
+        self.events: tuple[str, ...] = ()
+        self.positions: tuple[bytes, ...] = (b"line",)
+        self.names = {"ob": Names(), "fl": Names(), "fn": Names()}
+        self.functions: list[tuple[int, int, int]] = []
+        """Object, name and file of each function, as indices of names."""
+        self.costs = Table(1)
+        self.arcs = Arcs(1)
+        self.lines: dict[tuple[int, int, int], Floats] = {}
+        self._index: dict[int, int] = {}
+        self._ob, self._fl, self._fn, self._line = 0, 0, -1, 0
+        self._before = 0
+        self._totals = False
+        self._lines_of = lines_of
+        self._wanted: list[bool] = []
+
+    def fail(self, line: int, what: str, remedy: str = "the file is damaged, or no callgrind profile") -> NoReturn:
+        """Raise an error about a line of the present block."""
+        raise InputError(f"{self.path}:{self._before + line + 1}: {what}", remedy)
+
+    def feed(self, data: bytes) -> None:
+        """Take a block of whole lines."""
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
+        while data:
+            data = data[self._block(data) :]
+
+    def finish(self) -> None:
+        """Check that the file was whole.
+
+        Raises
+        ------
+        InputError
+            When it named no events, held no costs, or ended before callgrind's last line.
+        """
+        if not self.events:
+            raise InputError(f"{self.path}: no line names events", "this is no callgrind profile")
+        if not self.functions:
+            raise InputError(f"{self.path}: no costs of any function", "the program was cut off, or collected nothing")
+        if self.header.get("creator", "").startswith("callgrind") and not self._totals:
+            raise InputError(
+                f"{self.path}:{self._before}: the file ends before its totals", "it was cut off: measure again"
+            )
+
+    # ---- lines ------------------------------------------------------------------------------------------------------
+
+    def _block(self, data: bytes) -> int:
+        """Take lines up to the first that changes how the others are read; return the bytes taken."""
+        b = np.frombuffer(data + b"\n" * 32, np.uint8)
+        ends = np.flatnonzero(b[: len(data)] == _NEWLINE)
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        first = b[starts]
+        code = first.astype(np.uint32)
+        for k in (1, 2, 3):
+            code |= b[starts + k].astype(np.uint32) << np.uint32(8 * k)
+        three = code & np.uint32(0xFFFFFF)
+        cost = _FIRST[first]
+        kinds = {key: np.flatnonzero(three == _code(key)) for key in _OF_THREE}
+        kinds |= {key: np.flatnonzero(code == _code(key)) for key in _OF_FOUR}
+        other = ~(cost | (first == _NEWLINE) | (first == ord("#")))
+        for found in kinds.values():
+            other[found] = False
+        limit = len(starts)
+        for line in np.flatnonzero(other).tolist():
+            text = data[starts[line] : ends[line]]
+            if line and text.startswith((b"events:", b"positions:")):
+                limit = line
+                break
+            self._header(line, text)
+        taken = self._lines(data, b, starts, ends, cost, kinds, limit)
+        self._before += taken
+        return int(ends[taken - 1]) + 1
+
+    def _header(self, line: int, text: bytes) -> None:
+        key, colon, rest = text.partition(b":")
+        name = key.decode("ascii", "replace")
+        if not colon or name not in _HEADERS:
+            if text.startswith(_COMPRESSED_JUMPS):
+                return
+            shown = text[:40].decode("utf-8", "replace")
+            self.fail(line, f"{shown!r} is no line of a callgrind profile")
+        value = rest.strip()[:4096].decode("utf-8", "replace")
+        if name == "events":
+            events = tuple(value.split())
+            if not events or len(events) > MOST_EVENTS or len(set(events)) != len(events):
+                self.fail(line, "'events:' names none, one twice, or too many")
+            if self.events and events != self.events:
+                self.fail(line, "a later part has other events", "read its parts as files of their own")
+            if not self.events:
+                self.costs, self.arcs = Table(len(events)), Arcs(len(events))
+            self.events = events
+        elif name == "positions":
+            self.positions = tuple(rest.split())
+            if self.positions not in ((b"line",), (b"instr",), (b"instr", b"line")):
+                self.fail(line, "'positions:' is neither 'line', 'instr' nor 'instr line'")
+        elif name in ("part", "totals"):
+            self._totals = name == "totals"
+        if name == "desc" and name in self.header:
+            value = f"{self.header[name]}; {value}"[:4096]
+        self.header[name] = value
+
+    def _lines(
+        self, data: bytes, b: Bytes, starts: Ints, ends: Ints, cost: Bools, kinds: Mapping[bytes, Ints], limit: int
+    ) -> int:
+        """Take the lines before `limit`, or before one that gives a number a new name; return how many."""
+        name = np.full(len(starts), -1, np.int64)
+        for space, keys in _NAMED.items():
+            at = np.concatenate([kinds[key] for key in keys])
+            skip = np.repeat([len(key) for key in keys], [len(kinds[key]) for key in keys])
+            order = np.argsort(at)
+            at = at[order]
+            name[at], limit = self._named(data, b, starts[at] + skip[order], ends, at, space, limit)
+        n = limit
+        kinds = {key: at[at < n] for key, at in kinds.items()}
+        cost = cost[:n]
+
+        def last(*keys: bytes) -> Ints:
+            """For each line the last line up to it of one of these kinds; -1 where this block has none."""
+            mark = np.full(n, -1, np.int64)
+            for key in keys:
+                mark[kinds[key]] = kinds[key]
+            return np.maximum.accumulate(mark)
+
+        at_ob, at_fl = last(b"ob="), last(b"fl=", b"fi=", b"fe=")
+        fn = kinds[b"fn="]
+        ob_of_fn = np.where(at_ob[fn] >= 0, name[at_ob[fn]], self._ob)
+        fl_of_fn = np.where(at_fl[fn] >= 0, name[at_fl[fn]], self._fl)
+        # position 0 is the function of the block before, so that `local` counts fn= lines up to a line
+        functions = np.concatenate(([self._fn], self._indices(ob_of_fn, name[fn], fl_of_fn)))
+        local = np.searchsorted(fn, np.arange(n), side="right")
+
+        calls, jumps = kinds[b"calls="], np.union1d(kinds[b"jump="], kinds[b"jcnd="])
+        for header, what in ((calls, "calls="), (jumps, "jump= or jcnd=")):
+            wrong = header[(header + 1 >= n) | ~cost[np.minimum(header + 1, n - 1)]]
+            if len(wrong):
+                self.fail(int(wrong[0]), f"no line of costs follows '{what}'", "the file is cut off or damaged")
+        rows = np.flatnonzero(cost)
+        if len(rows):
+            if not self.events:
+                self.fail(int(rows[0]), "costs before any 'events:' line")
+            if functions[0] < 0 and local[rows[0]] == 0:
+                self.fail(int(rows[0]), "costs before any 'fn=' line")
+            callee = self._callees(calls, last(b"cfn="), last(b"cob="), last(b"fn="), name, functions[local])
+            target = local.copy()
+            target[calls + 1] = len(functions) + np.arange(len(calls))
+            target[jumps + 1] = -1
+            sums = self._sums(b, starts, ends, rows, target, len(functions) + len(calls), functions, local, name, at_fl)
+            own = np.flatnonzero(functions >= 0)
+            self.costs.add(functions[own], sums[own])
+            count = self._counts(b, starts, ends, calls)
+            self.arcs.add(functions[local[calls]], callee, count, sums[len(functions) :])
+        self._ob = int(name[at_ob[-1]]) if at_ob[-1] >= 0 else self._ob
+        self._fl = int(name[at_fl[-1]]) if at_fl[-1] >= 0 else self._fl
+        self._fn = int(functions[-1])
+        return n
+
+    # ---- names ------------------------------------------------------------------------------------------------------
+
+    def _named(
+        self, data: bytes, b: Bytes, at: Ints, ends: Ints, lines: Ints, space: str, limit: int
+    ) -> tuple[Ints, int]:
+        """Indices of the names at bytes `at` of `lines`; and the limit, lowered to a line that renames a number."""
+        names = self.names[space]
+        digit = b[at + 1] - np.uint8(_ZERO)
+        active = compressed = (b[at] == ord("(")) & (digit <= 9)
+        number = np.zeros(len(lines), np.int64)
+        cursor = at + 1
+        for _ in range(9):
+            if not active.any():
+                break
+            number = np.where(active, number * 10 + digit, number)
+            cursor = cursor + active
+            digit = b[cursor] - np.uint8(_ZERO)
+            active = active & (digit <= 9)
+        compressed = compressed & (b[cursor] == ord(")"))
+        short = compressed & (b[cursor + 1] == _NEWLINE)
+        found = np.zeros(len(lines), np.int64)
+        for k in np.flatnonzero(~short).tolist():
+            line = int(lines[k])
+            if line >= limit:
+                break
+            if not compressed[k]:
+                found[k] = names.intern(data[at[k] : ends[line]].strip().decode("utf-8", "replace"))
+                continue
+            text = data[cursor[k] + 1 : ends[line]].strip().decode("utf-8", "replace")
+            if names.full(int(number[k])):
+                self.fail(line, f"name number {number[k]} is absurd")
+            if not names.define(int(number[k]), text, replace=line == 0):
+                limit = line
+                break
+            found[k] = names.intern(text)
+        found[short] = names.lookup(number[short])
+        lost = np.flatnonzero((found < 0) & (lines < limit))
+        if len(lost):
+            self.fail(int(lines[lost[0]]), f"({number[lost[0]]}) was never given a name")
+        return found, limit
+
+    def _indices(self, ob: Ints, fn: Ints, fl: Ints) -> Ints:
+        """Indices of functions, by object and name; new ones are entered."""
+        keys, first, inverse = np.unique((ob << np.int64(32)) | fn, return_index=True, return_inverse=True)
+        indices = np.empty(len(keys), np.int64)
+        for k, key in enumerate(keys.tolist()):
+            index = self._index.setdefault(key, len(self.functions))
+            if index == len(self.functions):
+                one = (key >> 32, key & 0xFFFFFFFF, int(fl[first[k]]))
+                self.functions.append(one)
+                texts = (self.names["fn"].texts[one[1]], self.names["ob"].texts[one[0]])
+                self._wanted.append(self._lines_of is not None and self._lines_of(*texts))
+            indices[k] = index
+        return indices[inverse]
+
+    def _callees(self, calls: Ints, cfn: Ints, cob: Ints, fn: Ints, name: Ints, caller: Ints) -> Ints:
+        """Index of the function that each ``calls=`` line calls; in the caller's object unless ``cob=`` names one."""
+        since = np.maximum(np.concatenate(([-1], calls[:-1]))[: len(calls)], fn[calls])
+        without = calls[cfn[calls] <= since]
+        if len(without):
+            self.fail(int(without[0]), "'calls=' without 'cfn='")
+        objects = np.fromiter((ob for ob, _, _ in self.functions), np.int64, len(self.functions))
+        own = objects[caller[calls]]
+        ob = np.where(cob[calls] > since, name[cob[calls]], own)
+        return self._indices(ob, name[cfn[calls]], np.zeros(len(calls), np.int64))
+
+    # ---- numbers ----------------------------------------------------------------------------------------------------
+
+    def _counts(self, b: Bytes, starts: Ints, ends: Ints, calls: Ints) -> Floats:
+        """Number of calls on each ``calls=`` line."""
+        start = starts[calls] + len(b"calls=")
+        length = np.zeros(len(calls), np.int64)
+        for _ in range(17):
+            length += (b[start + length] != 32) & (start + length < ends[calls])
+        value, bad = decimals(b, start, length)
+        if len(bad):
+            self.fail(int(calls[bad[0]]), "'calls=' without a number of calls that makes sense")
+        return value.astype(np.float64)
+
+    def _sums(
+        self,
+        b: Bytes,
+        starts: Ints,
+        ends: Ints,
+        rows: Ints,
+        target: Ints,
+        targets: int,
+        functions: Ints,
+        local: Ints,
+        name: Ints,
+        at_fl: Ints,
+    ) -> Floats:
+        """Sum the costs on `rows` by the target of each line."""
+        lengths = ends - starts + 1
+        is_row = np.zeros(len(starts), bool)
+        is_row[rows] = True
+        text = b[: int(lengths.sum())][np.repeat(is_row, lengths)]
+        row, column, start, length = fields(text)
+        column -= len(self.positions)
+        wide = np.flatnonzero(column >= len(self.events))
+        if len(wide):
+            self.fail(int(rows[row[wide[0]]]), f"more numbers than the {len(self.events)} events")
+        value = column >= 0
+        number, bad = decimals(text, start[value], length[value])
+        if len(bad):
+            at = np.flatnonzero(value)[bad[0]]
+            shown = text[start[at] : start[at] + min(length[at], 20)].tobytes().decode("ascii", "replace")
+            self.fail(int(rows[row[at]]), f"{shown!r} is no cost that makes sense")
+        columns = len(self.events)
+        slot = target[rows[row[value]]]
+        kept = slot >= 0
+        place = slot[kept] * columns + column[value][kept]
+        sums: Floats = np.bincount(place, number[kept].astype(np.float64), targets * columns)
+        return sums.reshape(targets, columns)

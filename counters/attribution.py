@@ -1,0 +1,137 @@
+"""From a callgrind profile to kernels: whose cost is whose.
+
+Functions of the program are kernels with their own, exclusive cost. Libraries serve the application and the MPI library
+alike; the call arcs tell for whom they worked. With c_e(a) the cost in event e of arc a (the callee and all below it),
+
+- the share of a library's function f that serves the application, 1 for the program's own functions and 0 for MPI's and
+  the loader's, is s_e(f) = sum_{a: g -> f} s_e(g) c_e(a) / sum_{a: g -> f} c_e(a);
+- a run time's function that the application enters (exp, malloc, memcpy) is a kernel with all that the run time does
+  below it: sum_{a: g -> f} s_e(g) r_e(f) c_e(a) over callers g outside the run time, where r_e(f) is the part of the cost
+  below f that is the run time's own (less than 1 where it calls back, as qsort does).
+
+Exact for the program's own functions and for run-time functions that call nothing outside their library; for the others
+it is gprof's assumption, that a function costs the same whoever called it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.counters.callgrind import Profile
+from ranksight.counters.objects import kernel_name, owner_of
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+_ROUNDS = 64
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """Cost of one process by kernel.
+
+    Attributes
+    ----------
+    kernels : DataFrame
+        Index ``kernel``; ``visits`` and one float64 column an event.
+    mpi : mapping of str to float
+        What the MPI library's own functions cost, by event.
+    other : mapping of str to float
+        What start-up, the loader and what MPI called in other libraries cost.
+    """
+
+    kernels: pd.DataFrame
+    mpi: dict[str, float]
+    other: dict[str, float]
+
+
+def _fixed_point(step: Callable[[Floats], Floats], start: Floats) -> Floats:
+    for _ in range(_ROUNDS):
+        after = step(start)
+        if np.abs(after - start).max(initial=0.0) < 1e-12:
+            break
+        start = after
+    return start
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+def _sum_at(indices: Ints, values: Floats, count: int) -> Floats:
+    sums = np.zeros((count, values.shape[1]))
+    np.add.at(sums, indices, values)
+    return sums
+
+
+def _shares(profile: Profile, given: Floats, open_: Bools) -> Floats:
+    """The share s of each function (rows) by event (columns, calls first) where `open_`; elsewhere as `given`."""
+    inner = open_[profile.callee] & (profile.caller != profile.callee)
+    caller, callee = profile.caller[inner], profile.callee[inner]
+    weight = np.column_stack((profile.calls, profile.arc_cost))[inner]
+    whole = _sum_at(callee, weight, len(given))
+    start = np.repeat(given[:, None], weight.shape[1], axis=1)
+
+    def step(shares: Floats) -> Floats:
+        served = _sum_at(callee, weight * shares[caller], len(given))
+        return np.where(open_[:, None], _ratio(served, whole), start)
+
+    return _fixed_point(step, start)
+
+
+def _kept(profile: Profile, runtime: Bools) -> Floats:
+    """The part r of the cost below each run-time function (rows) by event (columns) that is the run time's own."""
+    inner = runtime[profile.caller] & (profile.caller != profile.callee)
+    caller, callee, cost = profile.caller[inner], profile.callee[inner], profile.arc_cost[inner]
+    whole = profile.self_cost + _sum_at(caller, cost, len(runtime))
+    below = np.where(runtime[callee], 1.0, 0.0)[:, None]
+
+    def step(kept: Floats) -> Floats:
+        return _ratio(profile.self_cost + _sum_at(caller, cost * kept[callee] * below, len(runtime)), whole)
+
+    return _fixed_point(step, np.ones_like(profile.self_cost))
+
+
+def attribute(profile: Profile) -> Attributed:
+    """Divide the cost of a process among its kernels, the MPI library and the rest."""
+    pairs = list(zip(profile.functions, profile.objects, strict=True))
+    names = np.array([kernel_name(*pair) for pair in pairs], dtype=object)
+    owners = np.array([owner_of(*pair) for pair in pairs], dtype=object)
+    count = len(names)
+    named = names != ""
+    symbol = np.array([not name.startswith("(no symbol)") for name in names], dtype=bool)
+    program = (owners == "application") & named
+    if (program & symbol).any():
+        # entry stubs that only the loader calls have no symbol in a program that has them
+        program &= symbol
+    runtime = (owners == "runtime") & named
+    open_ = named & (runtime | (owners == "library") | ((owners == "application") & ~program))
+    shares = _shares(profile, program.astype(np.float64), open_)
+
+    caller, callee = profile.caller, profile.callee
+    outer = runtime[callee] & ~runtime[caller]
+    entries = profile.arc_cost * shares[caller, 1:] * _kept(profile, runtime)[callee]
+    own = np.where(
+        runtime[:, None], _sum_at(callee[outer], entries[outer], count), profile.self_cost * shares[:, 1:]
+    )
+    # a run time's kernel is visited from outside; any other by every call, recursive ones too
+    weight = np.where(open_[callee], profile.calls * shares[caller, 0], profile.calls)
+    weight[runtime[callee] & ~outer] = 0.0
+    visits = np.bincount(callee, weights=weight, minlength=count)
+
+    table = pd.DataFrame(np.column_stack((visits, own)), columns=["visits", *profile.events])
+    table.insert(0, "kernel", names)
+    table = table[named & ((visits > 0) | (own > 0).any(axis=1)) & (owners != "mpi") & (owners != "system")]
+    kernels = table.groupby("kernel", sort=True).sum()
+    mpi = profile.self_cost[owners == "mpi"].sum(axis=0)
+    rest = profile.self_cost.sum(axis=0) - mpi - kernels[list(profile.events)].to_numpy().sum(axis=0)
+    return Attributed(
+        kernels,
+        dict(zip(profile.events, mpi.tolist(), strict=True)),
+        dict(zip(profile.events, rest.tolist(), strict=True)),
+    )

@@ -1,0 +1,102 @@
+"""What collectors share that put a tool in front of the program on every rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ranksight.errors import InputError, ToolError
+from ranksight.launching import Launch, rank_expression
+
+
+def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...]:
+    """The launch with a shell line in front of the program on every rank.
+
+    Parameters
+    ----------
+    command : str
+        A POSIX shell command that ends before the program; ``$0`` is `folder`, ``$rank`` the rank, ``$$`` the process,
+        which becomes the program's.
+    """
+    return launch.wrap(("/bin/sh", "-c", f'rank={rank_expression()}; exec {command} "$@"', str(folder.resolve())))
+
+
+def refuse_script(launch: Launch) -> None:
+    """Refuse a program that is a script: the tool would measure its interpreter.
+
+    Raises
+    ------
+    InputError
+        When the program begins with ``#!``.
+    """
+    try:
+        with open(launch.program, "rb") as file:
+            script = file.read(2) == b"#!"
+    except OSError:
+        return  # found by the PATH: a launcher's own matter
+    if script:
+        raise InputError(
+            f"{launch.program} is a script; its interpreter would be measured in place of the program",
+            "name the program itself in the command, with {wrap} before it where a script cannot be left out",
+        )
+
+
+def rank_files(folder: Path, pattern: str, launch: Launch, tool: str, log: str = "") -> dict[int, Path]:
+    """Files that the ranks left in `folder`, by rank.
+
+    Parameters
+    ----------
+    pattern : str
+        Regular expression of the whole name, with a group ``rank``.
+    log : str, optional
+        Regular expression of the names of the tool's own logs, quoted where a rank is missing.
+
+    Raises
+    ------
+    ToolError
+        When a rank left none, or two ranks took themselves for the same.
+    """
+    found: dict[int, Path] = {}
+    for file in sorted(folder.iterdir()):
+        match = re.fullmatch(pattern, file.name)
+        if match is None or not file.is_file():
+            continue
+        rank = int(match["rank"])
+        if rank in found:
+            raise ToolError(
+                f"{found[rank].name} and {file.name} in {folder} both call themselves rank {rank}",
+                "the launcher gives its processes no rank that is known; use mpirun, mpiexec or srun",
+            )
+        found[rank] = file
+    missing = sorted(set(range(launch.ranks)) - set(found))
+    if missing:
+        words = f"{ranks_in_words(missing)} of {launch.ranks}"
+        raise ToolError(f"{tool} left nothing for {words}", last_words(folder, log) or "see the program's output")
+    strange = sorted(set(found) - set(range(launch.ranks)))
+    if strange:
+        raise ToolError(
+            f"{tool} ran on {ranks_in_words(strange)}, but {launch.ranks} ranks are stated",
+            "let the launcher's number of ranks and {ranks} agree",
+        )
+    return dict(sorted(found.items()))
+
+
+def last_words(folder: Path, log: str) -> str:
+    """The last line of the first log in `folder` that says something; empty where none does."""
+    for file in sorted(folder.iterdir()) if log else ():
+        if re.fullmatch(log, file.name) and file.is_file():
+            with file.open("rb") as content:
+                content.seek(max(0, file.stat().st_size - 4096))
+                lines = content.read().decode("utf-8", "replace").split("\n")
+            said = [line.strip() for line in lines if line.strip() and "warning" not in line]
+            if said:
+                return f"its log says: {said[-1][:300]}"
+    return ""
+
+
+def ranks_in_words(ranks: Sequence[int]) -> str:
+    """``rank 3``, ``ranks 0, 4, 5 and 12 more``."""
+    shown = ", ".join(map(str, ranks[:5]))
+    more = f" and {len(ranks) - 5} more" if len(ranks) > 5 else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
