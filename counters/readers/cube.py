@@ -1,0 +1,294 @@
+"""CUBE4 profiles (.cubex) of Score-P, Scalasca and others, by pycubexr: call path x rank x metric, exclusive.
+
+A metric stored inclusively is made exclusive here for all call paths at once: own value minus the children's. An
+unsigned counter whose children exceed it (counters of overlapping events do that) is 0 there, as in the CUBE library.
+Minima, maxima and distributions of single visits do not add and are left out.
+
+Source: CUBE 4 file format as documented with pycubexr; metrics of Score-P (``scorep_metrics.html``).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import tarfile
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.counters.names import unit_scale
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._threads import reduce_threads
+from ranksight.errors import InputError, ToolError
+from ranksight.reading import READERS, Reading
+
+SEPARATOR = "->"
+"""Between the regions of a call path."""
+
+_MEMBER = re.compile(rb"(?:\./)?(?:anchor\.xml|remapping\.spec|\d+\.(?:data|index)|[\w./-]+)\0")
+_ADDABLE = re.compile(
+    r"DOUBLE|FLOAT|U?INT\d*|(?:UN)?SIGNED .*INT(?:EGER)?|INTEGER|SHORT INT|(?:UN)?SIGNED INT(?:EGER)?"
+)
+_LARGEST_RATIO = 1032
+"""Most bytes that one byte can grow to in deflate (RFC 1951)."""
+_MEMORY = 4 * 2**30
+"""Bytes that one metric's values may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Call paths in file order: names, the parent's place (-1 at the root), and where each path id stands."""
+
+    paths: list[str]
+    parents: NDArray[np.int64]
+    place: dict[int, int]
+
+
+class Cube:
+    """Reads CUBE4 archives; see the module's text."""
+
+    text = "CUBE4 (.cubex) of Score-P and Scalasca: call paths, all metrics (extra: cube)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is a tar archive with a CUBE's anchor."""
+        if head[257:262] != b"ustar" or _MEMBER.match(head[:101] + b"\0") is None:
+            return False
+        if path.suffix == ".cubex":
+            return True
+        try:
+            with tarfile.open(path, "r:") as archive:
+                return any(member.name.removeprefix("./") == "anchor.xml" for member in archive)
+        except (tarfile.TarError, OSError):
+            return False
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one archive.
+
+        Raises
+        ------
+        InputError
+            When it is damaged, holds paths that lead out of it, or none of its metrics can be read.
+        ToolError
+            When pycubexr is not installed.
+        """
+        _assemble.regular_file(path)
+        pycubexr = _pycubexr()
+        _check_members(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                with pycubexr.CubexParser(str(path)) as cube:
+                    reading = _read(path, cube)
+            except InputError:
+                raise
+            except (
+                Exception,
+                RecursionError,
+            ) as error:  # pycubexr asserts and lets struct, zlib and xml errors through
+                raise InputError(
+                    f"{path} is no CUBE4 archive that can be read: {type(error).__name__} {error}"[:400],
+                    "the file is damaged: copy it again",
+                ) from error
+        yield reading
+
+
+READERS.register("cube")(Cube())
+
+
+def _pycubexr() -> ModuleType:
+    try:
+        import pycubexr
+    except ImportError as error:
+        raise ToolError("pycubexr, which reads CUBE4, is not installed", "pip install 'ranksight[cube]'") from error
+    module: ModuleType = pycubexr
+    return module
+
+
+def _check_members(path: Path) -> None:
+    """Refuse archives that are damaged, that climb out, or whose anchor would fill the memory."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            members = archive.getmembers()
+    except tarfile.ReadError:
+        return  # one version of CubeWriter wrote wrong checksums: pycubexr copes with them, or says what is wrong
+    except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} is no complete archive: {error}", "the file is damaged: copy it again") from error
+    size = path.stat().st_size
+    if "anchor.xml" not in {member.name for member in members}:
+        raise InputError(f"{path} has no anchor.xml", "is it a CUBE4 archive?")
+    for member in members:
+        parts = Path(member.name).parts
+        if member.name.startswith("/") or ".." in parts or member.issym() or member.islnk() or member.isdev():
+            raise InputError(f"{path} holds {member.name!r}, which leads out of it", "a CUBE has no such member")
+        if member.size > size:
+            raise InputError(f"{path} is cut off in {member.name!r}", "the file is truncated: copy it again")
+        if member.size * _LARGEST_RATIO > _MEMORY or member.name == "anchor.xml":
+            _check_inflated(path, archive_member=member)
+
+
+def _check_inflated(path: Path, archive_member: tarfile.TarInfo) -> None:
+    """Refuse a compressed member that inflates beyond what may be held."""
+    with path.open("rb") as stream:
+        stream.seek(archive_member.offset_data)
+        first = stream.read(min(19, archive_member.size))
+        if first.startswith(b"\x1f\x8b"):
+            blocks = [(archive_member.offset_data, archive_member.size, 31)]
+        elif first.startswith(b"ZCUBEX.DATA") and len(first) == 19:
+            blocks = _blocks(stream, archive_member, first[11:])
+        else:
+            return
+        total = 0
+        for offset, left, window in blocks:
+            stream.seek(offset)
+            inflate = zlib.decompressobj(window)
+            while left > 0 and not inflate.eof and total <= _MEMORY:
+                piece = inflate.unconsumed_tail or stream.read(min(left, 1 << 20))
+                if not piece:
+                    break
+                left -= 0 if inflate.unconsumed_tail else len(piece)
+                try:
+                    total += len(inflate.decompress(piece, 1 << 24))
+                except zlib.error as error:
+                    raise InputError(f"{path}: {archive_member.name}: {error}", "the file is damaged") from error
+        if total > _MEMORY:
+            raise InputError(f"{path}: {archive_member.name} inflates beyond {_MEMORY >> 30} GiB", "is it a CUBE?")
+
+
+def _blocks(stream: BinaryIO, member: tarfile.TarInfo, count: bytes) -> list[tuple[int, int, int]]:
+    """Offset, size and zlib window of each compressed block of a data member; either byte order."""
+    for order in ("<q", ">q"):
+        (blocks,) = struct.unpack(order, count)
+        if 0 < blocks <= member.size // 24:
+            entries = struct.unpack(f"{order[0]}{3 * blocks}q", stream.read(24 * blocks))
+            sizes = [min(max(size, 0), member.size) for size in entries[2::3]]
+            starts = np.cumsum([0, *sizes[:-1]]) + member.offset_data + 19 + 24 * blocks
+            return [(int(start), size, 15) for start, size in zip(starts, sizes, strict=True)]
+    return []
+
+
+def _read(path: Path, cube: Any) -> Reading:
+    tree = _tree(path, cube)
+    locations, ranks = _locations(path, cube)
+    width = len(locations)
+    columns: dict[str, NDArray[np.float64]] = {}
+    missing: list[str] = []
+    notes: list[str] = []
+    for metric in cube.all_metrics():
+        if not _ADDABLE.fullmatch(str(metric.data_type)):
+            notes.append(f"{metric.name} ({metric.data_type}) does not add over call paths: left out")
+            continue
+        if len(tree.paths) * width * 8 > _MEMORY:
+            raise InputError(f"{path} has {len(tree.paths)} call paths x {width} locations", "reduce it with cube_cut")
+        try:
+            stored = cube.get_metric_values(metric, cache=False)
+        except Exception as error:  # MissingMetricError is pycubexr's; a damaged member raises anything
+            if type(error).__name__ != "MissingMetricError":
+                raise InputError(
+                    f"{path}: values of metric {metric.name} cannot be read: {type(error).__name__} {error}"[:300],
+                    "the file is damaged: copy it again",
+                ) from error
+            missing.append(metric.name)
+            continue
+        columns[metric.name] = _exclusive(metric, stored, tree, width, notes).ravel()
+    if missing:
+        notes.append(f"declared but without values: {', '.join(missing)}")
+    if not columns:
+        raise InputError(f"{path} has no metric with values", "was the profile written completely?")
+    kernels = np.repeat(np.array(tree.paths, dtype=object), width)
+    reduced = reduce_threads(
+        *_merged(kernels, np.tile(ranks, len(tree.paths)), np.tile(locations, len(tree.paths)), columns),
+        {"time": "max"},
+    )
+    return _assemble.build(
+        path,
+        list(reduced.kernels),
+        reduced.ranks,
+        reduced.columns,
+        notes=(*notes, *reduced.notes),
+        tables={} if reduced.threads is None else {"threads": reduced.threads},
+    )
+
+
+def _tree(path: Path, cube: Any) -> _Tree:
+    names: list[str] = []
+    parents: list[int] = []
+    place: dict[int, int] = {}
+    todo = [(node, -1) for node in reversed(cube.get_root_cnodes())]
+    while todo:
+        node, parent = todo.pop()
+        at = len(names)
+        own = cube.get_region(node).name or "(unnamed)"
+        if node.parameters:
+            own += f"({', '.join(f'{key}={value}' for key, value in node.parameters.items())})"
+        names.append(own if parent < 0 else f"{names[parent]}{SEPARATOR}{own}")
+        parents.append(parent)
+        place[node.id] = at
+        todo.extend((child, at) for child in reversed(node.get_children()))
+    if not names:
+        raise InputError(f"{path} has no call path", "was the profile written completely?")
+    return _Tree(names, np.array(parents, dtype=np.int64), place)
+
+
+def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    """Name and rank of every location, in the order of the values."""
+    found: dict[int, tuple[str, int]] = {}
+    for root in cube._anchor_result.system_tree_nodes:
+        for group in root.all_location_groups():
+            for location in group.all_locations():
+                found[int(location.id)] = (f"{location.name} {location.rank}", int(group.rank))
+    if sorted(found) != list(range(len(found))) or not found:
+        raise InputError(f"{path}: the locations are not numbered from 0", "the file is damaged")
+    ordered = [found[at] for at in range(len(found))]
+    names = np.array([f"{name} ({at})" for at, (name, _) in enumerate(ordered)], dtype=object)
+    return names, np.array([rank for _, rank in ordered], dtype=np.int64)
+
+
+def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[str]) -> NDArray[np.float64]:
+    """Values of one metric over call path x location, exclusive, in SI units."""
+    raw = np.asarray(stored.values).reshape(-1, width)
+    values = np.zeros((len(tree.paths), width))
+    rows = np.array([tree.place[node] for node in stored.cnode_indices], dtype=np.int64)
+    values[rows] = raw[np.fromiter(stored.cnode_indices.values(), dtype=np.int64)]
+    if metric.metric_type == "INCLUSIVE":
+        inner = tree.parents >= 0
+        children = np.zeros_like(values)
+        np.add.at(children, tree.parents[inner], values[inner])
+        own = values - children
+        negative = own < 0
+        # rounding of times is no finding, an unsigned counter below its children's sum is
+        if (own[negative] < -1e-6 * values[negative]).any():
+            notes.append(f"{metric.name} of callees exceeds the caller's in {int(negative.sum())} places: 0 there")
+        values = np.where(negative, 0.0, own)
+    scale = unit_scale(str(metric.units or ""))
+    if scale is None:
+        notes.append(f"{metric.name} is in {metric.units}, as stored")
+    return values * (1.0 if scale is None else scale)
+
+
+def _merged(
+    kernels: NDArray[np.object_],
+    ranks: NDArray[np.int64],
+    locations: NDArray[np.object_],
+    columns: dict[str, NDArray[np.float64]],
+) -> tuple[NDArray[np.object_], NDArray[np.int64], NDArray[np.object_], dict[str, NDArray[np.float64]]]:
+    """Call paths of one name (a region called from two places of its caller) become one."""
+    if len(set(kernels.tolist())) * len(set(locations.tolist())) == len(kernels):
+        return kernels, ranks, locations, columns
+    codes, where = _codes(kernels, locations)
+    first = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
+    first[codes[::-1]] = where[::-1]
+    added = {name: np.bincount(codes, weights=values).astype(np.float64) for name, values in columns.items()}
+    return kernels[first], ranks[first], locations[first], added
+
+
+def _codes(*keys: Sequence[Any] | NDArray[np.object_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    seen: dict[tuple[Any, ...], int] = {}
+    codes = np.array([seen.setdefault(key, len(seen)) for key in zip(*keys, strict=True)], dtype=np.int64)
+    return codes, np.arange(len(codes), dtype=np.int64)
