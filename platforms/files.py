@@ -1,0 +1,232 @@
+"""Read platform files (TOML), from the library that ships with the package or from a path."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ranksight.errors import InputError
+from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source, measurable
+from ranksight.units import parse_size
+
+SCHEMA = 1
+_LARGEST = 1 << 20
+_DEPTH = 16
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HEAD = ("name", "vendor", "model", "architecture", "events")
+_TABLES = ("topology", "clock", "caches", "memory", "network")
+_SOURCED = "write { value = ..., source = '...' }"
+_CURVE = "give { cores = [...], bandwidth = [...], source = '...' }"
+_SEE = "'ranksight calibrate -o FILE' writes a whole one"
+
+S = TypeVar("S", bound=Layout | Clock | Cache | Memory)
+
+
+def names() -> tuple[str, ...]:
+    """Names of the described machines that ship with the package, sorted."""
+    shipped = (item.name for item in files("ranksight.platforms").iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in shipped if name.endswith(".toml")))
+
+
+def load(name_or_path: str | os.PathLike[str]) -> Platform:
+    """A platform by name, or from a file.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        One of :func:`names`; anything that ends in ``.toml`` or holds a path separator is a file.
+
+    Raises
+    ------
+    InputError
+        Unknown name, unreadable file, or a value that is missing, of the wrong kind, out of range or without a source;
+        the message names file and key.
+    """
+    text = os.fspath(name_or_path)
+    if isinstance(name_or_path, str) and not text.endswith(".toml") and "/" not in text and os.sep not in text:
+        if text not in names():
+            near = difflib.get_close_matches(text, names(), n=3)
+            raise InputError(
+                f"no platform is named {text!r}",
+                f"{'nearest' if near else 'known'}: {', '.join(near or names())}; a file's name ends in .toml",
+            )
+        content = files("ranksight.platforms").joinpath(f"{text}.toml").read_bytes()
+        return parse(content, f"platform {text}")
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"{path} is no platform file", f"name a file, or one of {', '.join(names())}")
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    return parse(content, str(path))
+
+
+def parse(content: bytes, origin: str) -> Platform:
+    """A platform from the bytes of a TOML file; `origin` names the file in messages."""
+    table = _decode(content, origin)
+    schema = table.pop("schema", None)
+    if schema != SCHEMA or isinstance(schema, bool):
+        raise InputError(f"{origin}: schema is {schema!r}", f"this version reads 'schema = {SCHEMA}'")
+    _known(table, (*_HEAD, *_TABLES), origin, "")
+    head = {key: _text(table.get(key, "" if key in ("architecture", "events") else None), origin, key) for key in _HEAD}
+    if not _NAME.fullmatch(head["name"]):
+        raise InputError(f"{origin}: name: {head['name']!r}", "use letters, digits, '.', '_' and '-'")
+    sources: dict[str, Source] = {}
+    caches = _table(table, "caches", origin)
+    _known(caches, [f"L{level}" for level in range(1, 6)], origin, "caches.")
+    memory = dict(_table(table, "memory", origin))
+    scaling = _scaling(memory.pop("scaling", {}), sources, origin)
+    try:
+        return Platform(
+            **head,
+            layout=_section(Layout, _table(table, "topology", origin), "topology", sources, origin),
+            clock=_section(Clock, _table(table, "clock", origin), "clock", sources, origin),
+            caches=tuple(_cache(caches, key, sources, origin) for key in sorted(caches)),
+            memory=_section(Memory, memory, "memory", sources, origin, scaling=scaling),
+            network=_plain(table.get("network", {}), origin, "network"),
+            sources=sources,
+        )
+    except InputError as error:
+        raise error if error.what.startswith(origin) else InputError(f"{origin}: {error.what}", error.remedy) from None
+
+
+def _decode(content: bytes, origin: str) -> dict[str, Any]:
+    if len(content) > _LARGEST:
+        raise InputError(f"{origin} is larger than {_LARGEST} bytes", "a platform file holds a few kilobytes")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{origin}: byte {error.start} is not UTF-8", _SEE) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{origin} is not TOML: {error}", _SEE) from error
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
+        raise InputError(f"{origin} is not readable as TOML: {type(error).__name__}", _SEE) from None
+
+
+def _known(table: Mapping[str, Any], known: Any, origin: str, where: str) -> None:
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, list(known), n=1)
+            raise InputError(f"{origin}: unknown key {where}{key}", f"known: {', '.join(near or known)}")
+
+
+def _table(table: Mapping[str, Any], key: str, origin: str, where: str = "") -> Mapping[str, Any]:
+    found = table.get(key)
+    if not isinstance(found, dict):
+        raise InputError(f"{origin}: {'no table' if found is None else 'not a table:'} [{where}{key}]", _SEE)
+    return found
+
+
+def _text(value: object, origin: str, key: str) -> str:
+    if not isinstance(value, str) or len(value) > 2000 or any(ord(letter) < 32 for letter in value):
+        found = "missing" if value is None else f"{value!r:.60}"
+        raise InputError(f"{origin}: {key}: {found}", "give one line of text")
+    return value
+
+
+def _section(
+    kind: type[S], table: Mapping[str, Any], where: str, sources: dict[str, Source], origin: str, **more: Any
+) -> S:
+    """Values of one table; each is bare, or ``{ value, source, estimate }``; bare ones take the table's `source`."""
+    known = measurable(kind)
+    _known(table, (*known, "source"), origin, f"{where}.")
+    shared = table.get("source")
+    values: dict[str, Any] = {}
+    whole = {name for name, annotation in kind.__annotations__.items() if annotation == "int"}
+    for key, about in known.items():
+        full = f"{where}.{key}"
+        if key not in table:
+            if about["optional"]:
+                continue
+            raise InputError(f"{origin}: {full} is missing ({about['text']}{_unit(about)})", _SEE)
+        values[key], sources[full] = _sourced(table[key], shared, origin, full)
+        values[key] = _number(values[key], about, key in whole, origin, full)
+    return kind(**values, **more)
+
+
+def _cache(caches: Mapping[str, Any], key: str, sources: dict[str, Source], origin: str) -> Cache:
+    table = _table(caches, key, origin, "caches.")
+    return _section(Cache, table, f"caches.{key}", sources, origin, level=int(key[1]))
+
+
+def _unit(about: Mapping[str, Any]) -> str:
+    return f", in {about['unit']}" if about["unit"] else ""
+
+
+def _sourced(found: Any, shared: object, origin: str, key: str) -> tuple[Any, Source]:
+    estimate, text = False, shared
+    if isinstance(found, dict):
+        _known(found, ("value", "source", "estimate"), origin, f"{key}.")
+        estimate, text = found.get("estimate", False), found.get("source", shared)
+        if "value" not in found or not isinstance(estimate, bool):
+            raise InputError(f"{origin}: {key}: no value, or 'estimate' is not true or false", _SOURCED)
+        found = found["value"]
+    if text is None:
+        raise InputError(f"{origin}: {key} has no source", f"{_SOURCED}, or 'source' once for the table")
+    source = _text(text, origin, f"{key}.source")
+    if not source.strip():
+        raise InputError(f"{origin}: {key}: the source is empty", "say where the value comes from")
+    return found, Source(source, estimate)
+
+
+def _number(value: Any, about: Mapping[str, Any], whole: bool, origin: str, key: str) -> float:
+    if whole and about["unit"] == "B" and isinstance(value, str):
+        try:
+            value = parse_size(value)
+        except InputError as error:
+            raise InputError(f"{origin}: {key}: {error.what}", error.remedy) from None
+    kinds = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise InputError(f"{origin}: {key}: {value!r:.60}", f"give a {'whole ' if whole else ''}number{_unit(about)}")
+    if not math.isfinite(value) or value <= 0 or value < about["least"] or value > 1e18:
+        raise InputError(f"{origin}: {key}: {value!r:.60} is out of range", f"give {about['text']}{_unit(about)}")
+    return value if whole else float(value)
+
+
+def _scaling(found: Any, sources: dict[str, Source], origin: str) -> dict[str, tuple[tuple[int, float], ...]]:
+    """Curves ``{ cores = [...], bandwidth = [...], source = '...' }`` by kernel."""
+    scaling: dict[str, tuple[tuple[int, float], ...]] = {}
+    if not isinstance(found, dict):
+        raise InputError(f"{origin}: memory.scaling is not a table", _SEE)
+    for kernel, curve in found.items():
+        key = f"memory.scaling.{kernel}"
+        if not isinstance(curve, dict) or curve.keys() - {"cores", "bandwidth", "source"}:
+            raise InputError(f"{origin}: {key}: {curve!r:.60}", _CURVE)
+        cores, rates = curve.get("cores"), curve.get("bandwidth")
+        if not isinstance(cores, list) or not isinstance(rates, list) or len(cores) != len(rates) or len(cores) > 4096:
+            raise InputError(f"{origin}: {key}: cores and bandwidth are not lists of one length", _SEE)
+        about = {"unit": "", "least": 1, "text": "numbers of cores"}
+        counts = [int(_number(value, about, True, origin, f"{key}.cores")) for value in cores]
+        about = {"unit": "B/s", "least": 0, "text": "bandwidths"}
+        curve_rates = [_number(value, about, False, origin, f"{key}.bandwidth") for value in rates]
+        if sorted(set(counts)) != counts:
+            raise InputError(f"{origin}: {key}.cores: {counts} do not rise", "list each number of cores once, rising")
+        scaling[kernel] = tuple(zip(counts, curve_rates, strict=True))
+        sources[key] = _sourced({"value": 1, "source": curve.get("source")}, None, origin, key)[1]
+    return scaling
+
+
+def _plain(value: Any, origin: str, key: str, depth: int = 0) -> Any:
+    """Nested tables, lists, numbers and texts as they are; dates and endless nesting are refused."""
+    if depth > _DEPTH:
+        raise InputError(f"{origin}: {key} is nested too deeply", f"{_DEPTH} levels are read")
+    if depth == 0 and not isinstance(value, dict):
+        raise InputError(f"{origin}: {key} is not a table", _SEE)
+    if isinstance(value, dict):
+        return {name: _plain(item, origin, f"{key}.{name}", depth + 1) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, origin, key, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{origin}: {key}: {value!r} is no finite number")
+    if isinstance(value, str | int | float):  # bool is an int
+        return value
+    raise InputError(f"{origin}: {key}: a {type(value).__name__} is not read", "use numbers, texts, lists and tables")

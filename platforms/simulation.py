@@ -1,0 +1,84 @@
+"""The cache geometries that a simulator accepts, as near as they come to those of a platform.
+
+Valgrind's cache simulators (cachegrind, callgrind) want line size and number of sets to be powers of two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ranksight.errors import InputError
+from ranksight.platforms.platform import Cache, Platform
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCache:
+    """One cache level for a simulator.
+
+    Attributes
+    ----------
+    level, size, ways, line : int
+        Level, capacity in bytes, associativity, line size in bytes; ``size / (ways * line)`` is a power of two.
+    note : str
+        How it differs from the machine's; empty where it does not.
+    """
+
+    level: int
+    size: int
+    ways: int
+    line: int
+    note: str = ""
+
+    @property
+    def option(self) -> str:
+        """As valgrind's ``--D1=``, ``--I1=`` and ``--LL=`` take it: size, associativity, line size."""
+        return f"{self.size},{self.ways},{self.line}"
+
+
+def simulated_caches(platform: Platform, active: int = 1) -> tuple[SimulatedCache, ...]:
+    """The levels of a platform as a simulator accepts them, level 1 first.
+
+    Parameters
+    ----------
+    platform : Platform
+    active : int
+        Cores that work under each shared cache at a time; each gets its share of the capacity, for a simulator that
+        runs every process with a cache of its own.
+
+    Raises
+    ------
+    InputError
+        When `active` is below one.
+    """
+    if active < 1:
+        raise InputError(f"{active} active cores", "one core or more works under a cache")
+    found: list[SimulatedCache] = []
+    for cache in platform.caches:
+        share = cache.size // min(active, cache.shared_by)
+        found.append(_fit(cache, max(share, found[-1].size if found else cache.line)))
+    return tuple(found)
+
+
+def _fit(cache: Cache, size: int) -> SimulatedCache:
+    """The geometry nearest in capacity, then in associativity (at most doubled or halved), with 2^k sets."""
+    line = 1 << max(round(math.log2(cache.line)), 4)  # valgrind takes no lines below 16 bytes
+    lines = max(size / line, 1.0)
+    choices = []
+    for ways in range(max(1, cache.ways // 2), 2 * cache.ways + 1):
+        for sets in {1 << max(math.floor(math.log2(max(lines / ways, 1))) + up, 0) for up in (0, 1)}:
+            off = abs(math.log(sets * ways / lines))
+            choices.append((round(off, 9), abs(math.log(ways / cache.ways)), ways, sets))
+    _, _, ways, sets = min(choices)
+    fitted = sets * ways * line
+    changes = []
+    if size != cache.size:
+        changes.append(f"one core's share of {cache.size} B is {size} B")
+    if fitted != size:
+        changes.append(f"{fitted} B instead of {size} B ({100 * (fitted / size - 1):+.1f} %)")
+    if ways != cache.ways:
+        changes.append(f"{ways} ways instead of {cache.ways}")
+    if line != cache.line:
+        changes.append(f"lines of {line} B instead of {cache.line} B")
+    note = f"{cache.name}: {', '.join(changes)}; the simulator wants 2^k sets" if changes else ""
+    return SimulatedCache(cache.level, fitted, ways, line, note)

@@ -1,0 +1,279 @@
+"""Platform files: the shipped library, reading back what was written, and refusals that name file and key."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranksight.errors import InputError
+from ranksight.platforms import Cache, Clock, Layout, Memory, Platform, Source, load, names, save, simulated_caches
+from ranksight.platforms.files import parse
+from ranksight.platforms.platform import measurable
+from ranksight.platforms.writing import dumps
+
+SMALL = """
+schema = 1
+name = "small"
+vendor = "V"
+model = "M"
+[topology]
+source = "seen"
+sockets = 1
+cores_per_socket = 4
+domains_per_socket = 2
+cores_per_domain = 2
+threads_per_core = 1
+[clock]
+base = { value = 2e9, source = "label" }
+[caches.L1]
+source = "seen"
+size = "32 KiB"
+line = 64
+ways = 8
+shared_by = 1
+latency = { value = 4, source = "chase", estimate = true }
+[memory]
+source = "timed"
+latency = 90e-9
+bandwidth_core = 10e9
+bandwidth_domain = 40e9
+[memory.scaling.read]
+cores = [1, 2]
+bandwidth = [10e9, 20e9]
+source = "timed"
+[network]
+note = "kept"
+[network.p2p]
+from = [0, 4096]
+alpha = [1e-6, 2e-6]
+"""
+
+
+def small() -> Platform:
+    return parse(SMALL.encode(), "small.toml")
+
+
+@pytest.mark.parametrize("name", names())
+def test_shipped_platforms_are_complete(name: str) -> None:
+    platform = load(name)
+    assert platform.name == name
+    assert len(platform.caches) == 3
+    expected = {f"topology.{key}" for key in measurable(Layout)} | {"clock.base", "memory.latency"}
+    expected |= {f"caches.L{level}.latency" for level in (1, 2, 3)} | {"memory.bandwidth_domain"}
+    assert platform.sources.keys() >= expected
+    assert all(len(source.text) > 10 for source in platform.sources.values())
+    cycles = list(platform.latencies().values())
+    assert cycles == sorted(cycles)
+    assert 40e-9 < platform.memory.latency < 300e-9
+
+
+def test_library_holds_the_machines_it_promises() -> None:
+    assert {"icelake-8360y", "haswell-e5-2680v3", "zen4", "neoverse-v1", "generic"} <= set(names())
+
+
+def test_icelake_has_four_domains_of_eighteen_cores() -> None:
+    platform = load("icelake-8360y")
+    assert (platform.cores, platform.domains, platform.layout.cores_per_domain) == (72, 4, 18)
+
+
+def test_values_units_and_sources_of_a_small_file() -> None:
+    platform = small()
+    assert platform.cache(1).size == 32768
+    assert platform.source("caches.L1.latency") == Source("chase", estimate=True)
+    assert platform.source("caches.L1.size") == Source("seen")
+    assert platform.source("clock.single") is None
+    assert platform.estimates() == ("caches.L1.latency",)
+    assert platform.latencies() == {"L1": 4.0, "memory": pytest.approx(180)}
+    assert platform.memory.scaling == {"read": ((1, 10e9), (2, 20e9))}
+    assert platform.network == {"note": "kept", "p2p": {"from": [0, 4096], "alpha": [1e-6, 2e-6]}}
+    assert [platform.bandwidth(cores) for cores in (1, 3, 4, 9)] == [10e9, 30e9, 40e9, 40e9]
+    with pytest.raises(InputError, match="no cache of level 2"):
+        platform.cache(2)
+
+
+def test_measured_clock_counts_before_the_nominal_one() -> None:
+    platform = dataclasses.replace(small(), clock=Clock(base=2e9, measured=3e9))
+    assert platform.frequency == 3e9
+    assert platform.latencies()["memory"] == pytest.approx(270)
+
+
+@pytest.mark.parametrize("name", names())
+def test_writing_and_reading_back_changes_nothing(name: str, tmp_path: Path) -> None:
+    platform = load(name)
+    assert load(save(platform, tmp_path / "copy.toml")) == platform
+
+
+texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
+plain = st.recursive(
+    st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.floats(1e6, 1e12), st.floats(1e-8, 1e-5), texts, st.dictionaries(texts, plain, max_size=3))
+def test_any_value_and_text_survives_writing(clock: float, latency: float, text: str, network: dict[str, int]) -> None:
+    platform = small()
+    seconds = max(latency, 8 / clock)
+    sources = dict(platform.sources) | {"memory.latency": Source(text, estimate=True)}
+    changed = dataclasses.replace(
+        platform,
+        vendor=text,
+        clock=Clock(base=clock),
+        memory=dataclasses.replace(platform.memory, latency=seconds),
+        network=network,
+        sources=sources,
+    )
+    assert parse(dumps(changed).encode(), "again") == changed
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    target = save(small(), tmp_path / "mine.toml")
+    with pytest.raises(InputError, match="--force"):
+        save(small(), target)
+    assert save(small(), target, overwrite=True) == target
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+    with pytest.raises(InputError, match="cannot be written"):
+        save(small(), tmp_path / "absent" / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("schema = 1", "schema = 2", "schema is 2"),
+        ("schema = 1", "", "schema is None"),
+        ('name = "small"', 'name = "../small"', "name"),
+        ('vendor = "V"', "vendor = 3", "vendor"),
+        ('model = "M"', "", "model: missing"),
+        ("[clock]", "[clocks]", "unknown key clocks"),
+        ("sockets = 1\n", "sokets = 1\n", "unknown key topology.sokets"),
+        ("cores_per_domain = 2", "cores_per_domain = 3", "topology.cores_per_domain"),
+        ("sockets = 1\n", "sockets = 1.5\n", "topology.sockets: 1.5"),
+        ("sockets = 1\n", "sockets = true\n", "topology.sockets: True"),
+        ("sockets = 1\n", "sockets = 0\n", "topology.sockets: 0 is out of range"),
+        ("sockets = 1\n", "sockets = 99999999999999999999\n", "topology.sockets"),
+        ("threads_per_core = 1\n", "", "topology.threads_per_core is missing"),
+        ('"label"', '""', "clock.base: the source is empty"),
+        ("base = { value = 2e9, source = \"label\" }", "base = 2e9", "clock.base has no source"),
+        ("value = 2e9", "value = inf", "clock.base: inf is out of range"),
+        ("value = 2e9", "value = nan", "clock.base: nan"),
+        ("value = 2e9", "value = -1", "clock.base: -1"),
+        ("value = 2e9, ", "", "clock.base"),
+        ("[caches.L1]", "[caches.L2]", "level 1 is missing"),
+        ("[caches.L1]", "[caches.L9]", "unknown key caches.L9"),
+        ('"32 KiB"', '"32 Kb"', "caches.L1.size"),
+        ('"32 KiB"', "32000", "no multiple"),
+        ("shared_by = 1", "shared_by = 64", "caches.L1.shared_by"),
+        ("latency = 90e-9", "latency = 1e-9", "memory.latency"),
+        ("latency = 90e-9", 'latency = "90 ns"', "memory.latency"),
+        ("bandwidth_domain = 40e9", "bandwidth_domain = 4e9", "memory.bandwidth_domain"),
+        ("cores = [1, 2]", "cores = [2, 1]", "memory.scaling.read.cores"),
+        ("cores = [1, 2]", "cores = [1]", "not lists of one length"),
+        ("bandwidth = [10e9, 20e9]", "bandwidth = [10e9, -1]", "memory.scaling.read.bandwidth"),
+        ('note = "kept"', "note = 1979-05-27", "network.note: a date"),
+        ('note = "kept"', "note = nan", "network.note"),
+        ('note = "kept"', f"note = {'[' * 40}{']' * 40}", "nested too deeply"),
+        ("[topology]", "[topology", "not TOML"),
+        ("[topology]", "[[topology]]", "topology"),
+    ],
+)  # fmt: skip
+def test_faults_are_refused_by_file_and_key(old: str, new: str, says: str) -> None:
+    assert SMALL.count(old) == 1
+    with pytest.raises(InputError, match=re.escape(says)) as caught:
+        parse(SMALL.replace(old, new).encode(), "hostile.toml")
+    assert str(caught.value).startswith("hostile.toml")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"\x00" * 100, b"a = " + b"[" * 100_000, b"x = " + b"9" * 5000, b"#" * (2 << 20)]
+)
+def test_rubbish_is_refused(content: bytes) -> None:
+    with pytest.raises(InputError, match="rubbish"):
+        parse(content, "rubbish")
+
+
+@given(st.binary(max_size=200), st.integers(0, len(SMALL)))
+def test_a_damaged_file_is_read_or_refused(damage: bytes, at: int) -> None:
+    refused = ""
+    try:
+        parse(SMALL.encode()[:at] + damage + SMALL.encode()[at + len(damage) :], "damaged")
+    except InputError as error:
+        refused = error.what
+    assert refused == "" or refused.startswith("damaged")
+
+
+@pytest.mark.parametrize("name", ["icelake", "", "zen4.toml", "/no/such.toml", "..", "../zen4"])
+def test_unknown_names_and_files(name: str) -> None:
+    with pytest.raises(InputError):
+        load(name)
+
+
+def test_a_folder_is_no_platform_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no platform file"):
+        load(tmp_path)
+
+
+def test_near_names_are_offered() -> None:
+    with pytest.raises(InputError, match="icelake-8360y"):
+        load("icelake-8360")
+
+
+def test_loading_needs_the_standard_library_only() -> None:
+    code = "import sys; from ranksight.platforms import load; load('zen4'); print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("active", [1, 7, 64])
+def test_simulated_caches_are_what_valgrind_accepts(name: str, active: int) -> None:
+    platform = load(name)
+    levels = simulated_caches(platform, active)
+    for cache, real in zip(levels, platform.caches, strict=True):
+        sets = cache.size // (cache.ways * cache.line)
+        assert sets * cache.ways * cache.line == cache.size
+        assert sets & (sets - 1) == 0
+        assert cache.line & (cache.line - 1) == 0
+        share = real.size // min(active, real.shared_by)
+        assert abs(math.log(cache.size / max(share, levels[cache.level - 2].size if cache.level > 1 else 0))) < 0.1
+        assert bool(cache.note) == ((cache.size, cache.ways, cache.line) != (real.size, real.ways, real.line))
+
+
+def test_simulated_caches_say_what_they_change() -> None:
+    haswell = simulated_caches(load("haswell-e5-2680v3"))
+    assert haswell[0].option == "32768,8,64"
+    assert haswell[2].size == 30 << 20  # 30 MiB and 20 ways are 24,576 sets: fewer ways keep the capacity
+    assert "ways instead of 20" in haswell[2].note
+    with pytest.raises(InputError, match="active"):
+        simulated_caches(load("zen4"), 0)
+
+
+@pytest.mark.valgrind
+@pytest.mark.parametrize("name", names())
+def test_valgrind_takes_every_level(name: str, tmp_path: Path) -> None:
+    first, second, third = simulated_caches(load(name))
+    for last in (second, third):
+        command = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", f"--cachegrind-out-file={tmp_path / 'out'}"]
+        command += [f"--I1={first.option}", f"--D1={first.option}", f"--LL={last.option}", "true"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        used = f"desc: LL cache:         {last.size} B, {last.line} B, {last.ways}-way"
+        assert used in (tmp_path / "out").read_text()
+
+
+def test_contradictions_are_refused_in_python_too() -> None:
+    memory = Memory(latency=1e-7, bandwidth_core=1e10, bandwidth_domain=1e10)
+    layout = Layout(sockets=1, cores_per_socket=1, domains_per_socket=1, cores_per_domain=1, threads_per_core=1)
+    cache = Cache(level=1, size=32768, line=64, ways=8, shared_by=1, latency=4.0)
+    slower = Cache(level=2, size=65536, line=64, ways=8, shared_by=1, latency=4.0)
+    with pytest.raises(InputError, match=r"caches\.L2\.latency"):
+        Platform(
+            name="x", vendor="", model="", layout=layout, clock=Clock(base=1e9), caches=(cache, slower), memory=memory
+        )
