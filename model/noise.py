@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ranksight.model.reduction import reduce
 from scipy.special import digamma, polygamma
+
+from ranksight.model.reduction import reduce
+from ranksight.model.repetitions import law
 
 Array = NDArray[np.float64]
 
-# Variance of a location estimate from r normal values, relative to the mean's; the mean for what has no closed form.
-_INEFFICIENCY = {"median": np.pi / 2}
 SMALLEST = 1e-9
 """Relative scatter below which values are taken as exact: a few hundred roundings of a double."""
 
@@ -28,7 +28,7 @@ class Location:
     scale : (s, n)
         Size that relative errors refer to, positive.
     repeats : (s, n)
-        Number of repetitions.
+        Number of repetitions, zero where missing; for less efficient locations the number that would do for the mean.
     variance : (s,)
         Relative variance of one repetition, moderated by the other series; NaN where nothing was repeated.
     freedom : (s,)
@@ -41,41 +41,69 @@ class Location:
     variance: Array
     freedom: Array
 
+    def part(self, which: slice | NDArray[np.intp]) -> Location:
+        """The same of some series."""
+        return Location(
+            self.values[which], self.scale[which], self.repeats[which], self.variance[which], self.freedom[which]
+        )
 
-def locate(values: Array, how: str) -> Location:
-    """Reduce repetitions (s, n, r) and estimate their relative scatter.
 
-    The scatter of each series is moderated towards that of all series with the empirical-Bayes variance of Smyth (2004,
-    *Statistical Applications in Genetics and Molecular Biology* 3, eq. 5 and section 6.2), since a series alone has few repetitions.
+def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
+    """Put parts together; `orders` says which series each part holds."""
+    back = np.argsort(np.concatenate(orders))
+    names = ("values", "scale", "repeats", "variance", "freedom")
+    return Location(*(np.concatenate([getattr(part, name) for part in parts])[back] for name in names))
+
+
+def locate(values: Array, how: str = "auto") -> Location:
+    """Reduce repetitions (s, n, r) of series of one metric and estimate their relative scatter.
+
+    The scatter of each series is moderated towards that of all series with the empirical-Bayes variance of Smyth
+    (2004, *Statistical Applications in Genetics and Molecular Biology* 3, eq. 5 and section 6.2), since a series alone
+    has few repetitions.
+
+    Parameters
+    ----------
+    how : str
+        A reduction (:data:`ranksight.model.reduction.NAMES`), or ``"auto"`` for the one that suits the scatter
+        (:mod:`ranksight.model.repetitions`).
     """
+    if how == "auto":
+        how = law(values) if values.shape[2] > 2 else "mean"
     repeats = (~np.isnan(values)).sum(axis=2).astype(np.float64)
     located = reduce(values, how, axis=2)
     size = np.abs(located)
-    largest = np.nanmax(np.where(repeats > 0, size, 0.0), axis=1, keepdims=True, initial=0.0)
-    scale = np.where(repeats > 0, np.maximum(size, 0.01 * largest), 1.0)
+    largest = np.where(repeats > 0, size, 0.0).max(axis=1, keepdims=True, initial=0.0)
+    scale = np.where(repeats > 0, np.maximum(np.where(repeats > 0, size, 0.0), 0.01 * largest), 1.0)
     scale = np.where(scale > 0, scale, 1.0)
     centre = reduce(values, "mean", axis=2)
     squares = np.nansum(((values - centre[..., None]) / scale[..., None]) ** 2, axis=2)
     freedom = np.where(repeats > 1, repeats - 1, 0.0).sum(axis=1)
     total = np.where(repeats > 1, squares, 0.0).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variance = np.where(freedom > 0, total / np.where(freedom > 0, freedom, 1.0), np.nan)
-    prior_freedom, prior_variance = moderate(variance, freedom)
     known = freedom > 0
-    moderated = np.where(
-        known,
-        (prior_freedom * prior_variance + freedom * np.where(known, variance, 0.0))
-        / np.where(known, prior_freedom + freedom, 1.0),
-        np.nan,
-    )
-    inefficiency = _INEFFICIENCY.get(how, 1.0)
+    variance = np.where(known, total / np.where(known, freedom, 1.0), np.nan)
+    prior_freedom, prior_variance = moderate(variance, freedom)
+    pooled = prior_freedom * prior_variance + freedom * np.where(known, variance, 0.0)
+    moderated = np.where(known, pooled / np.where(known, prior_freedom + freedom, 1.0), np.nan)
+    # Where nothing was repeated in this series but in others, theirs stand for it.
+    if prior_freedom > 0:
+        moderated = np.where(known, moderated, prior_variance)
     return Location(
         located,
         scale,
-        np.where(repeats > 2, repeats / inefficiency, repeats),
+        repeats / _inefficiency(repeats, how),
         moderated,
-        freedom + np.where(known, prior_freedom, 0.0),
+        np.where(known | (prior_freedom > 0), freedom + prior_freedom, 0.0),
     )
+
+
+def _inefficiency(repeats: Array, how: str) -> Array:
+    """Variance of a location estimate relative to the mean's, under the law that it suits or normal scatter."""
+    if how == "median":
+        return np.where(repeats > 2, np.pi / 2, 1.0)
+    if how == "midrange":
+        return np.where(repeats > 0, 6 * repeats / ((repeats + 1) * (repeats + 2)), 1.0)
+    return np.ones_like(repeats)
 
 
 def moderate(variance: Array, freedom: Array) -> tuple[float, float]:
@@ -86,7 +114,7 @@ def moderate(variance: Array, freedom: Array) -> tuple[float, float]:
     freedom, variance : float
         ``(0, 0)`` when there are fewer than four positive variances to learn from; at most 100 degrees of freedom.
     """
-    use = (freedom > 0) & (variance > SMALLEST**2)
+    use = (freedom > 0) & (variance > SMALLEST**2) & np.isfinite(variance)
     if use.sum() < 4:
         return 0.0, 0.0
     half = freedom[use] / 2

@@ -10,7 +10,7 @@ from ranksight.errors import InputError
 
 Array = NDArray[np.float64]
 
-NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean")
+NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean", "midrange")
 
 
 def reduce(values: Array, how: str, axis: int = -1) -> Array:
@@ -19,7 +19,7 @@ def reduce(values: Array, how: str, axis: int = -1) -> Array:
     Parameters
     ----------
     values : array
-    how : {"mean", "median", "min", "max", "sum", "q1", "gmean"}
+    how : {"mean", "median", "min", "max", "sum", "q1", "gmean", "midrange"}
         First quartile and median interpolate linearly; the geometric mean of a slice with a value at or below zero is
         NaN, except that a zero among non-negative values gives zero.
 
@@ -36,6 +36,8 @@ def reduce(values: Array, how: str, axis: int = -1) -> Array:
             return np.asarray(np.nanmedian(values, axis=axis))
         if how == "min":
             return np.asarray(np.nanmin(values, axis=axis))
+        if how == "midrange":
+            return np.asarray((np.nanmin(values, axis=axis) + np.nanmax(values, axis=axis)) / 2)
         if how == "max":
             return np.asarray(np.nanmax(values, axis=axis))
         if how == "sum":

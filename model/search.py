@@ -1,4 +1,4 @@
-"""The search: weight of every hypothesis given the data, and the few that carry it.
+"""The search: how well every hypothesis explains every series, and the few that carry the weight.
 
 Errors are relative to the value: ``y_i = f(x_i) (1 + e_i)``, e normal with variance v. With coefficients uniform over
 shares of the whole (what each term contributes at the point where it contributes most) and v scaled inverse
@@ -6,7 +6,8 @@ chi-squared with d0 degrees of freedom around v0, the marginal likelihood of a h
 
     ln M = k/2 ln 2 pi - 1/2 ln |G| + ln Gamma(nu/2) - nu/2 ln((RSS + d0 v0)/2),   nu = n - k + d0
 
-with G the normal matrix of the terms scaled to shares (standard conjugate analysis: Gelman et al., *Bayesian Data Analysis*, 3rd ed., 14.2).
+with G the normal matrix of the terms scaled to shares (standard conjugate analysis: Gelman et al., *Bayesian Data
+Analysis*, 3rd ed., 14.2).
 """
 
 from __future__ import annotations
@@ -15,15 +16,67 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from ranksight.metrics import Kind
 from ranksight.model import leastsquares
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.terms import Hypotheses, values
-from scipy.special import gammaln
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-KEPT = 12
+KEPT = 16
 """Hypotheses kept a series: those that carry the posterior weight."""
+NEGATIVE = 3.0
+"""What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Series and terms, scaled for solving.
+
+    Attributes
+    ----------
+    shape : (t, n)
+        Terms at the points, at most one in size; zero for those that have no value somewhere.
+    norm : (t,)
+        ``term = norm * shape``.
+    usable : (t,) bool
+    weights, values : (s, n)
+        Relative weights, zero where missing.
+    count : (s,)
+        Points of each series.
+    positive : (s,) bool
+        Series whose function must stay above zero.
+    parts : (s,) bool
+        Series whose terms add up as parts of a whole, like times.
+    """
+
+    shape: Array
+    norm: Array
+    usable: Mask
+    weights: Array
+    values: Array
+    count: NDArray[np.intp]
+    positive: Mask
+    parts: Mask
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Sums of squares of all hypotheses on all series, and what else enters their likelihood.
+
+    Attributes
+    ----------
+    residual : (s, h)
+        Relative residual sum of squares.
+    offset : (s, h)
+        Prior, determinant and penalties; -inf where the hypothesis is impossible.
+    """
+
+    residual: Array
+    offset: Array
 
 
 @dataclass(frozen=True)
@@ -33,7 +86,7 @@ class Found:
     Attributes
     ----------
     chosen : (s, c) intp
-        Index into the hypotheses, heaviest first; -1 where fewer were possible.
+        Index into the hypotheses, the leading one first; -1 where fewer were possible.
     weight : (s, c)
         Posterior weights, adding up to one (zero where nothing could be fitted).
     coefficients : (s, c, q)
@@ -57,111 +110,93 @@ class Found:
     residual: Array
 
 
-def prior_variance(location: Location, points: int) -> tuple[Array, Array]:
-    """Variance v0 of a configuration's value around the true function, and its degrees of freedom d0, before the fit."""
-    repeats = np.where(location.repeats > 0, location.repeats, np.nan)
-    mean_repeats = np.nanmean(np.where(np.isnan(repeats).all(axis=1, keepdims=True), 1.0, repeats), axis=1)
-    known = ~np.isnan(location.variance)
-    base = np.where(known, location.variance, 0.0) / mean_repeats
-    return np.maximum(base, SMALLEST**2), np.where(known, np.minimum(location.freedom, 4.0), 1.0)
-
-
-def search(
-    space: Hypotheses, points: Array, location: Location, *, positive: NDArray[np.bool_], kept: int = KEPT
-) -> Found:
-    """Weigh all hypotheses of `space` on all series and keep the heaviest.
-
-    Parameters
-    ----------
-    space : Hypotheses
-    points : (n, m)
-    location : Location
-        Values of s series at the points.
-    positive : (s,) bool
-        Series whose function must not fall below zero.
-    """
-    term_values = values(space.terms, points)
-    usable_term = np.isfinite(term_values).all(axis=1) & (np.abs(term_values).max(axis=1, initial=0.0) > 0)
-    shape = np.where(usable_term[:, None], term_values, 0.0)
-    norm = np.where(usable_term, np.abs(shape).max(axis=1, initial=0.0), 1.0)
-    shape = shape / norm[:, None]
+def pose(space: Hypotheses, points: Array, location: Location, positive: Mask, kind: Kind) -> Problem:
+    """Evaluate terms at the points and weigh the values."""
+    at = values(space.terms, points)
+    usable = np.isfinite(at).all(axis=1) & (np.abs(at).max(axis=1, initial=0.0) > 0)
+    shape = np.where(usable[:, None], at, 0.0)
+    norm = np.where(usable, np.abs(shape).max(axis=1, initial=0.0), 1.0)
     present = location.repeats > 0
-    y = np.where(present, location.values, 0.0)
-    relative = np.where(present, 1.0 / location.scale**2, 0.0)
-    mean_repeats = np.maximum(location.repeats.sum(axis=1, keepdims=True), 1.0) / np.maximum(
-        present.sum(axis=1, keepdims=True), 1
-    )
-    weights = relative * location.repeats / mean_repeats
     count = present.sum(axis=1)
-    v0, d0 = prior_variance(location, len(points))
-    # Largest share of each term, for the scale of its coefficient's prior.
-    share = (np.sqrt(weights)[:, None, :] * np.abs(shape)[None, :, :]).max(axis=2, initial=0.0)
+    mean_repeats = location.repeats.sum(axis=1, keepdims=True) / np.maximum(count, 1)[:, None]
+    weights = np.where(
+        present, location.repeats / np.where(mean_repeats > 0, mean_repeats, 1.0) / location.scale**2, 0.0
+    )
+    return Problem(
+        shape / norm[:, None],
+        norm,
+        usable,
+        weights,
+        np.where(present, location.values, 0.0),
+        count,
+        positive,
+        positive & (kind in ("time", "other", "state")),
+    )
+
+
+def screen(space: Hypotheses, problem: Problem) -> Screened:
+    """Solve all hypotheses on all series."""
+    shape, weights = problem.shape, problem.weights
+    share = np.sqrt((weights[:, None, :] * shape[None, :, :] ** 2).max(axis=2, initial=0.0))
     log_share = np.log(np.where(share > 0, share, 1.0))
-    evidence = np.full((len(y), len(space.members)), -np.inf)
+    residual = np.full((len(weights), len(space.members)), np.inf)
+    offset = np.full_like(residual, -np.inf)
     growing = (space.terms.sum(axis=1) > 0).any(axis=1)
+    usable = np.where(space.members >= 0, problem.usable[space.members], True).all(axis=1)
     for size in np.unique(space.sizes):
-        rows = np.flatnonzero(
-            (space.sizes == size) & np.where(space.members >= 0, usable_term[space.members], True).all(axis=1)
-        )
-        if not len(rows) or size > len(points):
+        rows = np.flatnonzero((space.sizes == size) & usable)
+        if not len(rows) or size > shape.shape[1]:
             continue
         members = space.members[rows, :size]
-        solution = leastsquares.solve(np.moveaxis(shape[members], 1, 2), weights, y)
-        nu = count[:, None] - size + d0[:, None]
-        determinant = solution.determinant - 2 * log_share[:, members].sum(axis=2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_marginal = (
-                size / 2 * np.log(2 * np.pi)
-                - determinant / 2
-                + gammaln(np.maximum(nu, 0.1) / 2)
-                - nu / 2 * np.log((solution.residual + (d0 * v0)[:, None] + count[:, None] * SMALLEST**2) / 2)
-            )
+        solution = leastsquares.solve(np.moveaxis(shape[members], 1, 2), weights, problem.values)
         negative = solution.coefficients < 0
-        log_marginal -= 3.0 * negative[:, :, :-1].sum(axis=2)
-        allowed = (count[:, None] > size) | (size == 1)
         # A function whose fastest growing term is negative turns negative somewhere.
         falls = negative[:, :, -1] & (growing[members[:, -1]][None, :] | (size == 1))
-        allowed = allowed & ~(positive[:, None] & falls) & np.isfinite(log_marginal)
-        evidence[:, rows] = np.where(allowed, log_marginal + space.prior[rows], -np.inf)
-    return _keep(space, shape, norm, weights, y, count, v0, d0, evidence, positive, kept)
+        # Parts of a time add up; only what a whole tends to (c - a/p) or starts from (a log p - c) may be negative.
+        inner = (negative & growing[members][None, :, :]).any(axis=2) | (negative.any(axis=2) & (size > 2))
+        allowed = (problem.count[:, None] > size) | (size == 1)
+        allowed = allowed & ~(problem.positive[:, None] & falls) & np.isfinite(solution.residual)
+        allowed = allowed & ~(problem.parts[:, None] & inner)
+        determinant = solution.determinant
+        for a in range(size):
+            determinant = determinant - 2 * log_share[:, members[:, a]]
+        known = space.prior[rows] + size / 2 * np.log(2 * np.pi) - NEGATIVE * negative.sum(axis=2)
+        residual[:, rows] = solution.residual
+        offset[:, rows] = np.where(allowed, known - determinant / 2, -np.inf)
+    return Screened(residual, offset)
 
 
-def _keep(
-    space: Hypotheses,
-    shape: Array,
-    norm: Array,
-    weights: Array,
-    y: Array,
-    count: NDArray[np.intp],
-    v0: Array,
-    d0: Array,
-    evidence: Array,
-    positive: NDArray[np.bool_],
-    kept: int,
-) -> Found:
+def evidence(space: Hypotheses, screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
+    """Log marginal likelihoods (s, h) of all hypotheses, given the prior of the variance (s,)."""
+    nu = np.maximum(count[:, None] - space.sizes[None, :] + d0[:, None], 0.5)
+    floor = (d0 * v0 + count * SMALLEST**2)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return screened.offset + gammaln(nu / 2) - nu / 2 * np.log((screened.residual + floor) / 2)
+
+
+def keep(space: Hypotheses, problem: Problem, evidence: Array, v0: Array, d0: Array, kept: int = KEPT) -> Found:
+    """Solve the heaviest hypotheses again, to full precision, and weigh them."""
     kept = min(kept, evidence.shape[1])
     top = np.argpartition(-evidence, kept - 1, axis=1)[:, :kept]
     score = np.take_along_axis(evidence, top, axis=1)
-    order = np.argsort(-score, axis=1, kind="stable")
-    top, score = np.take_along_axis(top, order, axis=1), np.take_along_axis(score, order, axis=1)
     possible = np.isfinite(score)
     members = np.where(possible[..., None], space.members[top], -1)
     used = members >= 0
-    design = np.moveaxis(np.where(used[..., None], shape[members], 0.0), 2, 3)
-    refined = leastsquares.refine(design, used, weights, y)
+    design = np.moveaxis(np.where(used[..., None], problem.shape[members], 0.0), 2, 3)
+    refined = leastsquares.refine(design, used, problem.weights, problem.values)
     size = used.sum(axis=2)
     # Positive at every measured point, too.
     fitted = np.einsum("scnk,sck->scn", design, refined.coefficients)
-    present = (weights > 0)[:, None, :]
-    possible &= ~(positive[:, None] & (present & (fitted <= 0)).any(axis=2) & (np.abs(y).max(axis=1) > 0)[:, None])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weight = np.exp(score - np.where(possible, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf))
-        weight = np.where(possible, weight, 0.0)
-        weight = weight / np.where(weight.sum(axis=1, keepdims=True) > 0, weight.sum(axis=1, keepdims=True), 1.0)
-    freedom = np.maximum(count[:, None] - size + d0[:, None], 1.0)
+    below = ((problem.weights > 0)[:, None, :] & (fitted <= 0)).any(axis=2)
+    possible &= ~(problem.positive[:, None] & below & (np.abs(problem.values).max(axis=1) > 0)[:, None])
+    best = np.where(possible, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    weight = np.where(possible, np.exp(score - np.where(np.isfinite(best), best, 0.0)), 0.0)
+    total = weight.sum(axis=1, keepdims=True)
+    weight = weight / np.where(total > 0, total, 1.0)
+    freedom = np.maximum(problem.count[:, None] - size + d0[:, None], 1.0)
     variance = (refined.residual + (d0 * v0)[:, None]) / freedom
-    scale = np.where(used, norm[members], 1.0)
-    order = np.argsort(-weight, axis=1, kind="stable")
+    scale = np.where(used, problem.norm[members], 1.0)
+    order = np.argsort(-_precedence(space, top, weight), axis=1, kind="stable")
 
     def sort(array: Array) -> Array:
         return np.take_along_axis(array, order.reshape(order.shape + (1,) * (array.ndim - 2)), axis=1)
@@ -176,3 +211,19 @@ def _keep(
         sort(refined.press),
         sort(refined.residual),
     )
+
+
+def _precedence(space: Hypotheses, top: NDArray[np.intp], weight: Array) -> Array:
+    """Order of the hypotheses kept: the leading one is the heaviest within the neighbourhood of most weight.
+
+    The neighbourhood of a hypothesis are those whose fastest growing term has the same exponents within a quarter: single
+    hypotheses next to each other split their weight, and the heaviest alone may lie apart from most of it.
+    """
+    last = np.take_along_axis(space.members, (space.sizes - 1)[:, None], axis=1)[:, 0]
+    exponent = space.terms[last][:, :, 0][top]
+    near = (np.abs(exponent[:, :, None, :] - exponent[:, None, :, :]) <= 0.25 + 1e-9).all(axis=3)
+    around = (near * weight[:, None, :]).sum(axis=2)
+    # Sort by the heaviest neighbourhood's members first, then by weight.
+    centre = np.where(weight > 0, around, -1.0).argmax(axis=1)
+    within = np.take_along_axis(near, centre[:, None, None], axis=1)[:, 0]
+    return weight + 2.0 * (within & (weight > 0))

@@ -1,0 +1,58 @@
+"""What remains between functions and values beyond the noise: learned from all series of a metric together.
+
+No form of a search space is the truth. How far series stray from the form that fits them best, over what their repetitions
+explain, tells how much; a batch tells it better than a series of five points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.metrics import Kind
+from ranksight.model.noise import SMALLEST, Location, moderate
+from ranksight.model.search import Problem, Screened, evidence
+from ranksight.model.terms import Hypotheses
+
+Array = NDArray[np.float64]
+
+ALONE_FREEDOM = 2.0
+"""Degrees of freedom of the prior when there are too few series to learn it."""
+TIME = 0.02**2
+"""Relative variance expected of times that were never repeated, before anything else is known."""
+
+
+def configuration_variance(location: Location, kind: Kind) -> Array:
+    """Relative variance (s,) of a configuration's value from noise alone; a weak guess where nothing was repeated."""
+    count = np.maximum((location.repeats > 0).sum(axis=1), 1)
+    repeats = location.repeats.sum(axis=1) / count
+    noise = location.variance / np.where(repeats > 0, repeats, 1.0)
+    guess = TIME if kind in ("time", "other") else SMALLEST**2
+    return np.maximum(np.where(np.isnan(noise), guess, noise), SMALLEST**2)
+
+
+def learn(space: Hypotheses, problem: Problem, screened: Screened, noise: Array) -> tuple[float, float]:
+    """Factor on the variance of the noise and degrees of freedom of the total variance around functions.
+
+    Parameters
+    ----------
+    noise : (s,)
+        From :func:`configuration_variance`.
+
+    Returns
+    -------
+    factor, freedom : float
+        The factor is at least one.
+    """
+    alone = np.full(len(noise), ALONE_FREEDOM)
+    score = np.where(space.sizes[None, :] <= 2, evidence(space, screened, problem.count, noise, alone), -np.inf)
+    best = score.argmax(axis=1)
+    rows = np.arange(len(best))
+    size = space.sizes[best]
+    freedom = (problem.count - size).astype(np.float64)
+    use = np.isfinite(score[rows, best]) & (freedom > 0)
+    ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, np.nan)
+    prior, factor = moderate(np.where(use, ratio, 0.0), np.where(use, freedom, 0.0))
+    if prior <= 0:
+        return 1.0, ALONE_FREEDOM
+    return max(factor, 1.0), max(prior, 1.0)
