@@ -10,15 +10,15 @@ fraction of a percent, or the neighbours do not vary enough to tell the directio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, Experiment
+from ranksight.experiment import ALL_RANKS, Experiment, Run
 from ranksight.metrics import metric
 from ranksight.model import forecast
 from ranksight.model.decomposition import Cartesian, cartesian_of
@@ -28,8 +28,11 @@ from ranksight.model.forecast import Forecast
 from ranksight.model.levels import Levels, fit_levels
 from ranksight.model.series import Series
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Array = NDArray[np.float64]
-CLOSE = 2e-3
+CLOSE = 5e-3
 """Largest error of the law, relative to the kernel's mean: that of counts, with what alignment changes in them."""
 
 
@@ -154,7 +157,7 @@ def _reduce(values: Array, times: NDArray[np.int64], how: str) -> float:
 
 
 def grid_of(experiment: Experiment) -> Cartesian | None:
-    """The rule of the process grids that the program made in all its runs, from the tracer's table ``topologies``.
+    """The rule of the process grids that the program made in all its runs, by the table ``topologies``.
 
     The table has a row for each Cartesian communicator over all ranks: ``ranks``, ``extents`` and ``periodic``, the last
     two as lists. None where a run made none or several, or no single rule explains them.
@@ -172,108 +175,97 @@ def grid_of(experiment: Experiment) -> Cartesian | None:
     return cartesian_of(grids)
 
 
-def fit_neighbours(experiment: Experiment, metrics: Sequence[str] | None = None, **settings: Any) -> Neighbours | None:
+Tables = Callable[[Run], "pd.DataFrame | None"]
+
+
+def fit_neighbours(
+    experiment: Experiment, names: Collection[tuple[str, str]], tables: Tables, **settings: Any
+) -> Neighbours | None:
     """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
 
     Parameters
     ----------
     experiment : Experiment
-    metrics : sequence of str, optional
-        Requirements to look at; all when not given.
+    names : collection of (kernel, metric)
+        Series to look at; requirements only.
+    tables : callable
+        Gives each run's table ``kernel``, ``rank`` and one column a metric, or None.
     **settings
         Of :func:`ranksight.model.fitting.fit_series`, for the coefficients.
     """
     grid = grid_of(experiment) if "ranks" in experiment.parameters else None
-    if grid is None:
+    wanted = {key for key in names if metric(key[1]).kind == "requirement" and metric(key[1]).over_ranks in _ADDED}
+    if grid is None or not wanted:
         return None
-    wanted = [
-        name
-        for name in experiment.metrics()
-        if metric(name).kind == "requirement"
-        and (metrics is None or name in metrics)
-        and metric(name).over_ranks in ("mean", "max", "sum", "min")
-    ]
     others = tuple(name for name in experiment.parameters if name != "ranks")
-    groups = _gather(experiment, wanted, others, grid)
+    groups = _gather(experiment, wanted, tables, others, grid)
     if not groups:
         return None
-    names = sorted(set.intersection(*(set(names) for names, _, _ in groups.values())))
+    shared = sorted(set.intersection(*(set(held) for held, _, _ in groups.values())))
     terms = 1 + grid.dimensions
-    solved = np.empty((len(names), terms, len(groups)))
-    follows = np.ones(len(names), dtype=bool)
+    solved = np.empty((len(shared), terms, len(groups)))
+    follows = np.ones(len(shared), dtype=bool)
     for at, (held, basis, values) in enumerate(groups.values()):
         if np.linalg.matrix_rank(basis) < terms:
             return None
-        rows = values[[held.index(name) for name in names]]
+        rows = values[[held.index(name) for name in shared]]
         solution = np.linalg.lstsq(basis, rows.T, rcond=None)[0].T
         scale = np.abs(rows).mean(axis=1, keepdims=True)
         solution = np.where(np.abs(solution) < 1e-6 * scale, 0.0, solution)
         error = np.abs(solution @ basis.T - rows).max(axis=1)
-        follows &= error <= CLOSE * scale[:, 0]
-        follows &= (np.abs(solution[:, 1:]) > CLOSE * scale).any(axis=1)
+        follows &= (error <= CLOSE * scale[:, 0]) & (np.abs(solution[:, 1:]) > CLOSE * scale).any(axis=1)
         solved[:, :, at] = solution
     if not follows.any():
         return None
-    kept = [name for name, yes in zip(names, follows, strict=True) if yes]
+    kept = [key for key, yes in zip(shared, follows, strict=True) if yes]
     points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
     flat = solved[follows].reshape(-1, len(groups))
-    kernels = tuple(kernel for kernel, _ in kept)
-    found = tuple(name for _, name in kept)
-    varied = [i for i in range(len(others)) if len(np.unique(points[:, i])) > 1]
-    coefficients: Fitted | Levels | Array
-    if not varied:
-        coefficients = flat[:, 0]
-    else:
-        series = Series(
-            others,
-            points,
-            flat[:, :, None],
-            tuple(k for k in kernels for _ in range(terms)),
-            tuple(m for m in found for _ in range(terms)),
-        )
+    kernels, found = tuple(kernel for kernel, _ in kept), tuple(name for _, name in kept)
+    coefficients: Fitted | Levels | Array = flat[:, 0]
+    if len(groups) > 1:
+        each = [key for key in kept for _ in range(terms)]
+        series = Series(others, points, flat[:, :, None], tuple(k for k, _ in each), tuple(m for _, m in each))
         coefficients = fit_levels(series, **settings) or fit_series(series, **settings)
-    return Neighbours(
-        experiment.parameters,
-        grid,
-        kernels,
-        found,
-        tuple(metric(name).over_ranks for name in found),
-        others,
-        coefficients,
-    )
+    reduced = tuple(metric(name).over_ranks for name in found)
+    return Neighbours(experiment.parameters, grid, kernels, found, reduced, others, coefficients)
 
 
+_ADDED = ("mean", "max", "sum", "min")
 Group = tuple[list[tuple[str, str]], Array, Array]
 
 
 def _gather(
-    experiment: Experiment, wanted: Sequence[str], others: tuple[str, ...], grid: Cartesian
+    experiment: Experiment,
+    wanted: Collection[tuple[str, str]],
+    tables: Tables,
+    others: tuple[str, ...],
+    grid: Cartesian,
 ) -> dict[tuple[float, ...], Group]:
     """For each combination of the other parameters: names of the series, basis (rows, terms), values (series, rows).
 
     A row is a rank of a run; only the first run of a configuration and metric is taken, since counts repeat.
     """
+    columns = {name for _, name in wanted}
     parts: dict[tuple[float, ...], dict[int, dict[tuple[str, str], Array]]] = {}
     for run in experiment.runs:
         ranks = int(run.configuration["ranks"])
-        held = [name for name in experiment.metrics() if name in wanted]
-        table = experiment.table(run, "counters")
+        table = tables(run)
         if table is None or (table["rank"] == ALL_RANKS).any():
             continue
         place = tuple(float(run.configuration[name]) for name in others)
         here = parts.setdefault(place, {}).setdefault(ranks, {})
-        for name in held:
-            if name not in table.columns:
-                continue
-            wide = table[[*COUNTER_KEYS, name]].pivot(index="kernel", columns="rank", values=name)
-            wide = wide.reindex(columns=range(ranks)).dropna(how="all").fillna(0.0)
+        for name in columns.intersection(table.columns):
+            wide = table.pivot(index="kernel", columns="rank", values=name).reindex(columns=range(ranks))
+            wide = wide.dropna(how="all").fillna(0.0)
             for kernel, row in zip(wide.index, wide.to_numpy(dtype=np.float64), strict=True):
-                here.setdefault((str(kernel), name), row)
+                if (str(kernel), name) in wanted:
+                    here.setdefault((str(kernel), name), row)
     groups: dict[tuple[float, ...], Group] = {}
     for place, runs in sorted(parts.items()):
         names = sorted(set().union(*runs.values()))
         basis = [np.concatenate([np.ones((ranks, 1)), grid.neighbours(ranks)], axis=1) for ranks in runs]
         # A kernel that a run does not have did nothing there: pack is not called where nobody is near.
-        values = [np.stack([row.get(name, np.zeros(ranks)) for name in names]) for ranks, row in runs.items()]
-        groups[place] = (names, np.concatenate(basis), np.concatenate(values, axis=1))
+        values = [np.stack([row.get(name, np.zeros(ranks)) for name in names]) for ranks, row in runs.items() if names]
+        if values:
+            groups[place] = (names, np.concatenate(basis), np.concatenate(values, axis=1))
     return groups

@@ -16,7 +16,7 @@ minimum CPI); where no cycles were, cycles are time x clock. The model says whic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -300,19 +300,3 @@ def _calm_cpi(cycles: Array, instructions: Array, waiting: Array) -> float:
     order = np.argsort(waiting / instructions, kind="stable")
     calm = order[: max(1, int(np.ceil(CALM * len(order))))]
     return float(cycles[calm].sum() / instructions[calm].sum())
-
-
-def override(base: Forecast, given: Forecast, index: NDArray[np.intp], only_better: bool = False) -> Forecast:
-    """`base` with the rows `index` taken from `given`; with `only_better`, where `given` has an answer, `base` none."""
-    arrays = {
-        name: getattr(base, name).copy() for name in ("value", "lower", "upper", "status", "reason", "form", "noise")
-    }
-    arrays["reason"] = arrays["reason"].astype(object)
-    for name, array in arrays.items():
-        new = getattr(given, name)
-        if only_better:
-            better = (base.status[index] != forecast.OK) & (given.status == forecast.OK)
-            array[index] = np.where(better, new, array[index])
-        else:
-            array[index] = new
-    return replace(base, **arrays)
