@@ -1,0 +1,75 @@
+"""Allgather: everyone contributes ``m`` bytes and gets everyone's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.comm.costs import gather, trees
+from ranksight.comm.costs.collective import algorithm
+from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_log2
+
+
+@algorithm("allgather/ring", "allgatherv/ring", equation="(p - 1) (a + m G)")
+def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """``(p - 1) T(m)``: the blocks go around, each rank passing on what it got.
+
+    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.1.
+    """
+    return (ranks - 1) * fabric.shift(ranks, size, 1)
+
+
+@algorithm("allgather/recursive_doubling", "allgatherv/recursive_doubling", equation="log2 p a + (p - 1) m G")
+def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """``sum_j T(2^j m)``; source as for the ring.
+
+    Where ``p`` is no power of two the libraries fall back on, or repair with, as many further rounds as it takes to
+    bring the missing blocks: counted as one further round with the blocks that are then missing.
+    """
+    rounds, time = floor_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        time = time + np.where(j < rounds, fabric.exchange(ranks, size * (1 << j), 1 << j), 0.0)
+    missing = ranks - (1 << rounds)
+    last = fabric.shift(ranks, size * missing, 1 << rounds)
+    return time + np.where(missing > 0, last, 0.0)
+
+
+@algorithm("allgather/bruck", "allgatherv/bruck", equation="ceil(log2 p) a + (p - 1) m G")
+def bruck(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """``sum_j T(min(2^j, p - 2^j) m)``, any number of ranks.
+
+    Source: Bruck et al., IEEE TPDS 8 (1997) 1143; Thakur, Rabenseifner and Gropp 2005, section 4.1. The final local
+    shift of blocks is not counted.
+    """
+    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        blocks = np.clip(ranks - (1 << j), 0, 1 << j)
+        time = time + np.where(j < rounds, fabric.shift(ranks, blocks * size, 1 << j), 0.0)
+    return time
+
+
+@algorithm("allgather/neighbor_exchange", "allgatherv/neighbor_exchange", equation="T(m) + (p/2 - 1) T(2 m)")
+def neighbor_exchange(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Neighbours exchange, from the second round on two blocks at once; an odd number of ranks takes the ring.
+
+    Source: Chen et al., "Performance evaluation of allgather algorithms on terascale Linux cluster", HPCS 2005.
+    """
+    even = fabric.shift(ranks, size, 1) + (ranks // 2 - 1) * fabric.shift(ranks, 2 * size, 1)
+    return np.where(ranks % 2 == 0, even, ring(ranks, size, fabric))
+
+
+@algorithm("allgather/linear", equation="(p - 2) spacing(m) + T(m) + ceil(log2 p) T(p m)")
+def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Gather at one rank, then broadcast the whole; source: Open MPI coll/base (allgather_intra_basic_linear)."""
+    return gather.linear(ranks, size, fabric) + trees.binomial(ranks, ranks * size, fabric, size * 0.0)
+
+
+@algorithm("allgatherv/default", equation="(p - 2) spacing(m) + T(m) + ceil(log2 p) T(p m)")
+def default(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Gatherv at one rank, then broadcast; source: Open MPI coll/base (allgatherv_intra_basic_default)."""
+    return linear(ranks, size, fabric)
+
+
+@algorithm("allgather/two_proc", "allgatherv/two_proc", equation="T(m)")
+def two_proc(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Two ranks exchange once; it is never chosen for more, where the ring stands in for it."""
+    return ring(ranks, size, fabric)

@@ -1,0 +1,58 @@
+"""All-to-all: a block of ``m`` bytes from every rank to every rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.comm.costs.collective import algorithm
+from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2
+
+
+@algorithm("alltoall/pairwise", "alltoallv/pairwise", "alltoall/two_proc", equation="(p - 1) (a + m G)")
+def pairwise(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """``p - 1`` rounds, each with another partner: ``sum_d T(m)``, on nodes with the border each round crosses.
+
+    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.6 (long messages).
+    """
+    return fabric.everyone(ranks, size)
+
+
+@algorithm("alltoall/bruck", equation="ceil(log2 p) a + p/2 log2 p m G")
+def bruck(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Round ``j`` sends, packed in one message, the blocks whose index has bit ``j`` set: ``sum_j T(n_j m)``.
+
+    ``n_j`` counts them exactly: ``floor(p / 2^(j+1)) 2^j + max(0, p mod 2^(j+1) - 2^j)``, ``p / 2`` on a power of two.
+    Source: Bruck et al., IEEE TPDS 8 (1997) 1143. Packing is not counted.
+    """
+    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        bit = 1 << j
+        blocks = ranks // (2 * bit) * bit + np.maximum(ranks % (2 * bit) - bit, 0)
+        time = time + np.where(j < rounds, fabric.shift(ranks, blocks * size, bit), 0.0)
+    return time
+
+
+@algorithm("alltoall/linear", "alltoallv/linear", "alltoall/scattered", equation="(p - 2) spacing(m) + T(m)")
+def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """All sends and receives are posted at once; a rank's own train of messages bounds it, and its node's link.
+
+    All ranks of a node send to all outside at the same time, so their bytes share the border:
+    ``max(train, bytes across the border at the shared rate)``.
+    """
+    k = fabric.ranks_per_node
+    train = fabric.fan(ranks, size, ranks - 1)
+    if k == 1 or not bool(np.any(ranks > k)):
+        return train
+    outside = np.maximum(ranks - k, 0)
+    start = fabric.far.transfer_time(0.0)
+    border = start + outside * (fabric.far.transfer_time(size, k) - start)
+    return np.where(ranks > k, np.maximum(train, border), train)
+
+
+@algorithm("alltoall/linear_sync", equation="(p - 1) (a + m G)")
+def linear_sync(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """As linear with few requests open at a time; with none to spare it is pairwise, which bounds it.
+
+    Source: Open MPI coll/base (alltoall_intra_linear_sync).
+    """
+    return fabric.everyone(ranks, size)

@@ -1,0 +1,69 @@
+"""Barrier: nobody leaves before everybody has come; messages carry no data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.comm.costs.collective import algorithm
+from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_log2
+
+
+@algorithm("barrier/dissemination", "barrier/bruck", equation="ceil(log2 p) a")
+def dissemination(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """In round ``j`` every rank signals rank ``+ 2^j``: ``ceil(log2 p) T(0)``.
+
+    Source: Hensgen, Finkel and Manber, Int. J. Parallel Programming 17 (1988) 1. Open MPI calls it bruck.
+    """
+    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        time = time + np.where(j < rounds, fabric.shift(ranks, 0.0, 1 << j), 0.0)
+    return time
+
+
+@algorithm("barrier/recursive_doubling", equation="log2 p' a, and 2 a where p is no power of two")
+def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Pairwise exchanges at doubling distance; surplus ranks report before and are released after.
+
+    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.5 (the scheme of allreduce, without data).
+    """
+    return recursive_exchange(ranks, size * 0.0, fabric)
+
+
+def recursive_exchange(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Exchange the whole vector at doubling distance and combine: ``log2 p' (T(m) + y m)``, ``p' = 2^floor(log2 p)``.
+
+    Where ``p`` is no power of two, ``p - p'`` ranks first send theirs to a neighbour and get the result at the end:
+    ``2 T(m) + y m`` more.
+    """
+    rounds, time = floor_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        step = fabric.exchange(ranks, size, 1 << j) + fabric.combine(size)
+        time = time + np.where(j < rounds, step, 0.0)
+    surplus = 2 * fabric.level(ranks, size, 1) + fabric.combine(size)
+    return time + np.where(ranks > (1 << rounds), surplus, 0.0)
+
+
+@algorithm("barrier/linear", equation="2 ((p - 2) g + a)")
+def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """All report to the root, which then releases all: two trains of ``p - 1`` empty messages."""
+    return 2 * fabric.fan(ranks, size * 0.0, ranks - 1)
+
+
+@algorithm("barrier/double_ring", equation="2 p a")
+def double_ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """A token goes around the ring twice, one rank after the other: ``2 p T(0)``; source: Open MPI coll/base."""
+    near = ranks - fabric.nodes(ranks)
+    far = ranks - near
+    alone = ranks <= fabric.ranks_per_node
+    inside = fabric.near.transfer_time(0.0) if fabric.ranks_per_node > 1 else np.zeros(())
+    between = fabric.far.transfer_time(0.0) if bool(np.any(~alone)) else inside
+    return np.asarray(2 * np.where(alone, ranks * inside, near * inside + far * between))
+
+
+@algorithm("barrier/tree", equation="2 ceil(log2 p) a")
+def tree(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Up a binomial tree and down again: ``2 ceil(log2 p) T(0)``."""
+    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        time = time + np.where(j < rounds, 2 * fabric.level(ranks, 0.0, 1 << j), 0.0)
+    return time

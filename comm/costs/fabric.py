@@ -1,0 +1,154 @@
+"""The machine as a collective's steps see it: ranks in blocks on nodes, a link inside nodes and one between them.
+
+A step is one of four patterns over ranks at a distance ``d``: every rank exchanges with its partner ``i xor d``, every
+rank sends to ``i + d``, one level of a tree sends, or a root sends to many. What differs between them is how many pairs
+of one node cross its border at the same time, and so share its link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ranksight.comm.network import NetworkParameters
+from ranksight.errors import InputError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """A network of two levels; ranks are placed in blocks, node by node.
+
+    Attributes
+    ----------
+    intra, inter : NetworkParameters or None
+        Links inside a node and between nodes; one of them may be missing and is then never asked for.
+    ranks_per_node : int
+        Ranks on a node; with 1 all messages go between nodes.
+    """
+
+    intra: NetworkParameters | None
+    inter: NetworkParameters | None
+    ranks_per_node: int = 1
+
+    def __post_init__(self) -> None:
+        if self.ranks_per_node < 1:
+            raise InputError(f"{self.ranks_per_node} ranks per node", "give 1 or more")
+        if self.intra is None and self.inter is None:
+            raise InputError("the network has neither parameters inside nor between nodes", "calibrate it")
+
+    @classmethod
+    def flat(cls, link: NetworkParameters) -> Fabric:
+        """All pairs of ranks alike, and no two sharing a link."""
+        return cls(None, link, 1)
+
+    @property
+    def reduction(self) -> float:
+        """Seconds to combine one byte of two operands."""
+        known = [link.reduction for link in (self.intra, self.inter) if link is not None and link.reduction > 0]
+        return known[0] if known else 0.0
+
+    @property
+    def near(self) -> NetworkParameters:
+        """The link inside a node."""
+        if self.intra is None:
+            raise InputError("messages inside a node need parameters, and there are none", "give [network.intra]")
+        return self.intra
+
+    @property
+    def far(self) -> NetworkParameters:
+        """The link between nodes."""
+        if self.inter is None:
+            raise InputError("messages between nodes need parameters, and there are none", "give [network.inter]")
+        return self.inter
+
+    def nodes(self, ranks: ArrayLike) -> Ints:
+        """Nodes that the ranks fill."""
+        return np.asarray(-(-np.asarray(ranks, dtype=np.int64) // self.ranks_per_node))
+
+    def _slowest(self, size: ArrayLike, crossing: ArrayLike, inside: ArrayLike) -> Floats:
+        """Time of a step in which `crossing` pairs of a node cross its border and others, if `inside`, stay within."""
+        size, crossing, inside = np.broadcast_arrays(
+            np.asarray(size, dtype=float), np.asarray(crossing, dtype=float), np.asarray(inside, dtype=bool)
+        )
+        time = np.zeros(size.shape)
+        if bool(np.any(crossing > 0)):
+            time = np.where(crossing > 0, self.far.transfer_time(size, crossing), time)
+        if bool(np.any(inside)):
+            time = np.where(inside, np.maximum(time, self.near.transfer_time(size)), time)
+        return time
+
+    def exchange(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+        """Every rank exchanges `size` bytes with ``rank xor distance``; full duplex, seconds."""
+        k, distance = self.ranks_per_node, np.asarray(distance)
+        within = (k % (2 * np.maximum(distance, 1)) == 0) | (ranks <= k)
+        return self._slowest(size, np.where(within, 0, np.minimum(k, distance)), (k > distance) & (k > 1))
+
+    def shift(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+        """Every rank sends `size` bytes to ``rank + distance`` (modulo the ranks) and receives as much; seconds."""
+        k, ahead = self.ranks_per_node, np.asarray(distance, dtype=np.int64)
+        hops = np.minimum(ahead, np.maximum(ranks - ahead, 0))
+        return self._slowest(size, np.where(ranks <= k, 0, np.minimum(k, hops)), (k > hops) & (k > 1))
+
+    def level(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+        """One level of a tree: a few ranks send `size` bytes to ranks at `distance`, one a node at most; seconds."""
+        k, distance = self.ranks_per_node, np.asarray(distance)
+        near = (distance < k) & (k > 1)
+        far = (~near | (k % (2 * np.maximum(distance, 1)) != 0)) & (ranks > k)
+        return self._slowest(size, far.astype(int), near | (ranks <= k))
+
+    def fan(self, ranks: Ints, size: ArrayLike, peers: ArrayLike) -> Floats:
+        """One rank sends `size` bytes to each of `peers` others, one after the other; seconds.
+
+        ``(n - 1) spacing(s) + T(s)``, LogGP's cost of a train of messages. Receiving from many costs the same.
+        """
+        k = self.ranks_per_node
+        peers = np.asarray(peers, dtype=float)
+        size, peers, ranks = np.broadcast_arrays(np.asarray(size, float), peers, ranks)
+        near = np.minimum(peers, k - 1) if k > 1 else np.zeros(peers.shape)
+        far = peers - near
+        time = np.zeros(size.shape)
+        if bool(np.any(far > 0)):
+            train = np.maximum(far - 1, 0) * self.far.spacing(size) + self.far.transfer_time(size)
+            time = time + np.where(far > 0, train, 0.0)
+        if bool(np.any(near > 0)):
+            link = self.near
+            # After messages between nodes those inside follow in the same train; alone, the last one is waited for.
+            last = np.where(far > 0, link.spacing(size), link.transfer_time(size))
+            time = time + np.where(near > 0, np.maximum(near - 1, 0) * link.spacing(size) + last, 0.0)
+        return time
+
+    def everyone(self, ranks: Ints, size: ArrayLike) -> Floats:
+        """Sum over ``d = 1 .. p - 1`` of :meth:`shift`: every rank meets every other once; seconds."""
+        k = self.ranks_per_node
+        size, ranks = np.broadcast_arrays(np.asarray(size, float), ranks)
+        edge = np.arange(1, k) if k > 1 else np.zeros(0, dtype=np.int64)
+        inner = np.where(ranks > k, np.maximum(ranks - 1 - 2 * len(edge), 0), 0)
+        time = np.zeros(size.shape)
+        if bool(np.any(inner > 0)):
+            time = time + inner * self._slowest(size, np.where(inner > 0, k, 0), False)
+        if len(edge):
+            # Distances d and p - d near both ends cross the border d times; where they meet, each is counted once.
+            at = edge.reshape((-1,) + (1,) * size.ndim)
+            twice = np.where(ranks > k, np.clip(ranks - 1 - 2 * (at - 1), 0, 2), at <= ranks - 1)
+            crossing = np.where((ranks > k) & (twice > 0), np.minimum(at, k), 0)
+            time = time + (twice * self._slowest(np.broadcast_to(size, crossing.shape), crossing, True)).sum(axis=0)
+        return time
+
+    def combine(self, size: ArrayLike) -> Floats:
+        """Time to combine two operands of `size` bytes; seconds."""
+        return self.reduction * np.asarray(size, dtype=float)
+
+
+def ceil_log2(ranks: ArrayLike) -> Ints:
+    """Smallest `k` with ``2**k >= ranks``, exactly; 0 at one rank."""
+    return np.asarray(np.frexp(np.maximum(np.asarray(ranks, dtype=np.int64), 1) - 1)[1], dtype=np.int64)
+
+
+def floor_log2(ranks: ArrayLike) -> Ints:
+    """Largest `k` with ``2**k <= ranks``, exactly."""
+    return np.asarray(np.frexp(np.maximum(np.asarray(ranks, dtype=np.int64), 1))[1] - 1, dtype=np.int64)

@@ -1,0 +1,75 @@
+"""Point-to-point messages: blocking, overlapped with computation, and exchanges with several neighbours.
+
+Source: Alexandrov et al., "LogGP", SPAA 1995; Ino et al., "LogGPS", PPoPP 2001 (rendezvous waits for the receiver).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ranksight.comm.costs.fabric import Fabric, Floats
+from ranksight.comm.network import NetworkParameters
+
+SENDS = (
+    *("send", "isend", "ssend", "issend", "bsend", "ibsend", "rsend", "irsend"),
+    *("sendrecv", "sendrecv_replace", "isendrecv", "psend"),
+)
+"""Operations that carry a message: its time is counted here."""
+RECEIVES = (
+    *("recv", "irecv", "mrecv", "imrecv", "precv", "probe", "iprobe", "mprobe", "improbe", "start", "startall"),
+    *("wait", "waitall", "waitany", "waitsome", "test", "testall", "testany", "testsome"),
+)
+"""Operations that end a message begun elsewhere: counting them as well would count it twice."""
+
+
+def blocking(size: ArrayLike, link: NetworkParameters, pairs: ArrayLike = 1) -> Floats:
+    """``T(s)``: one message from send to receive, seconds; `pairs` pairs share the link."""
+    return link.transfer_time(size, pairs)
+
+
+def overlapped(
+    size: ArrayLike, computation: ArrayLike, link: NetworkParameters, overlap: float = 1.0, pairs: ArrayLike = 1
+) -> Floats:
+    """Time that a nonblocking message costs a rank that computes between posting and waiting.
+
+    ``o + max(0, T(s) - o - f * computation)`` with ``o = o_s(s) + o_r(s)``, the part that no computation hides.
+
+    Parameters
+    ----------
+    size : array_like
+        Bytes.
+    computation : array_like
+        Seconds between posting and waiting.
+    link : NetworkParameters
+    overlap : float
+        ``f``, the part of the computation during which the library makes progress: 1 with offloaded progress.
+        From the eager limit on, where known, a library without a progress thread makes none: give 0.
+    pairs : array_like
+        Pairs that share the link.
+    """
+    whole = link.transfer_time(size, pairs)
+    busy = np.zeros(whole.shape)
+    for overhead in (link.send_overhead, link.receive_overhead):
+        if overhead is not None:
+            busy = busy + overhead(size)
+    busy = np.minimum(busy, whole)
+    return busy + np.maximum(whole - busy - overlap * np.asarray(computation, dtype=float), 0.0)
+
+
+def neighbours(size: ArrayLike, peers: ArrayLike, link: NetworkParameters, pairs: ArrayLike = 1) -> Floats:
+    """Exchange with each of `peers` neighbours, posted together: ``(n - 1) spacing(s) + T(s)``, seconds."""
+    size, peers = np.asarray(size, dtype=float), np.asarray(peers, dtype=float)
+    time = np.maximum(peers - 1, 0) * link.spacing(size, pairs) + link.transfer_time(size, pairs)
+    return np.where(peers > 0, time, 0.0)
+
+
+def message(size: Floats, ranks: ArrayLike, fabric: Fabric) -> Floats:
+    """``T(s)`` of one message between ranks whose place is not known: between nodes where there are several."""
+    several = np.asarray(ranks) > fabric.ranks_per_node
+    time = np.zeros(np.broadcast_shapes(size.shape, several.shape))
+    if bool(np.any(several)):
+        time = np.where(several, fabric.far.transfer_time(size), time)
+    if not bool(np.all(several)):
+        time = np.where(several, time, fabric.near.transfer_time(size))
+    return time

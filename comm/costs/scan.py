@@ -1,0 +1,28 @@
+"""Scan and exscan: rank ``i`` gets the combination of the vectors of the ranks up to it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.comm.costs import trees
+from ranksight.comm.costs.collective import algorithm
+from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2
+
+
+@algorithm("scan/recursive_doubling", "exscan/recursive_doubling", equation="ceil(log2 p) (a + m G + 2 y m)")
+def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """In round ``j`` partial results go ``2^j`` ranks on and are combined twice.
+
+    Source: Hillis and Steele, CACM 29 (1986) 1170; MPICH scan_intra_recursive_doubling.
+    """
+    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        step = fabric.shift(ranks, size, 1 << j) + 2 * fabric.combine(size)
+        time = time + np.where(j < rounds, step, 0.0)
+    return time
+
+
+@algorithm("scan/linear", "exscan/linear", equation="(p - 1) (a + m G + y m)")
+def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """Rank after rank; source: Open MPI coll/base (scan_intra_linear)."""
+    return trees.chain(ranks, size, fabric, fabric.combine(size))

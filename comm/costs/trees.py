@@ -1,0 +1,73 @@
+"""Trees that broadcast and reduction share: data goes down or comes up, level by level.
+
+A reduction combines at every level what a broadcast copies, so each function takes the cost of combining as an
+argument; ``y`` is 0 for a broadcast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2
+
+
+def binomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Floats:
+    """``ceil(log2 p) (T(m) + y m)``: the ranks that hold the data double in each round.
+
+    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.2.
+    """
+    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
+    for j in range(int(rounds.max(initial=0))):
+        time = time + np.where(j < rounds, fabric.level(ranks, size, 1 << j) + combining, 0.0)
+    return time
+
+
+def k_nomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats, radix: int = 4) -> Floats:
+    """``sum_j (T(m) + (r - 2) spacing(m))``: each level serves ``r - 1`` children in a train, ``ceil(log_r p)`` levels.
+
+    The last level has fewer children where ``p`` is no power of the radix. Open MPI's radix is 4
+    (coll_tuned_bcast_knomial_radix).
+    """
+    time, reach = np.zeros(size.shape), 1
+    while bool(np.any(ranks > reach)):
+        children = np.clip(-(-ranks // reach) - 1, 1, radix - 1)
+        link = fabric.far if fabric.inter is not None and reach >= fabric.ranks_per_node else fabric.near
+        step = fabric.level(ranks, size, reach) + (children - 1) * link.spacing(size) + children * combining
+        time = time + np.where(ranks > reach, step, 0.0)
+        reach *= radix
+    return time
+
+
+def binary(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Floats:
+    """``floor(log2 p)`` levels of a balanced binary tree, each serving two children: ``T(m) + spacing(m) + 2 y m``.
+
+    Without segments (both libraries' fixed rules give none), the whole vector goes from level to level.
+    """
+    time = np.zeros(size.shape)
+    depth = ceil_log2(ranks + 1) - 1
+    for j in range(int(depth.max(initial=0))):
+        link = fabric.far if fabric.inter is not None and (1 << j) >= fabric.ranks_per_node else fabric.near
+        # The first child's message is under way while the second is sent; a last node may have one child only.
+        pair = np.where(ranks == 2, 0.0, link.spacing(size) + combining)
+        time = time + np.where(j < depth, fabric.level(ranks, size, 1 << j) + combining + pair, 0.0)
+    return time
+
+
+def chain(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats, segment: float = 0.0) -> Floats:
+    """``(p - 2 + n) (T(m / n) + y m / n)`` with ``n = ceil(m / segment)``: rank after rank, pipelined where segmented.
+
+    Source: the pipeline of Träff and Ripke, JPDC 68 (2008) 1252; `segment` 0 sends the vector whole (``n = 1``).
+    """
+    pieces = np.maximum(np.ceil(size / segment), 1.0) if segment > 0 else np.ones(size.shape)
+    part = size / pieces
+    nodes = fabric.nodes(ranks)
+    between = np.where(nodes > 1, nodes - 1, 0)
+    within = ranks - 1 - between
+    step, slowest = np.zeros(size.shape), np.zeros(size.shape)
+    if bool(np.any(between > 0)):
+        hop = fabric.far.transfer_time(part) + combining / pieces
+        step, slowest = between * hop, np.where(between > 0, hop, 0.0)
+    if bool(np.any(within > 0)):
+        hop = fabric.near.transfer_time(part) + combining / pieces
+        step, slowest = step + within * hop, np.maximum(slowest, np.where(within > 0, hop, 0.0))
+    return np.asarray(step + (pieces - 1) * slowest)

@@ -1,0 +1,81 @@
+"""The two-level network against an enumeration of who crosses a node's border."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.network import NetworkParameters
+from ranksight.errors import InputError
+
+# Inside costs 1 s a message, between nodes 1000 s plus 1 s a byte and pair: the time tells how many pairs crossed.
+NEAR = NetworkParameters.linear(1.0, 0.0)
+FAR = NetworkParameters.linear(1000.0, 1.0)
+
+
+def crossings(p: int, k: int, partner) -> int:  # noqa: ANN001
+    """Most pairs (rank, partner) that leave one node."""
+    count = np.zeros(-(-p // k), dtype=int)
+    for rank in range(p):
+        to = partner(rank)
+        if to < p and to // k != rank // k:
+            count[rank // k] += 1
+    return int(count.max())
+
+
+def expected(crossing: int) -> float:
+    return 1000.0 + crossing if crossing else 1.0
+
+
+@pytest.mark.parametrize(("p", "k"), [(8, 8), (8, 4), (64, 8), (30, 6), (48, 16)])
+def test_shift_counts_the_pairs_that_cross(p: int, k: int) -> None:
+    fabric = Fabric(NEAR, FAR, k)
+    for d in range(1, p):
+        assert fabric.shift(np.array(p), 1.0, d) == expected(crossings(p, k, lambda r, d=d: (r + d) % p)), d
+
+
+@pytest.mark.parametrize(("p", "k"), [(8, 8), (64, 8), (64, 4), (256, 16)])
+def test_exchange_counts_the_pairs_that_cross(p: int, k: int) -> None:
+    fabric = Fabric(NEAR, FAR, k)
+    for d in (1 << j for j in range(int(np.log2(p)))):
+        assert fabric.exchange(np.array(p), 1.0, d) == expected(crossings(p, k, lambda r, d=d: r ^ d)), d
+
+
+@pytest.mark.parametrize(("p", "k"), [(2, 1), (7, 1), (3, 8), (8, 8), (9, 8), (10, 8), (16, 8), (17, 8), (64, 8), (30, 6)])
+def test_everyone_is_the_sum_of_all_shifts(p: int, k: int) -> None:
+    fabric = Fabric(NEAR, FAR, k)
+    total = sum(float(fabric.shift(np.array(p), 1.0, d)) for d in range(1, p))
+    assert fabric.everyone(np.array(p), 1.0) == pytest.approx(total)
+
+
+def test_a_tree_level_crosses_once() -> None:
+    fabric = Fabric(NEAR, FAR, 4)
+    assert fabric.level(np.array(16), 1.0, 4) == 1001.0
+    assert fabric.level(np.array(16), 1.0, 2) == 1.0
+    assert Fabric(NEAR, FAR, 6).level(np.array(12), 1.0, 4) == 1001.0
+
+
+def test_a_train_of_messages_follows_loggp() -> None:
+    link = NetworkParameters.linear(5e-6, 1e-9, gap=1e-6)
+    fabric = Fabric.flat(link)
+    m, n = 1000.0, np.array([0, 1, 2, 10])
+    train = np.where(n > 0, (n - 1) * (1e-6 + m * 1e-9) + 5e-6 + m * 1e-9, 0.0)
+    np.testing.assert_allclose(fabric.fan(n + 1, m, n), train)
+    without = Fabric.flat(NetworkParameters.linear(5e-6, 1e-9))
+    np.testing.assert_allclose(without.fan(n + 1, m, n), n * (5e-6 + m * 1e-9))
+
+
+def test_contention_scales_the_bytes_alone() -> None:
+    link = NetworkParameters.linear(1e-6, 1e-9, contention=0.5)
+    assert link.transfer_time(1000.0, 1) == pytest.approx(2e-6)
+    assert link.transfer_time(1000.0, 2) == pytest.approx(2e-6)
+    assert link.transfer_time(1000.0, 8) == pytest.approx(5e-6)
+
+
+def test_missing_links_are_named_when_asked_for() -> None:
+    with pytest.raises(InputError, match="inter"):
+        Fabric(NEAR, None, 4).shift(np.array(8), 1.0, 1)
+    assert Fabric(NEAR, None, 4).shift(np.array(4), 1.0, 1) == 1.0
+    with pytest.raises(InputError):
+        Fabric(None, None)
