@@ -9,7 +9,8 @@ and 4 at 32 ranks, not 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +50,21 @@ class Cartesian:
         place = np.stack(np.unravel_index(np.arange(ranks), extents), axis=1)
         inside = (place > 0).astype(np.int64) + (place < np.array(extents) - 1)
         return np.where(np.array(self.periodic), 2, inside)
+
+    def pairs(self, ranks: int) -> set[tuple[int, int]]:
+        """Ordered pairs of neighbours; a rank that is its own neighbour is one of them."""
+        extents = np.array(self.extents(ranks))
+        place = np.stack(np.unravel_index(np.arange(ranks), tuple(extents)), axis=1)
+        found: set[tuple[int, int]] = set()
+        for d, ring in enumerate(self.periodic):
+            for step in (-1, 1):
+                there = place.copy()
+                there[:, d] += step
+                inside = np.full(ranks, True) if ring else (there[:, d] >= 0) & (there[:, d] < extents[d])
+                there[:, d] %= extents[d]
+                peer = np.ravel_multi_index(tuple(there.T), tuple(extents))
+                found.update(zip(np.flatnonzero(inside).tolist(), peer[inside].tolist(), strict=True))
+        return found
 
     def classes(self, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Distinct rows of :meth:`neighbours` and how many ranks have each, without listing the ranks.
@@ -105,20 +121,29 @@ def _primes(number: int) -> list[int]:
     return [*found, number] if number > 1 else found
 
 
-def cartesian_of(grids: Sequence[tuple[int, tuple[int, ...], tuple[bool, ...]]]) -> Cartesian | None:
-    """The rule behind the grids that a program made, or None where there is no single one.
+MOST_DIMENSIONS = 3
+
+
+def cartesian_of(talks: Sequence[tuple[int, Collection[tuple[int, int]]]]) -> Cartesian | None:
+    """The one grid whose neighbours are exactly the pairs of ranks that exchange messages.
 
     Parameters
     ----------
-    grids : sequence of (ranks, extents, periodic)
-        One for each run; the rule must give all their extents.
+    talks : sequence of (ranks, pairs)
+        For each run its number of ranks and the pairs (sender, receiver).
+
+    Returns
+    -------
+    Cartesian or None
+        None where no grid explains all runs, or several do: grids of two and of three dimensions are the same below
+        eight ranks, and a ring of two ranks is a line, so only runs with more ranks tell them apart.
     """
-    if not grids:
-        return None
-    kinds = {(len(extents), periodic) for _, extents, periodic in grids}
-    if len(kinds) != 1:
-        return None
-    dimensions, periodic = kinds.pop()
-    if any(dims_create(ranks, dimensions) != tuple(extents) for ranks, extents, _ in grids):
-        return None
-    return Cartesian(dimensions, tuple(periodic))
+    candidates = [
+        Cartesian(dimensions, ring)
+        for dimensions in range(1, MOST_DIMENSIONS + 1)
+        for ring in itertools.product((False, True), repeat=dimensions)
+    ]
+    for ranks, pairs in sorted(talks, key=lambda talk: talk[0]):
+        wanted = set(pairs)
+        candidates = [grid for grid in candidates if grid.pairs(ranks) == wanted]
+    return candidates[0] if len(candidates) == 1 and talks else None

@@ -157,22 +157,23 @@ def _reduce(values: Array, times: NDArray[np.int64], how: str) -> float:
 
 
 def grid_of(experiment: Experiment) -> Cartesian | None:
-    """The rule of the process grids that the program made in all its runs, by the table ``topologies``.
+    """The process grid behind who sends to whom in all runs, by their table ``peers``; None where there is none.
 
-    The table has a row for each Cartesian communicator over all ranks: ``ranks``, ``extents`` and ``periodic``, the last
-    two as lists. None where a run made none or several, or no single rule explains them.
+    The table has the columns ``rank``, ``operation`` and ``peer``, ranks of the whole program. One operation whose pairs
+    are those of a grid is enough: a program may send other messages by other operations.
     """
-    grids = []
+    talks: dict[str, list[tuple[int, set[tuple[int, int]]]]] = {}
+    ranks = set()
     for run in experiment.runs:
-        table = experiment.table(run, "topologies")
-        if table is None:
+        table = experiment.table(run, "peers")
+        if table is None or run.configuration["ranks"] in ranks:
             continue
-        rows = zip(table["ranks"].tolist(), table["extents"].tolist(), table["periodic"].tolist(), strict=True)
-        found = {(int(n), tuple(int(e) for e in extents), tuple(bool(p) for p in ring)) for n, extents, ring in rows}
-        if len(found) != 1:
-            return None
-        grids.append(found.pop())
-    return cartesian_of(grids)
+        ranks.add(run.configuration["ranks"])
+        for operation, part in table.groupby("operation", observed=True):
+            pairs = set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
+            talks.setdefault(str(operation), []).append((int(run.configuration["ranks"]), pairs))
+    grids = {grid for runs in talks.values() if (grid := cartesian_of(runs)) is not None}
+    return grids.pop() if len(grids) == 1 else None
 
 
 Tables = Callable[[Run], "pd.DataFrame | None"]

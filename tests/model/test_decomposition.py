@@ -57,12 +57,29 @@ def test_neighbours_are_those_that_can_be_counted(ranks: int, periodic: tuple[bo
     }
 
 
-def test_the_rule_is_found_or_refused() -> None:
-    free = (False, False, False)
-    assert cartesian_of([(8, (2, 2, 2), free), (32, (4, 4, 2), free)]) == Cartesian(3, free)
+@pytest.mark.parametrize("periodic", [(False, False, False), (False, True, False), (True, True, True)])
+def test_the_grid_is_found_from_who_talks_to_whom(periodic: tuple[bool, ...]) -> None:
+    grid = Cartesian(3, periodic)
+    assert cartesian_of([(p, grid.pairs(p)) for p in (1, 2, 4, 8, 12, 27)]) == grid
+
+
+def test_a_grid_is_not_guessed() -> None:
+    grid = Cartesian(3, (False, False, False))
     assert cartesian_of([]) is None
-    assert cartesian_of([(8, (8, 1, 1), free)]) is None
-    assert cartesian_of([(8, (2, 2, 2), free), (4, (2, 2), (False, False))]) is None
+    assert cartesian_of([(p, grid.pairs(p)) for p in (1, 2, 4)]) is None, "two dimensions explain it as well"
+    assert cartesian_of([(8, grid.pairs(8))]) is None, "with two ranks in a dimension a ring is a line"
+    assert cartesian_of([(27, grid.pairs(27))]) == grid
+    assert cartesian_of([(8, {(a, b) for a in range(8) for b in range(8)})]) is None
+    assert cartesian_of([(8, grid.pairs(8) - {(0, 1)})]) is None
+
+
+def test_pairs_agree_with_neighbours() -> None:
+    grid = Cartesian(3, (False, False, False))
+    for ranks in (2, 6, 8, 30, 64):
+        count = np.zeros(ranks, dtype=int)
+        for a, _ in grid.pairs(ranks):
+            count[a] += 1
+        assert (count == grid.neighbours(ranks).sum(axis=1)).all()
 
 
 @pytest.mark.parametrize(("ranks", "dimensions"), [(0, 3), (-4, 2), (4, 0)])
