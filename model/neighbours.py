@@ -159,7 +159,7 @@ def _reduce(values: Array, times: NDArray[np.int64], how: str) -> float:
 def grid_of(experiment: Experiment) -> Cartesian | None:
     """The process grid behind who sends to whom in all runs, by their table ``peers``; None where there is none.
 
-    The table has the columns ``rank``, ``operation`` and ``peer``, ranks of the whole program. One operation whose pairs
+    Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program. One operation whose pairs
     are those of a grid is enough: a program may send other messages by other operations.
     """
     talks: dict[str, list[tuple[int, set[tuple[int, int]]]]] = {}
