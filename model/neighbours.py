@@ -162,18 +162,20 @@ def grid_of(experiment: Experiment) -> Cartesian | None:
     Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program. One operation whose pairs
     are those of a grid is enough: a program may send other messages by other operations.
     """
-    talks: dict[str, list[tuple[int, set[tuple[int, int]]]]] = {}
-    ranks = set()
+    talks: dict[int, dict[str, set[tuple[int, int]]]] = {}
     for run in experiment.runs:
-        table = experiment.table(run, "peers")
-        if table is None or run.configuration["ranks"] in ranks:
+        ranks = int(run.configuration["ranks"])
+        if ranks in talks or (table := experiment.table(run, "peers")) is None:
             continue
-        ranks.add(run.configuration["ranks"])
-        for operation, part in table.groupby("operation", observed=True):
-            pairs = set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
-            talks.setdefault(str(operation), []).append((int(run.configuration["ranks"]), pairs))
-    grids = {grid for runs in talks.values() if (grid := cartesian_of(runs)) is not None}
-    return grids.pop() if len(grids) == 1 else None
+        talks[ranks] = {
+            str(operation): set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
+            for operation, part in table.groupby("operation", observed=True)
+        }
+    # An operation that a run lacks was not used there: one rank has nobody to send to.
+    operations = set().union(*talks.values())
+    found = {cartesian_of([(ranks, said.get(name, set())) for ranks, said in talks.items()]) for name in operations}
+    found.discard(None)
+    return found.pop() if len(found) == 1 else None
 
 
 Tables = Callable[[Run], "pd.DataFrame | None"]

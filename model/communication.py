@@ -1,0 +1,116 @@
+"""Messages at other configurations, and the time they take on a network.
+
+Counts and bytes of every operation of every kernel are requirements and modelled as such. Their time on a described network
+is LogGP's, with the algorithm that the MPI library takes for a collective (:mod:`ranksight.comm.costs`):
+
+    T_comm = sum over operations of  count x cost(operation, ranks of the communicator, bytes / count)
+
+A message is counted where it is sent, and a collective on every rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.comm.costs.pointtopoint import SENDS
+from ranksight.experiment import Experiment, Run
+from ranksight.model import forecast
+from ranksight.model.forecast import Forecast
+from ranksight.model.functions import Functions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ranksight.comm.costs.fabric import Fabric
+
+Array = NDArray[np.float64]
+BETWEEN = ": "
+"""Between kernel and operation in the name of a series."""
+
+
+def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
+    """Counts and bytes of a run per rank, one row a kernel, operation and rank: ``kernel``, ``rank``, ``messages``, ``bytes_sent``.
+
+    The kernel's name has the operation's behind it. Operations that move nothing of their own (receives, completions,
+    inquiries) are left out.
+    """
+    table = experiment.table(run, "messages")
+    if table is None:
+        return None
+    table = table[[costs_time(str(name)) for name in table["operation"]]]
+    names = table["kernel"].astype(str) + BETWEEN + table["operation"].astype(str)
+    rows = table.assign(kernel=names, messages=table["count"].astype(float), bytes_sent=table["bytes"].astype(float))
+    return rows.groupby(["kernel", "rank"], observed=True)[["messages", "bytes_sent"]].sum().reset_index()
+
+
+def costs_time(operation: str) -> bool:
+    """Whether an operation is one whose time on a network is known."""
+    name = operation_name(operation)
+    return name in SENDS or name in OPERATIONS
+
+
+@dataclass(frozen=True)
+class Communication:
+    """Messages of a program, and the network they go over.
+
+    Attributes
+    ----------
+    functions : Functions
+        ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank.
+    """
+
+    functions: Functions
+
+    def times(self, points: Array, fabric: Fabric, level: float = 0.9) -> Forecast:
+        """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
+
+        Communicators are taken to hold all ranks.
+        """
+        from ranksight.comm.costs.cost import cost
+
+        said = self.functions.predict(points, level)
+        rows = self.functions.rows
+        ranks = points[:, self.functions.fitted.parameters.index("ranks")]
+        shape = (len(self.names), len(points))
+        value, lower, upper = (np.zeros(shape) for _ in range(3))
+        status = np.full(shape, forecast.OK, dtype=np.intp)
+        reason = np.full(shape, "", dtype=object)
+        for at, name in enumerate(self.names):
+            operation = name.rpartition(BETWEEN)[2]
+            count, volume = rows[name, "messages"], rows[name, "bytes_sent"]
+            for target, which in ((value, "value"), (lower, "lower"), (upper, "upper")):
+                calls, size = (np.nan_to_num(getattr(said, which)[row]) for row in (count, volume))
+                each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
+                target[at] = calls * cost(operation, np.maximum(ranks, 1), each, fabric)
+            for row in (count, volume):
+                bad = (said.status[row] != forecast.OK) & (status[at] == forecast.OK)
+                status[at] = np.where(bad, said.status[row], status[at])
+                reason[at] = np.where(bad, said.reason[row], reason[at])
+        half = np.full(shape, 0.5)
+        return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, half, half, level)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Kernel and operation of each row of :meth:`times`."""
+        return tuple(dict.fromkeys(self.functions.fitted.kernels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Communication:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        from ranksight.errors import InputError
+        from ranksight.model.fitted import Fitted
+
+        given = content.get("fitted")
+        if not isinstance(given, dict):
+            raise InputError("'communication' is damaged", "fit the model again")
+        return cls(Functions.with_structures(Fitted.from_dict(given), content))
