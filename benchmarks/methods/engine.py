@@ -1,0 +1,64 @@
+"""Ranksight's own engine with its defaults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from benchmarks.methods.answers import Answer
+from benchmarks.tasks import Array, Task, batches, stack
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.series import Series
+from ranksight.model.terms import values
+
+
+class Engine:
+    """fit_series and predict, nothing chosen by hand."""
+
+    name = "Ranksight"
+    intervals = True
+
+    def __init__(self, space: str = "default") -> None:
+        self.space = space
+        self.cpu = 0.0
+
+    def answer(self, tasks: Sequence[Task]) -> list[Answer]:
+        """Fit series over the same points together."""
+        answers: dict[int, Answer] = {}
+        start = time.process_time()
+        for where, batch in batches(tasks):
+            first = batch[0]
+            series = Series(
+                first.parameters,
+                first.points,
+                stack(batch),
+                tuple(task.name for task in batch),
+                tuple(task.metric for task in batch),
+            )
+            fitted = fit_series(series, space=self.space)
+            forecast = fitted.predict(first.targets, level=0.9)
+            for row, place in enumerate(where):
+                answers[place] = Answer(
+                    forecast.value[row],
+                    forecast.lower[row],
+                    forecast.upper[row],
+                    np.asarray(forecast.status[row] != 0),
+                    tuple(map(str, forecast.reason[row])),
+                    leading_exponents(fitted, row, first.targets[-1:]),
+                    fitted.formula(row),
+                )
+        self.cpu = time.process_time() - start
+        return [answers[place] for place in range(len(tasks))]
+
+
+def leading_exponents(fitted: Fitted, row: int, target: Array) -> Array:
+    """Exponents (m, 2) of the term of the leading hypothesis that is largest at the target (1, m)."""
+    terms = fitted.leading(row)
+    if not terms:
+        return np.full((len(fitted.parameters), 2), np.nan)
+    sizes = [abs(coefficient * values(term[None], target)[0, 0]) for coefficient, term in terms]
+    growing = [at for at, (_, term) in enumerate(terms) if term.any()]
+    at = max(growing, key=lambda place: sizes[place]) if growing else 0
+    return np.asarray(terms[at][1][:, :2])

@@ -1,0 +1,97 @@
+"""Run the benchmarks and write RESULTS.md.
+
+``python -m benchmarks`` runs all, ``python -m benchmarks NAME ...`` those named; the sections of the others stay as they
+were. Extra-P is compared where ``--extrap-python`` names the interpreter of an environment that holds it, made with
+``python -m venv extrap-env && extrap-env/bin/pip install extrap==4.2.5``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import re
+import sys
+import time
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.settings import Settings, Skipped
+
+BENCHMARKS = ("measured_series", "synthetic", "speed", "store")
+RESULTS = Path(__file__).with_name("RESULTS.md")
+MARK = "<!-- {name} -->"
+
+
+def machine() -> str:
+    """The kind of machine, without names."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        found = re.search(r"model name\s*:\s*(.+)", info.read_text(encoding="utf-8"))
+        model = found[1].strip() if found else model
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def versions() -> str:
+    """Versions of what carries the figures."""
+    return ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in ("numpy", "scipy", "pandas"))])
+
+
+def sections(text: str) -> dict[str, str]:
+    """The sections of an earlier RESULTS.md, by name."""
+    parts = re.split(r"<!-- (\w+) -->\n", text)
+    return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def main() -> int:
+    """Command line; 1 when a benchmark was skipped."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--extrap-python", type=Path, metavar="PATH", help="interpreter of an environment with Extra-P")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work; prints, and leaves RESULTS.md alone")
+    parser.add_argument("--print", action="store_true", help="print, and leave RESULTS.md alone")
+    parser.add_argument("--worst", action="store_true", help="print the series with the largest errors that nothing warned of")
+    parser.add_argument("--freeze", action="store_true", help="record splits that are not frozen yet")
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark is named {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    settings = Settings(extrap_python=chosen.extrap_python, quick=chosen.quick, freeze=chosen.freeze)
+    if chosen.worst:
+        from benchmarks.measured_series import worst
+        from benchmarks.methods.engine import Engine
+
+        print(worst(settings, Engine()))
+        return 0
+    kept = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    skipped = False
+    for name in chosen.names or BENCHMARKS:
+        module = importlib.import_module(f"benchmarks.{name}")
+        start = time.perf_counter()
+        try:
+            body = module.run(settings)
+        except Skipped as reason:
+            print(f"{name}: skipped, {reason}", file=sys.stderr)
+            skipped = True
+            continue
+        extra = f" Extra-P 4.2.5 in the same table." if chosen.extrap_python and name != "store" else ""
+        head = f"## {module.TITLE}\n\n{date.today():%Y-%m-%d}; {machine()}; {versions()}.{extra}"
+        kept[name] = f"{head}\n\n{body}"
+        print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+        if chosen.quick or chosen.print:
+            print(kept[name], end="\n\n")
+    if not (chosen.quick or chosen.print):
+        order = [name for name in BENCHMARKS if name in kept]
+        text = "# Results\n\nWritten by `python -m benchmarks`; every figure can be had again from there.\n\n"
+        text += "\n\n".join(f"{MARK.format(name=name)}\n{kept[name]}" for name in order)
+        RESULTS.write_text(text + "\n", encoding="utf-8")
+    return int(skipped)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

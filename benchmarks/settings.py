@@ -1,0 +1,54 @@
+"""What a run of the benchmarks is told: where things are, and how much to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.methods.answers import Method
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Skipped(Exception):
+    """Why a benchmark cannot run here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options of a run.
+
+    Attributes
+    ----------
+    extrap_python : Path or None
+        Interpreter of the environment that holds Extra-P.
+    quick : bool
+        A tenth of the work, for a first look.
+    freeze : bool
+        Record splits that are not frozen yet.
+    data : Path
+        The real measurements.
+    """
+
+    extrap_python: Path | None = None
+    quick: bool = False
+    freeze: bool = False
+    data: Path = ROOT.parent / "shared" / "data"
+
+    def methods(self, strong_scaling: bool = False) -> list[Method]:
+        """The methods that are compared; those of Extra-P only where its interpreter is named."""
+        from benchmarks.methods.engine import Engine
+        from benchmarks.methods.extrap import ExtraP
+        from benchmarks.methods.power import Last, Power
+
+        methods: list[Method] = [Engine()]
+        if self.extrap_python is not None:
+            methods.append(ExtraP(self.extrap_python))
+            if strong_scaling:
+                methods.append(ExtraP(self.extrap_python, negative=True))
+        methods.append(Power())
+        if strong_scaling:
+            methods.append(Last())
+        return methods
