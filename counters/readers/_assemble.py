@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,10 @@ TEXT_LIMIT = 512 * 2**20
 """Largest text, in bytes, that is read at once; formats that can be longer are read line by line."""
 
 _RANK = re.compile(r"(?:^|[^A-Za-z])(?:mpi)?(?:rank|proc|process)[._=-]?(\d{1,7})(?![\d])", re.IGNORECASE)
+_NOT_RANK = re.compile(
+    r"(?:^|[^a-z])(?:r|rep|repetition|run|iter|iteration|trial|try|exp|job|size|n|p|np|nprocs|ranks|threads|t|x)[._=-]?$",
+    re.IGNORECASE,
+)
 _INTEGER = re.compile(r"\d+")
 
 
@@ -169,7 +173,8 @@ def build(
 def ranked_files(files: Sequence[Path]) -> dict[int, Path] | None:
     """Files of one run, one a rank, told by the one number in which their names differ; None where they are not that.
 
-    A number called rank is the rank; another number is one only where the numbers are 0 to n - 1.
+    A number called rank is the rank; another number is one only where the numbers are 0 to n - 1 and no other word
+    (run, repetition, size ...) stands before them.
     """
     named = {rank_in(file): file for file in files}
     if len(files) > 1 and None not in named and len(named) == len(files):
@@ -184,6 +189,9 @@ def ranked_files(files: Sequence[Path]) -> dict[int, Path] | None:
     if len(differing) != 1:
         return None
     ranks = [row[differing[0]] for row in numbers]
+    before = _INTEGER.split(files[0].name)[differing[0]]
+    if _NOT_RANK.search(before):
+        return None
     if sorted(ranks) != list(range(len(files))):
         return None
     return dict(zip(ranks, files, strict=True))
@@ -207,6 +215,30 @@ def inside(folder: Path) -> list[Path]:
         if entry.is_file():
             found.append(entry)
     return found
+
+
+def run_folder(folder: Path) -> dict[int, Path]:
+    """The files of a folder that holds one file a rank.
+
+    Raises
+    ------
+    InputError
+        When the names do not tell ranks apart, or a link leads out of the folder.
+    """
+    files = ranked_files(inside(folder))
+    if files is None:
+        raise InputError(
+            f"{folder}: the names of its files do not tell ranks apart", "name them out.rank0, out.rank1, ..."
+        )
+    return files
+
+
+def is_run_folder(folder: Path, recognises: Callable[[Path, bytes], bool]) -> bool:
+    """Whether a folder holds one file a rank and nothing else, all of one format."""
+    try:
+        return all(recognises(file, head_of(file)) for file in run_folder(folder).values())
+    except (InputError, OSError):
+        return False
 
 
 def head_of(path: Path, size: int = 4096) -> bytes:

@@ -58,8 +58,7 @@ class Likwid:
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether `path` is output of LIKWID: a table anywhere in a text file, or files of this kind, one a rank."""
         if path.is_dir():
-            files = self._members(path) or {}
-            return bool(files) and all(self.recognises(file, _assemble.head_of(file)) for file in files.values())
+            return _assemble.is_run_folder(path, self.recognises) and not _tells_ranks(path)
         text = _assemble.head_text(head)
         return "\x00" not in text and (_MARKS.search(text) is not None or _holds_table(path))
 
@@ -72,17 +71,23 @@ class Likwid:
             Naming file and line: the tables are missing, break off, disagree, or hold what is no number.
         """
         if path.is_dir():
-            readings = {rank: _read(file, rank) for rank, file in (self._members(path) or {}).items()}
-            yield _assemble.merge_ranks(readings, path)
+            files = _assemble.run_folder(path)
+            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
         else:
             yield _read(path, None)
 
-    @staticmethod
-    def _members(folder: Path) -> dict[int, Path] | None:
-        return _assemble.ranked_files(_assemble.inside(folder))
-
 
 READERS.register("likwid")(Likwid())
+
+
+def _tells_ranks(folder: Path) -> bool:
+    """Whether the files are of likwid-mpirun, each of all ranks: then they are runs, not ranks of one run."""
+    file = next(iter(_assemble.run_folder(folder).values()))
+    try:
+        lines, _ = _assemble.read_text(file)
+        return any(_MPI_COLUMN.match(name) for block in tables(file, lines) for name in block.columns)
+    except InputError:
+        return False
 
 
 def _holds_table(path: Path) -> bool:

@@ -119,8 +119,18 @@ def test_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (folder / "out_0.csv").write_text((DATA / "groups.csv").read_text())
     (tmp_path / "secret").write_text("x")
     (folder / "out_1.csv").symlink_to(tmp_path / "secret")
+    assert not READERS["likwid"].recognises(folder, b"")
     with pytest.raises(InputError, match="is a link out of its folder"):
-        READERS["likwid"].recognises(folder, b"")
+        read(folder)
+
+
+def test_runs_side_by_side_are_not_ranks(tmp_path: Path) -> None:
+    for name, sample in (("out_{}.txt", "whole.txt"), ("run{}.csv", "groups.csv")):
+        folder = tmp_path / sample
+        folder.mkdir()
+        for number in range(2):
+            (folder / name.format(number)).write_text((DATA / sample).read_text())
+        assert not READERS["likwid"].recognises(folder, b"")
 
 
 def test_access_error_is_told() -> None:

@@ -1,0 +1,303 @@
+"""Caliper profiles: .cali streams (by caliper-reader) and JSON, split tables or records; exclusive per call path.
+
+Where the profile keeps ranks apart (``mpi.rank``) values are of each rank; where Caliper reduced it over ranks, of the
+mean rank, as rank -1. Inclusive values become exclusive by subtracting the callees'.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.counters.names import unit_scale
+from ranksight.counters.readers import _assemble, _caliper_names, _calltree
+from ranksight.counters.readers._threads import reduce_threads
+from ranksight.errors import InputError, ToolError
+from ranksight.experiment import ALL_RANKS
+from ranksight.reading import READERS, Reading
+
+_RANKS = ("mpi.rank", "mpirank", "rank")
+_THREADS = ("omp.thread.id", "pthread.id", "thread", "cali.thread.id")
+_SECOND_VERSION = frozenset({"cali.channel", "cali.caliper.version", "spot.channel", "attribute.unit"})
+_WORLD = ("mpi.world.size", "jobsize")
+_RECORD = re.compile(
+    r'^\s*\[\s*\{[^{}\[\]]{0,2000}"(?:path|[\w.]+#[\w.#]+|time|time \(exc\)|Time \(E\)|mpi\.rank)"\s*:'
+)
+_SPLIT = re.compile(r'^\s*\{\s*"(?:data"\s*:\s*\[\s*[\[\]]|columns"\s*:\s*\[.{0,3000}"column_metadata")', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What either form of file gives."""
+
+    records: Sequence[Mapping[str, Any]]
+    """Values by attribute; the call path as a sequence under ``path``."""
+    units: Mapping[str, str]
+    globals: Mapping[str, str]
+
+
+class Caliper:
+    """Reads Caliper's profiles; see the module's text."""
+
+    text = "Caliper: .cali (extra: caliper) and JSON; call paths, all metrics"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is a .cali stream or JSON as Caliper writes it."""
+        text = _assemble.head_text(head)
+        if text.startswith("__rec="):
+            return True
+        return _RECORD.match(text) is not None or _SPLIT.match(text) is not None
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one profile.
+
+        Raises
+        ------
+        InputError
+            Naming file and line where it is damaged, or holds no metric of regions.
+        ToolError
+            When caliper-reader is needed and not installed.
+        """
+        head = _assemble.head_text(_assemble.head_of(path, 64))
+        yield _reading(path, _stream(path) if head.startswith("__rec=") or path.suffix == ".cali" else _json(path))
+
+
+READERS.register("caliper")(Caliper())
+
+
+def _stream(path: Path) -> _Source:
+    try:
+        import caliperreader
+    except ImportError as error:
+        raise ToolError(
+            "caliper-reader, which reads .cali files, is not installed", "pip install 'ranksight[caliper]'"
+        ) from error
+    lines, _ = _assemble.read_text(path)
+    reader = caliperreader.CaliperReader()
+    count = 0
+
+    def numbered() -> Iterator[str]:
+        nonlocal count
+        for line in lines:
+            count += 1
+            if line.strip():
+                yield line
+
+    try:
+        reader.read(numbered())
+        attributes = {name: reader.attribute(name) for name in reader.attributes()}
+        units = {name: str(unit) for name, item in attributes.items() if (unit := item.get("attribute.unit"))}
+    except Exception as error:  # caliper-reader lets KeyError, ValueError, StopIteration and its own through
+        raise InputError(
+            f"{path}:{count} cannot be read: {type(error).__name__} {error}"[:300], "the file is damaged: copy it again"
+        ) from error
+    # since version 2 the global values are the last record; a file of version 1 ends with a line break at least
+    first_version = _SECOND_VERSION.isdisjoint(attributes) and not lines[-1].strip()
+    if not reader.globals and not first_version:
+        raise InputError(f"{path}:{count} breaks off", "the file is truncated: copy it again")
+    return _Source(reader.records, units, {str(k): _text(v) for k, v in reader.globals.items()})
+
+
+def _json(path: Path) -> _Source:
+    lines, _ = _assemble.read_text(path)
+    try:
+        content = json.loads("\n".join(lines))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno} is no JSON: {error.msg}", "the file is damaged") from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"{path} is no JSON that can be read: {error}", "the file is damaged") from error
+    if isinstance(content, list) and all(isinstance(record, dict) for record in content):
+        return _Source([_with_path(record) for record in content], {}, {})
+    if not isinstance(content, dict) or not all(
+        isinstance(content.get(key), list) for key in ("data", "columns", "nodes")
+    ):
+        raise InputError(f"{path} is no profile of Caliper: data, columns or nodes is missing", "the file is damaged")
+    columns, nodes = [str(name) for name in content["columns"]], content["nodes"]
+    details = content.get("column_metadata") or [{}] * len(columns)
+    if len(details) != len(columns) or not all(isinstance(detail, dict) for detail in details):
+        raise InputError(f"{path}: {len(details)} entries of column_metadata for {len(columns)} columns")
+    paths = _paths(path, nodes)
+    references = [not detail.get("is_value", name != "path") for name, detail in zip(columns, details, strict=True)]
+    records: list[dict[str, Any]] = []
+    for at, row in enumerate(content["data"]):
+        if not isinstance(row, list) or len(row) != len(columns):
+            raise InputError(f"{path}: row {at} of data has not {len(columns)} values", "the file is damaged")
+        record: dict[str, Any] = {}
+        for name, value, reference in zip(columns, row, references, strict=True):
+            if value is None:
+                continue
+            if reference and isinstance(value, int):
+                if not 0 <= value < len(paths):
+                    raise InputError(f"{path}: row {at} of data names node {value} of {len(paths)}", "it is damaged")
+                record[name] = paths[value]
+            else:
+                record[name] = value
+        records.append(record)
+    units = {
+        name: str(unit)
+        for name, detail in zip(columns, details, strict=True)
+        if (unit := detail.get("attribute.unit") or detail.get("unit"))
+    }
+    known = {"data", "columns", "nodes", "column_metadata"}
+    return _Source(records, units, {key: _text(value) for key, value in content.items() if key not in known})
+
+
+def _paths(path: Path, nodes: Sequence[Any]) -> list[tuple[str, ...]]:
+    """Call path of every node; a parent stands before its children."""
+    paths: list[tuple[str, ...]] = []
+    for at, node in enumerate(nodes):
+        parent = node.get("parent") if isinstance(node, dict) else -1
+        if parent is not None and (not isinstance(parent, int) or not 0 <= parent < at):
+            raise InputError(f"{path}: node {at} has no proper parent", "the file is damaged")
+        above = () if parent is None else paths[parent]
+        if len(above) > 10_000:
+            raise InputError(f"{path}: node {at} is {len(above)} calls deep", "the file is damaged")
+        paths.append((*above, str(node.get("label", ""))))
+    return paths
+
+
+def _with_path(record: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(record)
+    if isinstance(found.get("path"), str):
+        found["path"] = tuple(part for part in found["path"].split("/") if part)
+    return found
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _reading(path: Path, source: _Source) -> Reading:
+    world = next((n for key in _WORLD if (n := _integer(source.globals.get(key))) is not None and n > 0), None)
+    names = dict.fromkeys(
+        name
+        for record in source.records
+        for name in record
+        if (name in ("count", "time.duration", "time.inclusive.duration") or "#" in name or name in source.units)
+    )
+    columns = {name: _caliper_names.column(name, source.units.get(name)) for name in names}
+    ranked = any(key in record for record in source.records for key in _RANKS)
+    reduced = not ranked and (world or 1) > 1
+    best = _caliper_names.chosen(columns.values(), reduced)
+    if not best:
+        raise InputError(f"{path} holds no total of a metric", "aggregate time or counters in Caliper's configuration")
+    extremes = [c for c in columns.values() if c.across in ("min", "max") and c.adds and c.quantity in best]
+    records = [record for record in source.records if any(c.name in record for c in best.values())]
+    rows = _calltree.tree(_records(path, records, [*best.values(), *extremes], 0 if not reduced else ALL_RANKS))
+    notes: list[str] = []
+    values: dict[str, NDArray[np.float64]] = {}
+    origin: dict[str, str] = {}
+    for quantity, item in best.items():
+        total, scale = rows.columns[item.name], item.scale
+        if scale is None:
+            scale = _guessed_scale(item.name, total, notes)
+        total = total * scale
+        if reduced and item.across == "sum":
+            total = total / float(world or 1)
+        origin[quantity] = f"measured ({item.name})"
+        if item.inclusive:
+            origin[quantity] = f"derived from {item.name} of the call path and of its callees"
+            values[quantity], wrong = _calltree.exclusive(total, rows.parents)
+            if wrong:
+                notes.append(f"{item.name} of callees exceeds the caller's in {wrong} places: 0 there")
+            if quantity == "time":
+                values["time_inclusive"] = total
+        else:
+            values[quantity] = total
+    for item in extremes:
+        values[item.name] = rows.columns[item.name] * (1.0 if item.scale is None else item.scale)
+    left = [c.name for c in columns.values() if c not in best.values() and c not in extremes]
+    if left:
+        notes.append(f"left out, for others say the same or they do not add: {', '.join(left)}")
+    if reduced:
+        notes.append(f"Caliper reduced the profile over its {world} ranks: values are of the mean rank")
+    reduction = reduce_threads(
+        np.array(rows.kernels, dtype=object),
+        np.array(rows.ranks, dtype=np.int64),
+        np.array(rows.threads, dtype=object),
+        values,
+        {name: "max" for name in values if name.startswith("time") or "#" in name},
+    )
+    if ranked:
+        present = _assemble.checked_ranks(rows.ranks, str(path))
+        if world is not None and len(present) > 1 and len(present) != world:
+            raise InputError(f"{path} holds {len(present)} of {world} ranks", "give the complete profile")
+    size = world if world is not None else (len(set(rows.ranks)) if ranked else None)
+    return _assemble.build(
+        path,
+        list(reduction.kernels),
+        reduction.ranks,
+        reduction.columns,
+        origin=origin,
+        configuration={} if size is None else {"ranks": float(size)},
+        notes=(*notes, *reduction.notes),
+        environment=dict(source.globals),
+        command=_command(source.globals.get("cmdline", "")),
+        tables={} if reduction.threads is None else {"threads": reduction.threads},
+    )
+
+
+def _records(
+    path: Path, records: Sequence[Mapping[str, Any]], columns: Sequence[_caliper_names.Column], default: int
+) -> _calltree.Records:
+    paths, ranks, threads = [], [], []
+    values = {item.name: np.full(len(records), np.nan) for item in columns}
+    for at, record in enumerate(records):
+        callpath = record.get("path", ())
+        paths.append(tuple(map(str, callpath)) if isinstance(callpath, (list, tuple)) else (str(callpath),))
+        rank = next((record[key] for key in _RANKS if key in record), default)
+        number = _integer(rank)
+        if number is None or (number < 0 and number != default):
+            raise InputError(f"{path}: record {at} has the rank {rank!r}", "the file is damaged")
+        ranks.append(number)
+        threads.append(str(next((record[key] for key in _THREADS if key in record), "")))
+        for item in columns:
+            if item.name in record:
+                values[item.name][at] = _number(path, at, item.name, record[item.name])
+    return _calltree.Records(paths, ranks, threads, values)
+
+
+def _number(path: Path, at: int, name: str, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{path}: record {at} has {value!r:.80} of {name}, which is no number") from None
+    if math.isnan(number):
+        return number
+    if number < 0 or number >= _assemble.LARGEST:
+        raise InputError(
+            f"{path}: record {at} has {number:g} of {name}", "no counter or clock holds this: the file is damaged"
+        )
+    return number
+
+
+def _integer(value: object) -> int | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**31 else None
+
+
+def _guessed_scale(name: str, values: NDArray[np.float64], notes: list[str]) -> float:
+    """Unit of times in a file that gives none.
+
+    Caliper 1 counts whole microseconds; Caliper 2 writes seconds with six decimals.
+    """
+    known = values[~np.isnan(values)]
+    if known.size and (known == np.floor(known)).all() and known.max() > 0:
+        notes.append(f"{name} has no unit and is whole: taken as microseconds")
+        return float(unit_scale("usec") or 1e-6)
+    return 1.0
+
+
+def _command(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.strip("[]").split(",") if part)

@@ -1,0 +1,176 @@
+"""Caliper: .cali and both kinds of JSON, exclusive values, reduced profiles, damage; real files against their own sums."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ranksight.errors import InputError, ToolError
+from ranksight.experiment import ALL_RANKS, WHOLE
+from ranksight.reading import READERS, Reading
+
+DATA = Path(__file__).parent / "data" / "caliper"
+caliperreader = pytest.importorskip("caliperreader")
+
+
+def read(path: Path) -> Reading:
+    (reading,) = READERS["caliper"].read(path)
+    return reading
+
+
+def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
+    table = reading.counters
+    row = table[(table["kernel"] == kernel) & (table["rank"] == rank)]
+    assert len(row) == 1
+    return float(row[metric].iloc[0])
+
+
+@pytest.mark.parametrize("name", ["two_ranks.cali", "reduced.cali", "split.json", "records.json"])
+def test_recognised_by_no_other_reader(name: str) -> None:
+    path = DATA / name
+    assert [n for n in READERS if READERS[n].recognises(path, path.read_bytes()[:4096])] == ["caliper"]
+
+
+def test_stream_with_ranks() -> None:
+    reading = read(DATA / "two_ranks.cali")
+    assert reading.configuration == {"ranks": 2.0}
+    assert reading.environment["problem_size"] == "30"
+    assert reading.command == ("./heat", "-n", "30")
+    solve = "main->solve<a,b>"
+    assert cell(reading, "main", 0, "time") == pytest.approx(3.0)
+    assert cell(reading, solve, 0, "time") == pytest.approx(4.5)
+    assert cell(reading, solve, 0, "time_inclusive") == 6.0
+    assert cell(reading, f'{solve}->say "hi"', 1, "time") == 7.5
+    assert cell(reading, solve, 1, "time") == 0.0
+    assert any("exceeds the caller's in 1 places" in note for note in reading.notes)
+    assert cell(reading, solve, 1, "instructions") == 5001
+    assert cell(reading, solve, 1, "visits") == 4
+    assert cell(reading, WHOLE, 0, "time") == 0.5
+    assert reading.provenance["time"].startswith("derived from inclusive#sum#time.duration")
+    assert any("min#papi.PAPI_TOT_INS" in note for note in reading.notes)
+
+
+def test_profile_reduced_over_ranks() -> None:
+    reading = read(DATA / "reduced.cali")
+    assert reading.configuration == {"ranks": 4.0}
+    assert set(reading.counters["rank"]) == {ALL_RANKS}
+    assert cell(reading, "main", ALL_RANKS, "time") == pytest.approx((40.0 - 24.0) / 4)
+    assert cell(reading, "main->solve", ALL_RANKS, "time") == pytest.approx(6.0)
+    assert cell(reading, "main->solve", ALL_RANKS, "max#inclusive#sum#time.duration") == pytest.approx(7.0)
+
+
+def test_split_json() -> None:
+    reading = read(DATA / "split.json")
+    assert reading.configuration == {"ranks": 2.0}
+    assert cell(reading, 'main->f<a, "b">', 1, "time") == pytest.approx(2.0)
+    assert cell(reading, 'main->f<a, "b">', 1, "visits") == 7
+    assert cell(reading, WHOLE, 0, "time") == pytest.approx(4.0)
+    assert any("microseconds" in note for note in reading.notes)
+    assert reading.environment["problem_size"] == "64"
+
+
+def test_records_json() -> None:
+    reading = read(DATA / "records.json")
+    assert cell(reading, "main->solve", 1, "time") == 2.5
+    assert cell(reading, "main->solve", 0, "visits") == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "says"),
+    [
+        ("two_ranks.cali", "__rec=globals,ref=66\n", "", r":\d+ breaks off"),
+        ("two_ranks.cali", "attr=25,data=main", "attr=99,data=main", r":\d+ cannot be read"),
+        ("two_ranks.cali", "__rec=ctx,ref=50", "__ref=50", r":18 cannot be read: ReaderError"),
+        ("two_ranks.cali", "data=0=9.0", "data=0=x", "'x' of inclusive#sum#time.duration, which is no number"),
+        ("two_ranks.cali", "data=0=9.0", "data=0=1e300", r"has 1e\+300 of inclusive"),
+        ("two_ranks.cali", "data=0=9.0", "data=0=-3", "has -3 of inclusive"),
+        ("two_ranks.cali", "data=0=9.0", "data=zero=9.0", "has the rank 'zero'"),
+        ("two_ranks.cali", "data=2\n", "data=3\n", "holds 2 of 3 ranks"),
+        ("two_ranks.cali", "inclusive#sum#", "max#", "."),
+        ("split.json", "3000000, 0, 2, 0", "3000000, 0, 2, 9", "names node 9 of 2"),
+        ("split.json", "3000000, 0, 2, 0", "3000000, 0, 2", "row 1 of data has not 4 values"),
+        ("split.json", '"parent": 0', '"parent": 1', "node 1 has no proper parent"),
+        ("split.json", '"label": "main"', '"label" "main"', r"split.json:12 is no JSON"),
+        ("split.json", "5000000, 1, 3, 0 ],\n    [ 2000000, 1", "5, 2, 3, 0 ],\n [ 2, 2", "rank 1 of 0 to 2 is missing"),
+        ("split.json", "3000000,", "-3,", "has -3 of sum#time.duration"),
+        ("split.json", "3000000,", '"text",', "which is no number"),
+        ("split.json", "3000000,", "1" + "0" * 400 + ",", "no number|no counter"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, name: str, old: str, new: str, says: str) -> None:
+    text = (DATA / name).read_text()
+    assert old in text
+    path = tmp_path / name
+    path.write_text(text.replace(old, new, 1))
+    if says == ".":
+        assert set(read(path).counters) >= {"visits", "instructions"}
+        return
+    with pytest.raises(InputError, match=says):
+        read(path)
+
+
+def test_deep_nesting_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text('{"data":[' + "[" * 100_000)
+    with pytest.raises(InputError, match=r"deep\.json"):
+        read(path)
+
+
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "caliperreader", None)
+    with pytest.raises(ToolError, match=r"pip install 'ranksight\[caliper\]'"):
+        read(DATA / "two_ranks.cali")
+    assert read(DATA / "split.json").counters is not None
+
+
+# ---- real files -----------------------------------------------------------------------------------------------------
+
+
+def test_real_json_agrees_with_its_inclusive_column(shared: Path) -> None:
+    """The file holds inclusive times too: each must be the sum of our exclusive ones below it."""
+    path = shared / "data" / "formats" / "caliper" / "lulesh-annotation-profile.json"
+    table = read(path).counters
+    content = json.loads(path.read_text())
+    names: list[str] = []
+    for node in content["nodes"]:
+        names.append(f"{names[node['parent']]}->{node['label']}" if "parent" in node else node["label"])
+    compared = 0
+    for inclusive, rank, _, node in content["data"]:
+        mine = table[table["rank"] == rank]
+        if node is None:
+            continue
+        below = mine[(mine["kernel"] == names[node]) | mine["kernel"].str.startswith(names[node] + "->")]
+        assert below["time"].sum() == pytest.approx(inclusive * 1e-6, rel=1e-9)
+        compared += 1
+    assert compared > 100
+
+
+def test_real_streams_agree_with_their_totals(shared: Path) -> None:
+    files = sorted((shared / "data" / "scaling" / "lulesh_caliper_weak").glob("*.cali"))
+    files += sorted((shared / "data" / "formats" / "caliper").glob("2*.cali"))
+    assert len(files) >= 6
+    for path in files:
+        reading = read(path)
+        contents = caliperreader.CaliperReader()
+        contents.read(str(path))
+        ranks = float(contents.globals["mpi.world.size"])
+        assert reading.configuration == {"ranks": ranks}
+        total = sum(
+            float(record["sum#inclusive#sum#time.duration"])
+            for record in contents.records
+            if len(record.get("path", [])) < 2 and "sum#inclusive#sum#time.duration" in record
+        )
+        # the file gives six decimals of each of about 46 sums
+        assert reading.counters["time"].sum() == pytest.approx(total / ranks, rel=1e-4)
+        assert np.isfinite(reading.counters["time"]).all()
+        assert float(reading.environment["problem_size"]) == 30
+
+
+def test_real_exclusive_stream(shared: Path) -> None:
+    reading = read(shared / "data" / "formats" / "caliper" / "lulesh-annotation-profile.cali")
+    kernel = "main->lulesh.cycle->LagrangeLeapFrog->LagrangeNodal->CalcForceForNodes->CalcVolumeForceForElems"
+    assert cell(reading, f"{kernel}->IntegrateStressForElems", 0, "time") == 0.056681
+    assert cell(reading, kernel, 0, "visits") == 30
