@@ -313,5 +313,5 @@ class Parser:
         slot = target[rows[row[value]]]
         kept = slot >= 0
         place = slot[kept] * columns + column[value][kept]
-        sums: Floats = np.bincount(place, number[kept].astype(np.float64), targets * columns)
-        return sums.reshape(targets, columns)
+        sums = np.bincount(place, number[kept].astype(np.float64), targets * columns)
+        return sums.astype(np.float64, copy=False).reshape(targets, columns)

@@ -6,8 +6,8 @@ alike; the call arcs tell for whom they worked. With c_e(a) the cost in event e 
 - the share of a library's function f that serves the application, 1 for the program's own functions and 0 for MPI's and
   the loader's, is s_e(f) = sum_{a: g -> f} s_e(g) c_e(a) / sum_{a: g -> f} c_e(a);
 - a run time's function that the application enters (exp, malloc, memcpy) is a kernel with all that the run time does
-  below it: sum_{a: g -> f} s_e(g) r_e(f) c_e(a) over callers g outside the run time, where r_e(f) is the part of the cost
-  below f that is the run time's own (less than 1 where it calls back, as qsort does).
+  below it: sum_{a: g -> f} s_e(g) r_e(f) c_e(a) over callers g outside the run time, where r_e(f) is the part of the
+  cost below f that is the run time's own (less than 1 where it calls back, as qsort does).
 
 Exact for the program's own functions and for run-time functions that call nothing outside their library; for the others
 it is gprof's assumption, that a function costs the same whoever called it.

@@ -65,8 +65,7 @@ class Profile:
     @property
     def visits(self) -> Floats:
         """Calls of each function, recursive ones too."""
-        visits: Floats = np.bincount(self.callee, self.calls, len(self.functions))
-        return visits
+        return np.bincount(self.callee, self.calls, len(self.functions)).astype(np.float64, copy=False)
 
 
 def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: int = BLOCK) -> Profile:

@@ -67,6 +67,14 @@ _CLONE = re.compile(
 _RECURSION = re.compile(r"(?<=.)'\d+$")
 _SYMBOL_VERSION = re.compile(r"@{1,2}[A-Za-z_0-9.]+$")
 _VARIANT = re.compile(r"_(?:sse\d*(?:_\d)?|ssse3|avx\d*(?:_\w+?)?|evex\d*|fma\d?|erms|unaligned|rtm|generic|sve|neon|asimd|power\d+|vsx|thunderx\w*|falkor)(?=_|$)")  # noqa: E501
+_SAME = {
+    **dict.fromkeys(("memmove", "mempcpy", "memcpy_chk", "memmove_chk"), "memcpy"),
+    **dict.fromkeys(("int_malloc", "sysmalloc", "malloc_hook_ini"), "malloc"),
+    **dict.fromkeys(("int_free", "cfree", "malloc_consolidate", "unlink_chunk", "systrim"), "free"),
+    "int_realloc": "realloc",
+    "bzero": "memset",
+}
+"""Functions that are one piece of code, or the inside of another, and which name is seen depends on the tool."""
 _INTERNAL = re.compile(r"^(?:GI|ieee754|libc)_+")
 _ADDRESS = re.compile(r"^(?:0x)?[0-9a-fA-F]{6,}$|^\?+$|^\[unknown\]$|^$")
 
@@ -107,7 +115,7 @@ def kernel_name(function: str, path: str) -> str:
     Copies that the compiler made of one function (``.constprop.0``, ``.isra.0``, ``.part.0``, ``.cold``) and levels of
     a recursion (``'2``) are the function; outlined OpenMP regions (``._omp_fn.0``) are their function too. Functions of
     a run-time library carry its name, without the instruction set that the loader chose
-    (``__memmove_avx_unaligned_erms`` is ``memmove [libc]``). Functions without a symbol are one kernel an object,
+    (``__memmove_avx_unaligned_erms`` is ``memcpy [libc]``). Functions without a symbol are one kernel an object,
     ``(no symbol) [name]``. Empty where the function belongs to the start-up of a process and to no kernel.
     """
     name = _CLONE.sub("", _RECURSION.sub("", function.strip()))
@@ -118,6 +126,7 @@ def kernel_name(function: str, path: str) -> str:
         return f"(no symbol){place}" if _ADDRESS.match(name) else name
     name = _VARIANT.sub("", _SYMBOL_VERSION.sub("", name)).lstrip("_")
     name = _INTERNAL.sub("", name).removesuffix("_finite")
+    name = _SAME.get(name, name)
     if name in _START_UP:
         return ""
     return f"(no symbol){place}" if _ADDRESS.match(name) else f"{name}{place}"

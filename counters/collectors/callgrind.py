@@ -103,7 +103,7 @@ class Callgrind:
         ]
         if unlike > _DIFFERENT:
             notes.append(
-                f"the two runs differ by up to {unlike:.2g} in a kernel's instructions: the program does not repeat itself"
+                f"the two runs differ by up to {unlike:.2g} in a kernel's instructions: the program does not repeat"
             )
         caches = self.geometry
         how = (

@@ -1,0 +1,93 @@
+"""Time of every function by sampling the processor clock in software: works in virtual machines and without a PMU.
+
+Each rank's threads are interrupted 997 times per second of processor time (a prime, so as to fall into step with no
+loop) and the function hit is charged with the interval. A kernel hit n times of N has the relative standard error
+sqrt((1 - n/N) / n) (binomial). The call chain's first user frame, exact even for code without frame pointers, tells
+for whom the operating system worked; time of MPI libraries goes to no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.counters.collectors._perf import buffer_pages, gather, may_sample
+from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
+from ranksight.launching import Launch
+from ranksight.reading import Reading
+
+NANOSECOND = 1e-9
+
+
+@dataclass
+class PerfClock:
+    """Sampled time per kernel and rank; see the module.
+
+    Parameters
+    ----------
+    frequency : int
+        Samples per second of processor time.
+    """
+
+    frequency: int = 997
+    text: str = "time per function, sampled by perf with a software clock (about 2 % slower)"
+    deterministic: bool = False
+    default: bool = True
+
+    def available(self) -> Availability:
+        """Whether perf is here and may sample."""
+        return may_sample()
+
+    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+        """One run under ``perf record``."""
+        refuse_script(launch)
+        pages = buffer_pages(launch.ranks)
+        # build ids are of no use here, and their cache would fill the user's home
+        command = f'perf record -q -B -N -g -m {pages} -F {self.frequency} -e cpu-clock -o "$0/clock.$rank.$$" --'
+        return [Step(before_program(launch, folder, command), {"PERF_CONFIG": "/dev/null"})]
+
+    def collect(self, launch: Launch, folder: Path) -> Reading:
+        """Read the samples of every rank."""
+        files = rank_files(folder, r"clock\.(?P<rank>\d+)\.\d+", launch, "perf")
+        sampled = gather(files, launch)
+        table = sampled.periods
+        total = table.groupby("rank")["samples"].transform("sum") + _others(sampled.left_out, table["rank"])
+        table = table.assign(
+            time=table["period"] * NANOSECOND,
+            relative_error=np.sqrt(np.maximum(1.0 - table["samples"] / total, 0.0) / table["samples"]),
+        )
+        left_out = sampled.left_out.assign(seconds=sampled.left_out["period"] * NANOSECOND)
+        mpi = left_out.loc[left_out["group"] == "mpi", "seconds"].sum() / launch.ranks
+        other = left_out.loc[left_out["group"] != "mpi", "seconds"].sum() / launch.ranks
+        notes = [f"left out: {mpi:.3g} s per rank in MPI libraries, {other:.3g} s in start-up and the system"]
+        if sampled.by_name:
+            notes.append(
+                f"{int(sampled.by_name)} samples in libc's memory and string functions are kernels of their own; "
+                "some may be calls by MPI"
+            )
+        count = int(table["samples"].sum())
+        how = f"sampled, n = {count} (cpu-clock, {self.frequency} Hz; a kernel with n of N: error sqrt((1 - n/N)/n))"
+        return Reading(
+            configuration=dict(launch.configuration),
+            counters=table[["kernel", "rank", "time"]].reset_index(drop=True),
+            tables={
+                "sampling": table[["kernel", "rank", "samples", "relative_error"]].reset_index(drop=True),
+                "left_out": left_out[["group", "rank", "samples", "seconds"]],
+            },
+            provenance={"time": how},
+            notes=tuple(notes),
+            source=tuple(file.name for file in files.values()),
+        )
+
+
+def _others(left_out: pd.DataFrame, ranks: pd.Series) -> pd.Series:
+    """Samples that hit no kernel, for the rank of each row."""
+    return ranks.map(left_out.groupby("rank")["samples"].sum()).fillna(0.0)
+
+
+COLLECTORS.register("perf-clock")(PerfClock())

@@ -1,0 +1,261 @@
+"""Reading the text of ``perf script``: samples, summed by event and by whose code they hit.
+
+The text is a stream, taken in blocks. Times are cut off, so that samples of one place in one loop become the same
+bytes and are counted rather than parsed; what is parsed is remembered by its bytes.
+
+Source: the manual page perf-script(1), fields ``comm, pid, tid, cpu, time, period, event, ip, sym, dso``, with or
+without call chains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from ranksight.counters.objects import Owner, kernel_name, owner_of
+from ranksight.errors import InputError
+
+BLOCK = 4 << 20
+LONGEST_RECORD = 1 << 20
+MOST_REMEMBERED = 1 << 17
+MOST_KERNELS = 1 << 20
+
+Group = Literal["application", "mpi", "other"]
+
+_TIME = re.compile(rb" \d+\.\d{6,9}: ")
+_COMMENT = re.compile(rb"(?m)^#[^\n]*")
+_FRAME = re.compile(r"\s*([0-9a-fA-F]+)(?:\s+(.*))?$")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_SERVES_APPLICATION = re.compile(
+    r"^(?:mem(?:cpy|set|cmp)|qsort|msort|bsearch|rand|random|srand|drand48|lrand48|erand48|strto|ato[fil]|malloc|free|calloc|"
+    r"realloc|aligned_alloc|posix_memalign|v?f?s?n?printf|v?f?s?scanf|fwrite|fread|operator new|operator delete)\b"
+)
+
+
+class Frame(NamedTuple):
+    """One place in a call chain."""
+
+    symbol: str
+    object: str
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples by thread group, event and kernel.
+
+    Attributes
+    ----------
+    table : DataFrame
+        ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel``,
+        ``by_name`` (whether a run-time function was given to the application for its name alone), ``samples``,
+        ``period`` (the sum; 0 where the text has no periods).
+    total : int
+        Number of samples.
+    """
+
+    table: pd.DataFrame
+    total: int
+
+
+def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
+    """Say whom a sample belongs to, from its call chain, innermost frame first.
+
+    The first frame that is the application's or MPI's decides. Of run-time functions above it the outermost is the
+    kernel, the one that the application entered; time in the operating system belongs to what entered it. A chain
+    that shows only run-time functions is decided by name: mathematics, memory, strings and sorting serve the
+    application; waiting, polling and loading do not.
+
+    Returns
+    -------
+    group, kernel, by_name
+    """
+    entered: Frame | None = None
+    library: Frame | None = None
+    for frame in frames:
+        if frame.object == "[unknown]" or frame.object == "":
+            continue
+        owner: Owner = owner_of(frame.symbol, frame.object)
+        if owner == "mpi":
+            return "mpi", "", False
+        if owner == "runtime" and library is None:
+            entered = frame
+        elif owner == "application":
+            return _application(entered or library or frame)
+        elif owner == "library" and library is None:
+            library = frame
+    if library is not None:
+        return _application(entered or library)
+    if entered is None:
+        return "other", "", False
+    name = kernel_name(*entered)
+    if entered.object.rsplit("/", 1)[-1].startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
+        return "application", name, False
+    if _SERVES_APPLICATION.match(name):
+        return "application", name, True
+    return "other", "", False
+
+
+def _application(frame: Frame) -> tuple[Group, str, bool]:
+    name = kernel_name(*frame)
+    return ("application", name, False) if name else ("other", "", False)
+
+
+def read(pieces: Iterable[bytes], source: str) -> Samples:
+    """Read the text of ``perf script``.
+
+    Parameters
+    ----------
+    pieces : iterable of bytes
+        The text, in pieces of any size (an open binary file's ``read`` results, a pipe's).
+    source : str
+        What errors call it.
+
+    Raises
+    ------
+    InputError
+        Where a line is no sample; with its number.
+    """
+    return _Reader(source).run(pieces)
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lines = 0
+        self._chains: bool | None = None
+        self._heads: dict[bytes, tuple[int, str, int]] = {}
+        self._tails: dict[bytes, tuple[Group, str, bool]] = {}
+        self._sums: dict[tuple[int, str, Group, str, bool], list[int]] = {}
+
+    def run(self, pieces: Iterable[bytes]) -> Samples:
+        for block in self._blocks(pieces):
+            self._block(block)
+            self._lines += block.count(b"\n")
+        rows = [(*key, *sums) for key, sums in self._sums.items()]
+        columns = ["pid", "event", "group", "kernel", "by_name", "samples", "period"]
+        table = pd.DataFrame(rows, columns=columns).astype({"samples": "float64", "period": "float64"})
+        return Samples(table, int(table["samples"].sum()))
+
+    def _blocks(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Whole records, some megabytes at a time; ended by a line end."""
+        rest: list[bytes] = []
+        held = 0
+        for piece in pieces:
+            rest.append(piece)
+            held += len(piece)
+            if held < BLOCK:
+                continue
+            data = b"".join(rest)
+            self._look(data)
+            end = data.rfind(b"\n\n") + 2 if self._chains else data.rfind(b"\n") + 1
+            if end < 2 or len(data) - end > LONGEST_RECORD:
+                if len(data) > BLOCK + LONGEST_RECORD:
+                    raise self._wrong(0, f"a record of more than {LONGEST_RECORD} bytes")
+                end = 0
+            if end:
+                yield data[:end]
+            rest, held = [data[end:]], len(data) - end
+        data = b"".join(rest)
+        if data:
+            self._look(data)
+            yield data if data.endswith(b"\n") else data + b"\n"
+
+    def _look(self, data: bytes) -> None:
+        """Find out from the first sample whether there are call chains: its own line then ends with the event."""
+        if self._chains is None:
+            for line in data.split(b"\n", 1000):
+                if line.strip() and not line.startswith(b"#"):
+                    self._chains = line.rstrip().endswith(b":")
+                    return
+
+    def _block(self, block: bytes) -> None:
+        text = _TIME.sub(b" @ ", block)
+        if text.startswith(b"#") or b"\n#" in text:
+            text = _COMMENT.sub(b"", text)
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n")
+        for record, count in Counter(text.split(b"\n\n" if self._chains else b"\n")).items():
+            head, colon, tail = record.partition(b": ")
+            first, second = self._heads.get(head), self._tails.get(tail)
+            if first is None or second is None:
+                if not record.strip():
+                    continue
+                first, second = self._parse(text, record, head, colon, tail)
+            (pid, event, period), (group, kernel, by_name) = first, second
+            sums = self._sums.get((pid, event, group, kernel, by_name))
+            if sums is None:
+                if len(self._sums) >= MOST_KERNELS:
+                    raise self._wrong(0, f"more than {MOST_KERNELS} functions")
+                self._sums[pid, event, group, kernel, by_name] = [count, count * period]
+            else:
+                sums[0] += count
+                sums[1] += count * period
+
+    def _parse(
+        self, text: bytes, record: bytes, head: bytes, colon: bytes, tail: bytes
+    ) -> tuple[tuple[int, str, int], tuple[Group, str, bool]]:
+        if not colon and record.rstrip().endswith(b":"):
+            head, tail = record.rstrip()[:-1], b""
+        elif not colon:
+            self._fail(text, record, 0)
+        for memory in (self._heads, self._tails):
+            if len(memory) > MOST_REMEMBERED:
+                memory.clear()
+        first = self._heads[head] = self._head(text, record, head)
+        frames = []
+        for number, line in enumerate(tail.decode("utf-8", "replace").split("\n")):
+            if line.strip():
+                frame = _frame(line)
+                if frame is None:
+                    self._fail(text, record, number)
+                elif frame.object != "inlined":
+                    frames.append(frame)
+        second = self._tails[tail] = resolve(frames)
+        return first, second
+
+    def _head(self, text: bytes, record: bytes, head: bytes) -> tuple[int, str, int]:
+        words = head.decode("utf-8", "replace").split()
+        if not words or re.fullmatch(r"[\d.]+", words[-1]):
+            self._fail(text, record, 0)
+        event, before = words[-1], words[:-1]
+        after: list[str] = before
+        if "@" in before:
+            at = len(before) - before[::-1].index("@")
+            before, after = before[: at - 1], before[at:]
+        else:
+            before = []
+        period = int(after[-1]) if after and after[-1].isascii() and after[-1].isdigit() and len(after[-1]) < 19 else 0
+        numbers = [word.split("/")[0] for word in before if re.fullmatch(r"\d{1,10}(?:/\d{1,10})?", word)]
+        return (int(numbers[-1]) if numbers else -1), event, period
+
+    def _fail(self, text: bytes, record: bytes, line: int) -> None:
+        at = text.count(b"\n", 0, max(text.find(record), 0)) + line
+        shown = record.split(b"\n")[min(line, record.count(b"\n"))].strip()[:60].decode("utf-8", "replace")
+        raise self._wrong(at, f"{shown!r} is no sample")
+
+    def _wrong(self, line: int, what: str) -> InputError:
+        return InputError(
+            f"{self._source}:{self._lines + line + 1}: {what}",
+            "give the output of 'perf script', or of 'perf script -F comm,pid,tid,time,period,event,ip,sym,dso'",
+        )
+
+
+def _frame(line: str) -> Frame | None:
+    """Read ``address symbol+offset (object)``; None where it is none."""
+    match = _FRAME.match(line)
+    if match is None:
+        return None
+    place = (match[2] or "").rstrip()
+    if place.endswith(" (deleted))"):
+        opening, place = place.rfind(" (", 0, -len(" (deleted))")), place[: -len(" (deleted))")] + ")"
+    else:
+        opening = place.rfind("(") if place.endswith(")") else -1
+    if opening < 0:
+        return Frame(_OFFSET.sub("", place) or "[unknown]", "")
+    symbol, path = place[:opening].strip(), place[opening:].strip()[1:-1]
+    return Frame(_OFFSET.sub("", symbol) or "[unknown]", path)
