@@ -1,7 +1,7 @@
 """Messages at other configurations, and the time they take on a network.
 
-Counts and bytes of every operation of every kernel are requirements and modelled as such. Their time on a described network
-is LogGP's, with the algorithm that the MPI library takes for a collective (:mod:`ranksight.comm.costs`):
+Counts and bytes of every operation of every kernel are requirements and modelled as such. Their time on a described
+network is LogGP's, with the algorithm that the MPI library takes for a collective (:mod:`ranksight.comm.costs`):
 
     T_comm = sum over operations of  count x cost(operation, ranks of the communicator, bytes / count)
 
@@ -35,7 +35,7 @@ BETWEEN = ": "
 
 
 def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
-    """Counts and bytes of a run per rank, one row a kernel, operation and rank: ``kernel``, ``rank``, ``messages``, ``bytes_sent``.
+    """Counts and bytes of a run per rank: ``kernel``, ``rank``, ``messages``, ``bytes_sent``; a row an operation.
 
     The kernel's name has the operation's behind it. Operations that move nothing of their own (receives, completions,
     inquiries) are left out.

@@ -20,6 +20,8 @@ from ranksight.model.levels import Levels
 from ranksight.model.neighbours import Neighbours
 
 Array = NDArray[np.float64]
+ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
+"""The arrays of a forecast, one row a series."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Functions:
 def choose(base: Forecast, given: Forecast, index: NDArray[np.intp], where: NDArray[np.bool_]) -> Forecast:
     """`base` with its rows `index` taken from `given` (one row for each) at the configurations `where` holds."""
     arrays: dict[str, Any] = {}
-    for name in ("value", "lower", "upper", "status", "reason", "form", "noise"):
+    for name in ARRAYS:
         array = np.array(getattr(base, name), dtype=object if name == "reason" else None)
         array[index] = np.where(where, getattr(given, name), array[index])
         arrays[name] = array
