@@ -1,0 +1,172 @@
+"""Messages and times of an MPI program, from the tracer that is preloaded into every rank."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler
+from ranksight.errors import InputError, ToolError
+from ranksight.launching import Launch
+from ranksight.reading import Reading
+
+_FAMILIES = (
+    (r"\(Open MPI\)|Open ?RTE|PRRTE|\bprte", "Open MPI"),
+    (r"Intel\(R\) MPI", "Intel MPI"),
+    (r"MVAPICH", "MVAPICH"),
+    (r"HYDRA|MPICH", "MPICH"),
+)
+_HYDRA = {"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2", "MPI ABI"}
+"""Families that start each other's programs: one process manager, one binary interface."""
+
+_METRICS = (
+    "wall_time", "compute_time", "mpi_time", "compute_cpu_time", "cpu_time", "messages", "bytes_sent",
+    "memory_peak", "memory_pss", "memory_pss_before",
+)  # fmt: skip
+
+
+class Pmpi:
+    """PMPI wrappers, preloaded; see :mod:`ranksight.comm.tracer`.
+
+    Counts and bytes repeat exactly for a program whose messages do; times do not. The whole program's ``compute_time``
+    is wall time between MPI calls, ``compute_cpu_time`` the processor time of the same stretches: with more ranks than
+    cores only the second says what the rank computes, and it is then read at every call.
+    """
+
+    text = "messages, bytes, peers, time in MPI and between MPI calls, memory (preloaded PMPI tracer)"
+    deterministic = False
+    default = True
+
+    def available(self) -> Availability:
+        """Whether there is a compiler wrapper of MPI and a launcher."""
+        name = os.environ.get("RANKSIGHT_MPICC") or "mpicc"
+        if shutil.which(name) is None:
+            return Availability(False, f"no {name} is found, the tracer is built with it", INSTALL)
+        return Availability(True)
+
+    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+        """One run, with the tracer preloaded on every rank by ``env``."""
+        using = compiler(_matching_mpicc(launch))
+        check_launcher(using, launch)
+        library = build(using, folder)
+        check_program(using, library, launch.program)
+        cores = len(os.sched_getaffinity(0))
+        cpu = os.environ.get("RANKSIGHT_CPU_TIME") or ("exact" if launch.ranks > cores else "adaptive")
+        preload = ":".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
+        prefix = (
+            "env",
+            f"LD_PRELOAD={preload}",
+            f"RANKSIGHT_TRACE_DIR={folder.resolve()}",
+            f"RANKSIGHT_CPU_TIME={cpu}",
+        )
+        return [Step(launch.wrap(prefix))]
+
+    def collect(self, launch: Launch, folder: Path) -> Reading:
+        """Tables of the run; ToolError where ranks are missing, since a run is there whole or not at all."""
+        from ranksight.comm.tracer.gathering import read_folder, trace_files
+        from ranksight.comm.tracer.tables import tabulate
+
+        traces, lost = read_folder(folder, launch.ranks)
+        if lost:
+            raise ToolError(
+                f"the tracer's files are not complete: {'; '.join(lost[:3])}", "was a rank killed, or the disk full?"
+            )
+        if len(traces) != launch.ranks:
+            raise InputError(
+                f"the program ran on {len(traces)} ranks, the configuration says {launch.ranks}",
+                "write {ranks} where the launcher takes the number of ranks",
+            )
+        tables = tabulate(traces)
+        return Reading(
+            configuration=dict(launch.configuration),
+            counters=tables.counters,
+            messages=tables.messages,
+            tables={"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks},
+            provenance=dict.fromkeys(_METRICS, "measured"),
+            wall_time=float(tables.ranks["wall_time"].max()),
+            notes=tables.notes,
+            raw=trace_files(folder),
+        )
+
+
+def _matching_mpicc(launch: Launch) -> str | None:
+    """The compiler wrapper beside the launcher, where there is one: ``mpicc.mpich`` beside ``mpiexec.mpich``."""
+    if os.environ.get("RANKSIGHT_MPICC") or not launch.launcher.startswith("mpi"):
+        return None
+    found = shutil.which(launch.command[0])
+    if found is None:
+        return None
+    suffix = Path(found).name.partition(".")[2]
+    beside = Path(found).with_name("mpicc" if suffix in ("", "hydra") else f"mpicc.{suffix}")
+    return str(beside) if os.access(beside, os.X_OK) else None
+
+
+def check_launcher(using: Compiler, launch: Launch) -> None:
+    """Refuse a launcher of another MPI than the compiler wrapper's: every rank would take itself for the only one.
+
+    Raises
+    ------
+    ToolError
+    """
+    if not launch.launcher or not launch.launcher.startswith(("mpi", "orte", "prte")) or not using.family:
+        return
+    try:
+        done = subprocess.run([launch.command[0], "--version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    said = done.stdout + done.stderr
+    family = next((name for pattern, name in _FAMILIES if re.search(pattern, said)), "")
+    if family and family != using.family and not {family, using.family} <= _HYDRA:
+        raise ToolError(
+            f"{launch.command[0]} belongs to {family}, {using.path} to {using.family} {using.release}".rstrip(),
+            "put one MPI first on PATH, or name its compiler wrapper with RANKSIGHT_MPICC",
+        )
+
+
+def check_program(using: Compiler, library: Path, program: str) -> None:
+    """Refuse a program that is linked with another MPI library than the tracer, or holds MPI inside itself.
+
+    Raises
+    ------
+    ToolError
+    """
+    path, ldd = shutil.which(program), shutil.which("ldd")
+    if path is None or ldd is None or not _is_elf(Path(path)):
+        return  # a script: what it starts is seen only when it runs
+    theirs, ours = _libraries(ldd, path), _libraries(ldd, str(library))
+    if theirs is None:
+        raise ToolError(
+            f"{path} is linked statically, nothing can be preloaded into it", "link it with the shared MPI library"
+        )
+    mine = {name for name in ours or () if re.match(r"libmpi(ch)?(_\w+)?\.so", name)}
+    other = {name for name in theirs if re.match(r"libmpi(ch)?(_\w+)?\.so", name)}
+    if other and mine and not mine & other:
+        raise ToolError(
+            f"{path} is linked with {', '.join(sorted(other))}, but {using.path} ({using.family or 'MPI'}) "
+            f"builds for {', '.join(sorted(mine))}",
+            "build both with one MPI, or name the program's compiler wrapper with RANKSIGHT_MPICC",
+        )
+
+
+def _is_elf(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def _libraries(ldd: str, path: str) -> set[str] | None:
+    """Names of the shared libraries that `path` loads, None where it loads none at all."""
+    done = subprocess.run([ldd, path], capture_output=True, text=True, timeout=60, check=False)
+    if "not a dynamic executable" in done.stdout + done.stderr or "statically linked" in done.stdout:
+        return None
+    return {line.split()[0].rpartition("/")[2] for line in done.stdout.splitlines() if line.strip()}
+
+
+COLLECTORS.register("pmpi")(Pmpi())

@@ -1,0 +1,171 @@
+"""Building the tracer for the site's MPI, once, into a cache.
+
+The library lies in ``$XDG_CACHE_HOME/ranksight/tracer/<key>/`` (``~/.cache`` by default). The key is a hash of the
+compiler wrapper's path and version, of ``mpi.h`` as it preprocesses, of the tracer's sources and of the flags: another
+MPI, another compiler or another version of the tracer makes another library. It is built beside its place and renamed,
+so that builds that run at the same time do not meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranksight.comm.tracer.prototypes import parse
+from ranksight.comm.tracer.wrappers import generate
+from ranksight.errors import ToolError
+
+LIBRARY = "libranksight-pmpi.so"
+FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
+INSTALL = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
+_SOURCES = Path(__file__).resolve().parent
+_PROBE = """#include <mpi.h>
+#ifdef OMPI_MAJOR_VERSION
+RANKSIGHT_PROBE "Open MPI" OMPI_MAJOR_VERSION OMPI_MINOR_VERSION
+#elif defined(I_MPI_VERSION)
+RANKSIGHT_PROBE "Intel MPI" I_MPI_VERSION
+#elif defined(MVAPICH2_VERSION)
+RANKSIGHT_PROBE "MVAPICH2" MVAPICH2_VERSION
+#elif defined(MVAPICH_VERSION)
+RANKSIGHT_PROBE "MVAPICH" MVAPICH_VERSION
+#elif defined(MPICH_VERSION)
+RANKSIGHT_PROBE "MPICH" MPICH_VERSION
+#elif defined(MPI_ABI_VERSION)
+RANKSIGHT_PROBE "MPI ABI" MPI_ABI_VERSION
+#endif
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """The site's MPI compiler wrapper and what it says of itself.
+
+    Attributes
+    ----------
+    path : str
+    version : str
+        First line of ``mpicc --version``.
+    header : str
+        ``mpi.h`` as it preprocesses.
+    family : str
+        The MPI that ``mpi.h`` belongs to: ``Open MPI``, ``MPICH``, ``Intel MPI``, ...; empty when unknown.
+    release : str
+        Its version as far as ``mpi.h`` says.
+    """
+
+    path: str
+    version: str
+    header: str
+    family: str
+    release: str
+
+
+def _run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            list(command), input=text, capture_output=True, text=True, errors="replace", timeout=300, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"{command[0]} cannot be run: {error}", INSTALL) from error
+
+
+def compiler(name: str | None = None) -> Compiler:
+    """Ask the compiler wrapper what it is.
+
+    Parameters
+    ----------
+    name : str, optional
+        Its path or name; by default the environment variable ``RANKSIGHT_MPICC``, else ``mpicc``.
+
+    Raises
+    ------
+    ToolError
+        When there is none, or it compiles nothing.
+    """
+    name = name or os.environ.get("RANKSIGHT_MPICC") or "mpicc"
+    path = shutil.which(name)
+    if path is None:
+        raise ToolError(f"no {name} is found, the tracer is built with it", INSTALL)
+    version = _run([path, "--version"]).stdout.split("\n", 1)[0]
+    done = _run([path, "-E", "-x", "c", "-"], _PROBE)
+    if done.returncode != 0:
+        raise ToolError(f"{path} cannot preprocess mpi.h: {_last_line(done.stderr)}", "check the MPI installation")
+    header, _, probe = done.stdout.rpartition("RANKSIGHT_PROBE")
+    if not header:
+        header, probe = done.stdout, ""
+    match = re.match(r'\s*"([^"]+)"\s*(.*)', probe)
+    family, release = (match[1], ".".join(re.findall(r"\d+", match[2])[:2])) if match else ("", "")
+    return Compiler(path, version, header, family, release)
+
+
+def _last_line(text: str) -> str:
+    """The line that says most of a compiler's complaint: the first with 'error', else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")[:300]
+
+
+def build(using: Compiler, fallback: Path | None = None) -> Path:
+    """Path of the tracer for this MPI, built if need be.
+
+    Parameters
+    ----------
+    using : Compiler
+    fallback : Path, optional
+        Where to build when the cache cannot be written; a temporary directory by default.
+
+    Raises
+    ------
+    ToolError
+        When it does not compile, or there is no place for it.
+    """
+    wrappers = generate(parse(using.header))
+    sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
+    digest = hashlib.sha256()
+    for part in (using.path, using.version, using.header, wrappers, *FLAGS, *(path.read_text() for path in sources)):
+        digest.update(part.encode("utf-8", "replace") + b"\0")
+    key = digest.hexdigest()[:24]
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "ranksight" / "tracer"
+    ready = root / key / LIBRARY
+    if ready.is_file():
+        return ready
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+    except OSError:
+        return _compile(using, wrappers, fallback or Path(tempfile.mkdtemp(prefix="ranksight-tracer-")))
+    try:
+        _compile(using, wrappers, place)
+        place.chmod(0o755)
+        try:
+            place.rename(root / key)
+        except OSError:  # another build was faster
+            if not ready.is_file():
+                raise
+    except OSError as error:
+        raise ToolError(f"the tracer cannot be stored in {root}: {error.strerror}", "set XDG_CACHE_HOME") from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return ready
+
+
+def _compile(using: Compiler, wrappers: str, place: Path) -> Path:
+    try:
+        (place / "wrappers.c").write_text(wrappers)
+    except OSError as error:
+        raise ToolError(f"the tracer cannot be built in {place}: {error.strerror}", "free some space") from error
+    sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
+    output = place / LIBRARY
+    done = _run([using.path, *FLAGS, f"-I{_SOURCES}", "-o", str(output), str(place / "wrappers.c"), *sources])
+    if done.returncode != 0 or not output.is_file():
+        raise ToolError(
+            f"{using.path} does not compile the tracer: {_last_line(done.stderr)}",
+            "check that it compiles an MPI program, or name another with RANKSIGHT_MPICC",
+        )
+    return output

@@ -1,0 +1,325 @@
+/* What a call that has returned means: bytes, peers, requests. Used by the generated wrappers of C and Fortran alike, with
+ * the handles of C. Communicators and datatypes are only looked at after MPI has accepted them. */
+#ifndef RANKSIGHT_HOOKS_H
+#define RANKSIGHT_HOOKS_H
+
+#include "tracer.h"
+
+#include <stdlib.h>
+
+#define RS_FEW 64
+
+/* Whether this call is the program's own and is recorded. */
+static inline int rs_recording(const rs_call *c) { return c->thread != NULL && c->pc != 0; }
+
+static inline uint64_t rs_size(MPI_Datatype type)
+{
+    MPI_Count size = 0;
+    PMPI_Type_size_x(type, &size);
+    return size > 0 ? (uint64_t)size : 0;
+}
+
+static inline uint64_t rs_bytes(MPI_Count count, MPI_Datatype type)
+{
+    return count > 0 ? (uint64_t)count * rs_size(type) : 0;
+}
+
+static inline uint64_t rs_status_bytes(const MPI_Status *status)
+{
+    MPI_Count n = 0;
+    PMPI_Get_elements_x((MPI_Status *)status, MPI_BYTE, &n);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+/* ---- calls that move nothing, or whose data are counted elsewhere ------------------------------------------------ */
+
+static inline void rs_failed(rs_call *c, unsigned op) { rs_row_add(rs_own_row(c, rs_row_key(op, 0, 0)), 0, 0, c->end - c->begin); }
+
+static inline void rs_sized(rs_call *c, unsigned op, uint32_t size)
+{
+    rs_row_add(rs_own_row(c, rs_row_key(op, size, 0)), 1, 0, c->end - c->begin);
+}
+
+static inline void rs_plain(rs_call *c, unsigned op) { rs_sized(c, op, 0); }
+
+static inline void rs_on_comm(rs_call *c, unsigned op, MPI_Comm comm)
+{
+    rs_sized(c, op, comm == MPI_COMM_NULL ? 0 : (uint32_t)rs_comm(comm)->size);
+}
+
+/* ---- point to point ---------------------------------------------------------------------------------------------- */
+
+/* A transfer with one peer, a rank of group `g`; nothing moves to or from MPI_PROC_NULL: its time is kept, no message is counted. */
+static inline void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int rank, uint64_t bytes)
+{
+    uint64_t null = rank == MPI_PROC_NULL;
+    rs_row *row = rs_own_row(c, rs_row_key(op, (uint32_t)g->size, null ? 0 : bytes));
+    rs_row_add(row, !null, null ? 0 : bytes, c->end - c->begin);
+    if (!null)
+        rs_row_peer(c->thread, row, rs_world(g, rank), 1, bytes);
+}
+
+/* The same beside the call's own row, under another operation or another call site. */
+static inline void rs_transfer_at(rs_thread *t, uint64_t pc, unsigned op, uint32_t size, int null, int peer, uint64_t bytes, uint64_t ticks)
+{
+    uint32_t at = rs_table_find(&t->rows, pc, rs_row_key(op, size, null ? 0 : bytes));
+    rs_row *row = (rs_row *)t->rows.items + at;
+    rs_row_add(row, !null, null ? 0 : bytes, ticks);
+    if (!null)
+        rs_row_peer(t, row, peer, 1, bytes);
+}
+
+static inline void rs_send(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int dest, MPI_Comm comm)
+{
+    rs_transfer(c, op, rs_comm(comm), dest, rs_bytes(count, type));
+}
+
+static inline void rs_recv(rs_call *c, unsigned op, const rs_group *g, const MPI_Status *status)
+{
+    rs_transfer(c, op, g, status->MPI_SOURCE, rs_status_bytes(status));
+}
+
+/* The receiving half of a call that also sends. */
+static inline void rs_recv_half(rs_call *c, unsigned op, MPI_Comm comm, const MPI_Status *status)
+{
+    const rs_group *g = rs_comm(comm);
+    int null = status->MPI_SOURCE == MPI_PROC_NULL;
+    rs_transfer_at(c->thread, c->pc, op, (uint32_t)g->size, null, rs_world(g, status->MPI_SOURCE), rs_status_bytes(status), 0);
+}
+
+static inline void rs_posted(rs_call *c, unsigned op, rs_group *g, int source, uint64_t handle, uint64_t ticks)
+{
+    rs_request *r;
+    if (source == MPI_PROC_NULL) {
+        rs_transfer_at(c->thread, c->pc, op, (uint32_t)g->size, 1, -1, 0, ticks);
+        return;
+    }
+    r = rs_request_add(handle);
+    if (r == NULL)
+        return;
+    r->pc = c->pc;
+    r->ticks = ticks;
+    r->group = g;
+    r->comm_size = (uint32_t)g->size;
+    r->operation = (uint16_t)op;
+    r->kind = 'r';
+    r->thread = c->thread;
+}
+
+static inline void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, uint64_t handle)
+{
+    rs_posted(c, op, rs_comm(comm), source, handle, c->end - c->begin);
+}
+
+/* A persistent request: `kind` as in rs_request, `op` what each start counts as. */
+static inline void rs_persist(rs_call *c, unsigned op, int kind, rs_group *g, int rank, uint64_t bytes, uint64_t handle)
+{
+    rs_request *r = rs_request_add(handle);
+    if (r == NULL)
+        return;
+    r->pc = c->pc;
+    r->group = g;
+    r->comm_size = (uint32_t)g->size;
+    r->operation = (uint16_t)op;
+    r->kind = (uint8_t)kind;
+    r->bytes = bytes;
+    r->peer = kind == 's' ? rs_world(g, rank) : -1;
+    r->null = rank == MPI_PROC_NULL && kind != 'c';
+    r->persistent = 1;
+    r->thread = c->thread;
+}
+
+static inline void rs_start(rs_call *c, uint64_t handle)
+{
+    rs_request *r = rs_request_find(handle);
+    if (r == NULL)
+        return;
+    r->started = 1;
+    r->pc = c->pc;
+    r->thread = c->thread;
+    if (r->kind == 's')
+        rs_transfer_at(c->thread, c->pc, r->operation, r->comm_size, r->null, r->peer, r->bytes, 0);
+    else if (r->kind == 'c')
+        rs_row_add((rs_row *)c->thread->rows.items
+                       + rs_table_find(&c->thread->rows, c->pc, rs_row_key(r->operation, r->comm_size, r->bytes)),
+                   1, r->bytes, 0);
+}
+
+/* A request has completed with `status`: where it was a receive, its bytes are known now. */
+static inline void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
+{
+    int cancelled = 0, null;
+    if (r->kind == 'r' && (!r->persistent || r->started)) {
+        PMPI_Test_cancelled((MPI_Status *)status, &cancelled);
+        null = r->null || cancelled || status->MPI_SOURCE == MPI_PROC_NULL;
+        rs_transfer_at(c->thread, r->pc, r->operation, r->comm_size, null, null ? -1 : rs_world(r->group, status->MPI_SOURCE),
+                       null ? 0 : rs_status_bytes(status), r->ticks);
+    }
+    if (r->persistent)
+        r->started = 0;
+    else
+        rs_request_drop(r);
+}
+
+/* Records of `n` requests before they complete, or NULL where none is known. `few` has room for RS_FEW. */
+static inline rs_request **rs_find_all(rs_request **few, int n, const MPI_Request *requests)
+{
+    rs_request **all = few;
+    int i, any = 0;
+    if (rs_requests_held == 0 || n <= 0 || (n > RS_FEW && (all = malloc(sizeof *all * (size_t)n)) == NULL))
+        return NULL;
+    for (i = 0; i < n; i++)
+        any |= (all[i] = rs_request_find(RS_HANDLE(requests[i]))) != NULL;
+    if (!any && all != few)
+        free(all);
+    return any ? all : NULL;
+}
+
+static inline MPI_Status *rs_statuses(MPI_Status *few, int n)
+{
+    MPI_Status *all = n > RS_FEW ? malloc(sizeof *all * (size_t)n) : few;
+    return all == NULL ? MPI_STATUSES_IGNORE : all;
+}
+
+static inline void rs_forget_request(rs_request *r)
+{
+    if (r->kind == 'r' && !r->persistent) { /* freed while in flight: it will complete unseen */
+        r->persistent = 1;
+        r->started = 1;
+        r->handle = UINT64_MAX;
+    } else
+        rs_request_drop(r);
+}
+
+/* ---- matched probes: the message remembers its communicator ------------------------------------------------------ */
+
+#define RS_MESSAGE(x) (RS_HANDLE(x) ^ UINT64_C(1) << 63)
+
+static inline void rs_probed(rs_call *c, MPI_Message message, MPI_Comm comm)
+{
+    rs_request *r;
+    if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC || (r = rs_request_add(RS_MESSAGE(message))) == NULL)
+        return;
+    r->group = rs_comm(comm);
+    r->kind = 'm';
+    r->thread = c->thread;
+}
+
+static inline rs_group *rs_probed_on(MPI_Message message)
+{
+    static rs_group nowhere = {.kind = '?'};
+    rs_request *r = rs_request_find(RS_MESSAGE(message));
+    rs_group *g = r == NULL ? &nowhere : r->group;
+    if (r != NULL)
+        rs_request_drop(r);
+    return g;
+}
+
+/* ---- collectives: bytes that this rank contributes --------------------------------------------------------------- */
+
+#define RS_SUM(counts, n) _Generic((counts), const MPI_Count *: rs_sum_large, MPI_Count *: rs_sum_large, default: rs_sum)((const void *)(counts), (n))
+
+static inline uint64_t rs_sum(const void *counts, int n)
+{
+    const int *at = counts;
+    uint64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += at[i] > 0 ? (uint64_t)at[i] : 0;
+    return sum;
+}
+
+static inline uint64_t rs_sum_large(const void *counts, int n)
+{
+    const MPI_Count *at = counts;
+    uint64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += at[i] > 0 ? (uint64_t)at[i] : 0;
+    return sum;
+}
+
+static inline void rs_coll(rs_call *c, unsigned op, const rs_group *g, uint64_t bytes)
+{
+    rs_row_add(rs_own_row(c, rs_row_key(op, (uint32_t)g->size, bytes)), 1, bytes, c->end - c->begin);
+}
+
+/* Ranks that a rank addresses: the others of an intercommunicator, all of an intracommunicator. */
+static inline int rs_addressed(const rs_group *g) { return g->inter ? g->remote : g->local; }
+
+static inline int rs_idle_root(const rs_group *g, int root) { return g->inter && root == MPI_PROC_NULL; }
+
+#define RS_BYTES_ROOTED(g, root, count, type) (rs_idle_root(g, root) ? 0 : rs_bytes(count, type))
+
+/* A rooted operation that collects: the root of an intercommunicator gives nothing. */
+#define RS_BYTES_TO_ROOT(g, root, count, type) \
+    ((g)->inter && ((root) == MPI_ROOT || (root) == MPI_PROC_NULL) ? 0 : rs_bytes(count, type))
+
+static inline int rs_is_root(const rs_group *g, int root) { return g->inter ? root == MPI_ROOT : root == g->me; }
+
+#define RS_BYTES_GATHER(g, sb, sc, st, rc, rt, root) \
+    ((sb) == MPI_IN_PLACE ? rs_bytes(rc, rt) : RS_BYTES_TO_ROOT(g, root, sc, st))
+#define RS_BYTES_GATHERV(g, sb, sc, st, rcs, rt, root) \
+    ((sb) == MPI_IN_PLACE ? rs_bytes((rcs)[(g)->me], rt) : RS_BYTES_TO_ROOT(g, root, sc, st))
+#define RS_BYTES_SCATTER(g, sc, st, rb, rc, rt, root) \
+    (rs_is_root(g, root) ? (uint64_t)rs_addressed(g) * rs_bytes(sc, st) : RS_BYTES_ROOTED(g, root, rc, rt))
+#define RS_BYTES_SCATTERV(g, scs, st, rb, rc, rt, root) \
+    (rs_is_root(g, root) ? RS_SUM(scs, rs_addressed(g)) * rs_size(st) : RS_BYTES_ROOTED(g, root, rc, rt))
+#define RS_BYTES_ALLGATHER(g, sb, sc, st, rc, rt) ((sb) == MPI_IN_PLACE ? rs_bytes(rc, rt) : rs_bytes(sc, st))
+#define RS_BYTES_ALLGATHERV(g, sb, sc, st, rcs, rt) \
+    ((sb) == MPI_IN_PLACE ? rs_bytes((rcs)[(g)->me], rt) : rs_bytes(sc, st))
+#define RS_BYTES_ALLTOALL(g, sb, sc, st, rc, rt) \
+    ((uint64_t)rs_addressed(g) * ((sb) == MPI_IN_PLACE ? rs_bytes(rc, rt) : rs_bytes(sc, st)))
+#define RS_BYTES_ALLTOALLV(g, sb, scs, st, rcs, rt) \
+    ((sb) == MPI_IN_PLACE ? RS_SUM(rcs, rs_addressed(g)) * rs_size(rt) : RS_SUM(scs, rs_addressed(g)) * rs_size(st))
+#define RS_BYTES_ALLTOALLW(g, sb, scs, sts, rcs, rts) \
+    ((sb) == MPI_IN_PLACE ? RS_SUM_TYPED(rcs, rts, rs_addressed(g)) : RS_SUM_TYPED(scs, sts, rs_addressed(g)))
+#define RS_BYTES_REDUCE_SCATTER(g, rcs, type) (RS_SUM(rcs, (g)->local) * rs_size(type))
+
+#define RS_SUM_TYPED(counts, types, n) __extension__({ \
+    uint64_t rs_total = 0; \
+    for (int rs_i = 0; rs_i < (n); rs_i++) \
+        rs_total += rs_bytes((counts)[rs_i], (types)[rs_i]); \
+    rs_total; \
+})
+
+/* Neighbourhood collectives send one block to each neighbour that exists; each is a peer. */
+#define RS_NEIGHBOURS(call, op, comm, block) do { \
+    rs_group *rs_g = rs_comm(comm); \
+    uint64_t rs_total = 0; \
+    int rs_i; \
+    rs_neighbours(rs_g, comm); \
+    for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
+        if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
+            rs_total += (block); \
+    rs_coll((call), (op), rs_g, rs_total); \
+    for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
+        if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
+            rs_row_peer((call)->thread, rs_own_row((call), rs_row_key((op), (uint32_t)rs_g->size, rs_total)), \
+                        rs_world(rs_g, rs_g->neighbour[rs_i]), 1, (block)); \
+} while (0)
+
+#define RS_NEIGHBOURS_INIT(call, op, comm, request, block) do { \
+    rs_group *rs_g = rs_comm(comm); \
+    uint64_t rs_total = 0; \
+    int rs_i; \
+    rs_neighbours(rs_g, comm); \
+    for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
+        if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
+            rs_total += (block); \
+    rs_persist((call), (op), 'c', rs_g, 0, rs_total, (request)); \
+} while (0)
+
+/* ---- one-sided and files ----------------------------------------------------------------------------------------- */
+
+static inline void rs_rma(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int target, MPI_Win win)
+{
+    rs_transfer(c, op, rs_win(win), target, target == MPI_PROC_NULL ? 0 : rs_bytes(count, type));
+}
+
+static inline void rs_on_win(rs_call *c, unsigned op, MPI_Win win) { rs_sized(c, op, (uint32_t)rs_win(win)->size); }
+
+static inline void rs_on_file(rs_call *c, unsigned op, MPI_File file, uint64_t bytes)
+{
+    rs_row_add(rs_own_row(c, rs_row_key(op, (uint32_t)rs_file(file)->size, bytes)), 1, bytes, c->end - c->begin);
+}
+
+#endif

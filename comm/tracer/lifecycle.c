@@ -1,0 +1,212 @@
+/* Beginning and end: clocks, memory, and every way in which a program may stop. */
+#define _GNU_SOURCE
+#include "tracer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+rs_state_t rs_state;
+__thread rs_thread *rs_self __attribute__((tls_model("initial-exec")));
+
+static atomic_flag lock_flag = ATOMIC_FLAG_INIT;
+static pid_t owner;
+static uint64_t init_mono_begin;
+static int in_init;
+
+void rs_lock(void)
+{
+    if (rs_state.threaded)
+        while (atomic_flag_test_and_set_explicit(&lock_flag, memory_order_acquire))
+            ;
+}
+
+void rs_unlock(void)
+{
+    if (rs_state.threaded)
+        atomic_flag_clear_explicit(&lock_flag, memory_order_release);
+}
+
+/* The time stamp counter serves where it ticks at one rate in every state of the processor. */
+static int tsc_is_invariant(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
+#else
+    return 0;
+#endif
+}
+
+/* ---- signals ---------------------------------------------------------------------------------------------------- */
+
+static const int fatal[] = {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGTERM, SIGXCPU};
+enum { FATAL = sizeof fatal / sizeof *fatal };
+static struct sigaction before[FATAL];
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno, i = 0;
+    struct sigaction *old, standard;
+    while (i < FATAL && fatal[i] != number)
+        i++;
+    rs_end(RS_END_SIGNAL, number);
+    errno = saved;
+    if (i == FATAL)
+        return;
+    old = &before[i];
+    if (old->sa_flags & SA_SIGINFO) {
+        if (old->sa_sigaction != NULL)
+            old->sa_sigaction(number, info, context);
+        return;
+    }
+    if (old->sa_handler == SIG_IGN)
+        return;
+    if (old->sa_handler != SIG_DFL) {
+        old->sa_handler(number);
+        return;
+    }
+    memset(&standard, 0, sizeof standard);
+    standard.sa_handler = SIG_DFL;
+    sigaction(number, &standard, NULL);
+    /* Delivered when this handler returns: the program ends by the signal that struck it. */
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+}
+
+static void watch_signals(void)
+{
+    struct sigaction mine;
+    stack_t own, now;
+    int i;
+    if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) { /* a stack that overflowed cannot run a handler */
+        memset(&own, 0, sizeof own);
+        own.ss_size = 65536;
+        own.ss_sp = mmap(NULL, own.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (own.ss_sp != MAP_FAILED)
+            sigaltstack(&own, NULL);
+    }
+    for (i = 0; i < FATAL; i++) {
+        if (sigaction(fatal[i], NULL, &before[i]) != 0)
+            continue;
+        if (!(before[i].sa_flags & SA_SIGINFO) && before[i].sa_handler == SIG_IGN)
+            continue;
+        mine = before[i];
+        mine.sa_sigaction = on_signal;
+        mine.sa_flags = (before[i].sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO | SA_ONSTACK;
+        sigaction(fatal[i], &mine, NULL);
+    }
+}
+
+/* ---- the ends --------------------------------------------------------------------------------------------------- */
+
+/* Write what there is, once or, after a signal that the program survives, again. A forked child owns nothing. */
+void rs_end(int how, int number)
+{
+    static atomic_flag busy = ATOMIC_FLAG_INIT;
+    static volatile int ended; /* by the program's own will: what follows is the way out */
+    if (!rs_state.active || ended || getpid() != owner || atomic_flag_test_and_set(&busy))
+        return;
+    ended = how != RS_END_SIGNAL;
+    if (how != RS_END_FINALIZE && rs_state.final_begin == 0) {
+        rs_state.final_begin = rs_state.final_end = rs_now();
+        rs_state.final_mono = rs_clock_ns(CLOCK_MONOTONIC);
+        rs_state.final_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        rs_memory(how == RS_END_SIGNAL ? NULL : &rs_state.pss_end, &rs_state.peak_end);
+        rs_write(how, number);
+        rs_state.final_begin = 0;
+    } else
+        rs_write(how, number);
+    atomic_flag_clear(&busy);
+}
+
+static void at_exit(void) { rs_end(RS_END_EXIT, 0); }
+
+RS_EXPORT void _exit(int status) /* MPI libraries and programs in distress leave this way, past atexit */
+{
+    rs_end(RS_END_EXIT, 0);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+RS_EXPORT void _Exit(int status) { _exit(status); }
+
+void rs_before_init(void)
+{
+    if (in_init++ > 0 || rs_state.active)
+        return;
+    rs_state.use_tsc = tsc_is_invariant();
+    rs_memory(&rs_state.pss_before, &rs_state.peak_before);
+    init_mono_begin = rs_clock_ns(CLOCK_MONOTONIC);
+    rs_state.init_begin = rs_now();
+}
+
+static void measure_cpu_clock(void)
+{
+    const char *mode = getenv("RANKSIGHT_CPU_TIME");
+    uint64_t begin = rs_now();
+    int i;
+    for (i = 0; i < 16; i++)
+        rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    rs_state.cpu_gap = (rs_now() - begin) / 16 * 100;
+    rs_state.cpu_mode = RS_CPU_ADAPTIVE;
+    if (mode != NULL)
+        rs_state.cpu_mode = strcmp(mode, "exact") == 0 ? RS_CPU_EXACT : strcmp(mode, "off") == 0 ? RS_CPU_OFF : RS_CPU_ADAPTIVE;
+}
+
+void rs_after_init(rs_call *c, int result, int provided)
+{
+    uint64_t ticks, ns;
+    rs_thread *t;
+    if (--in_init > 0 || rs_state.active || result != MPI_SUCCESS)
+        return;
+    rs_state.threaded = provided == MPI_THREAD_MULTIPLE;
+    rs_state.init_end = rs_now();
+    rs_state.init_mono = rs_clock_ns(CLOCK_MONOTONIC);
+    ticks = rs_state.init_end - rs_state.init_begin;
+    ns = rs_state.init_mono - init_mono_begin;
+    rs_state.ns_per_tick = ticks > 0 && ns > 0 ? (double)ns / (double)ticks : 1.0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rs_state.rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &rs_state.size);
+    measure_cpu_clock();
+    if (rs_write_begin() != 0 || (t = rs_thread_new()) == NULL)
+        return;
+    rs_groups_begin();
+    owner = getpid();
+    atexit(at_exit);
+    watch_signals();
+    rs_state.init_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    rs_state.init_mono = rs_clock_ns(CLOCK_MONOTONIC);
+    rs_state.init_end = rs_now();
+    t->last_pc = c->pc;
+    t->last_end = rs_state.init_end;
+    t->cpu_at = rs_now();
+    t->last_cpu = t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    rs_state.active = 1;
+}
+
+void rs_before_finalize(void)
+{
+    if (!rs_state.active || rs_state.final_begin != 0)
+        return;
+    rs_memory(&rs_state.pss_end, &rs_state.peak_end);
+    rs_state.final_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    rs_state.final_mono = rs_clock_ns(CLOCK_MONOTONIC);
+    rs_state.final_begin = rs_now();
+}
+
+void rs_after_finalize(void)
+{
+    if (!rs_state.active)
+        return;
+    rs_state.final_end = rs_now();
+    rs_end(RS_END_FINALIZE, 0);
+    rs_state.active = 0;
+}

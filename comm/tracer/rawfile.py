@@ -1,0 +1,190 @@
+"""The files that the tracer leaves, one a rank (layout: ``output.c``)."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+
+MAGIC = b"RNKSIGHT"
+VERSION = 1
+_LARGEST = 1 << 31
+
+HEAD = (
+    "rank", "size", "how", "number", "use_tsc", "cpu_mode", "init_begin", "init_end", "final_begin", "final_end",
+    "init_mono", "final_mono", "init_cpu", "final_cpu", "pss_before", "pss_end", "peak_before", "peak_end",
+)  # fmt: skip
+THREAD = ("last_pc", "last_end", "last_cpu", "depth", "rows_dropped", "peers_dropped", "phases_dropped")
+ENDS = ("finalize", "exit", "abort", "signal")
+
+ROW = np.dtype([("pc", "u8"), ("key", "u8"), ("count", "u8"), ("bytes", "u8"), ("ticks", "u8"), ("peer", "u8")])
+PEER = np.dtype([("row", "u8"), ("peer", "u8"), ("count", "u8"), ("bytes", "u8")])
+PHASE = np.dtype(
+    [("before", "u8"), ("after", "u8"), ("count", "u8"), ("ticks", "u8"), ("cpu", "u8"), ("next", "u4"), ("row", "u4")]
+)
+
+Array = NDArray[Any]
+
+
+@dataclass(slots=True)
+class ThreadTables:
+    """Tables of one thread; item 0 of each took what found no place."""
+
+    state: dict[str, int]
+    rows: Array = field(default_factory=lambda: np.empty(0, ROW))
+    peers: Array = field(default_factory=lambda: np.empty(0, PEER))
+    phases: Array = field(default_factory=lambda: np.empty(0, PHASE))
+
+
+@dataclass(slots=True)
+class RankTrace:
+    """What one rank left.
+
+    Attributes
+    ----------
+    head : dict of str to int
+        The numbers named in :data:`HEAD`; times in ticks or ns, memory in bytes.
+    tick : float
+        Seconds a tick.
+    operations : tuple of (str, str)
+        Name and kind of each operation, by number.
+    maps : tuple of (int, int, int, str)
+        Executable mappings: begin, end, offset in the file, path.
+    threads : list of ThreadTables
+        The thread that called ``MPI_Init`` first.
+    """
+
+    head: dict[str, int]
+    tick: float
+    operations: tuple[tuple[str, str], ...]
+    maps: tuple[tuple[int, int, int, str], ...]
+    threads: list[ThreadTables]
+
+    @property
+    def ended(self) -> str:
+        """How the rank ended: ``finalize``, ``exit``, ``abort`` or ``signal N``."""
+        how = ENDS[self.head["how"]]
+        return f"{how} {self.head['number']}" if how == "signal" else how
+
+
+def is_trace(head: bytes) -> bool:
+    """Whether a file that begins with `head` was left by the tracer."""
+    return head.startswith(MAGIC)
+
+
+def _chunks(path: Path, content: memoryview) -> list[tuple[bytes, int, memoryview]]:
+    found, at = [], 16
+    while at < len(content):
+        if at + 16 > len(content):
+            raise _damaged(path, at, "ends inside a chunk's head")
+        tag, item, size = struct.unpack_from("=4sIQ", content, at)
+        at += 16
+        if size > len(content) - at:
+            raise _damaged(path, at, f"chunk {tag!r} of {size} bytes goes past the end")
+        found.append((tag, item, content[at : at + size]))
+        at += (size + 7) // 8 * 8
+    if not found or found[-1][0] != b"DONE":
+        raise _damaged(path, len(content), "is cut off")
+    return found
+
+
+def _damaged(path: Path, at: int, what: str) -> InputError:
+    return InputError(f"{path}, byte {at}: {what}", "the trace is damaged; measure this run again")
+
+
+def _table(path: Path, tag: bytes, item: int, part: memoryview, dtype: np.dtype[Any]) -> Array:
+    if item != dtype.itemsize or len(part) % item:
+        raise _damaged(path, 0, f"items of {tag.decode()} have {item} bytes, not {dtype.itemsize}")
+    return np.frombuffer(part, dtype)
+
+
+def _numbers(path: Path, part: memoryview, names: tuple[str, ...], more: int = 0) -> tuple[int, ...]:
+    if len(part) != 8 * (len(names) + more):
+        raise _damaged(path, 0, f"{len(part)} bytes where {8 * (len(names) + more)} are due")
+    return struct.unpack(f"={len(names)}Q", part[: 8 * len(names)])
+
+
+def _mapping(path: Path, line: str) -> tuple[int, int, int, str]:
+    fields = line.split(None, 5)
+    try:
+        begin, end = (int(word, 16) for word in fields[0].split("-"))
+        return begin, end, int(fields[2], 16), fields[5]
+    except (ValueError, IndexError):
+        raise _damaged(path, 0, f"{line!r} is no mapping") from None
+
+
+def read(path: Path) -> RankTrace:
+    """Read the trace of one rank.
+
+    Raises
+    ------
+    InputError
+        When the file is empty (the rank was killed before it could write, or the disk was full), of another version,
+        from a machine of the other byte order, or damaged.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError(f"{path} is larger than {_LARGEST} bytes", "this is no trace of ours")
+        content = memoryview(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not content:
+        raise InputError(f"{path} is empty: the rank was killed, or the disk was full", "measure this run again")
+    if bytes(content[:8]) != MAGIC or len(content) < 16:
+        raise InputError(f"{path} is no trace of this tracer")
+    version, order = struct.unpack_from("=II", content, 8)
+    if order != 0x01020304:
+        raise InputError(f"{path} is from a machine of the other byte order than {sys.byteorder} endian")
+    if version != VERSION:
+        raise InputError(f"{path} has format version {version}, this version reads {VERSION}", "measure this run again")
+    head: dict[str, int] = {}
+    tick, threads = 1e-9, list[ThreadTables]()
+    operations: tuple[tuple[str, str], ...] = ()
+    maps: tuple[tuple[int, int, int, str], ...] = ()
+    for tag, item, part in _chunks(path, content):
+        if tag == b"HEAD":
+            head = dict(zip(HEAD, _numbers(path, part, HEAD, 1), strict=True))
+            tick = _tick(head, struct.unpack_from("=d", part, 8 * len(HEAD))[0])
+        elif tag == b"OPER":
+            lines = bytes(part).decode("ascii", "replace").splitlines()
+            operations = tuple((name, kind) for name, _, kind in (line.partition("\t") for line in lines))
+        elif tag == b"MAPS":
+            maps = tuple(_mapping(path, line) for line in bytes(part).decode("utf-8", "replace").splitlines())
+        elif tag == b"THRD":
+            threads.append(ThreadTables(dict(zip(THREAD, _numbers(path, part, THREAD), strict=True))))
+        elif tag in (b"ROWS", b"PEER", b"PHAS") and threads:
+            dtype = {b"ROWS": ROW, b"PEER": PEER, b"PHAS": PHASE}[tag]
+            name = {b"ROWS": "rows", b"PEER": "peers", b"PHAS": "phases"}[tag]
+            setattr(threads[-1], name, _table(path, tag, item, part, dtype))
+    if not head or not threads or not operations:
+        raise _damaged(path, len(content), "lacks its head, its operations or its tables")
+    trace = RankTrace(head, tick, operations, maps, threads)
+    _check(path, trace)
+    return trace
+
+
+def _tick(head: dict[str, int], estimate: float) -> float:
+    """Seconds a tick: over the whole run where that is long enough to be exact, else as estimated during MPI_Init."""
+    ticks, ns = head["final_begin"] - head["init_end"], head["final_mono"] - head["init_mono"]
+    if not head["use_tsc"]:
+        return estimate * 1e-9 if 0 < estimate < 1e3 else 1e-9
+    return ns / ticks * 1e-9 if ns > 10_000_000 and ticks > 0 else estimate * 1e-9
+
+
+def _check(path: Path, trace: RankTrace) -> None:
+    head = trace.head
+    if not (head["rank"] < head["size"] < 1 << 31 and head["how"] < len(ENDS) and 0 < trace.tick < 1):
+        raise _damaged(path, 0, "its head holds impossible numbers")
+    for thread in trace.threads:
+        number = thread.rows["key"][1:] >> np.uint64(32) & np.uint64(0xFFFF)
+        if number.size and int(number.max()) >= len(trace.operations):
+            raise _damaged(path, 0, "a row names an operation that the file does not")
+        if thread.peers.size > 1 and int(thread.peers["row"][1:].max()) >= thread.rows.size:
+            raise _damaged(path, 0, "a peer belongs to a row that the file does not hold")

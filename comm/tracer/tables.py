@@ -1,0 +1,213 @@
+"""From the traces of all ranks to the tables of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.comm.tracer.callsites import CallSites
+from ranksight.comm.tracer.rawfile import RankTrace, ThreadTables
+from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
+
+SENDING = "spc"
+"""Kinds of operations whose calls are messages and whose bytes are sent: point to point, one-sided, collective."""
+
+_KEYS = ["kernel", "rank", "operation", "comm_size", "size_class"]
+_WHOLE_METRICS = (
+    "wall_time",
+    "compute_time",
+    "mpi_time",
+    "compute_cpu_time",
+    "cpu_time",
+    "memory_peak",
+    "memory_pss",
+    "memory_pss_before",
+)
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTables:
+    """What one run's traces say.
+
+    Attributes
+    ----------
+    messages : DataFrame
+        :data:`ranksight.experiment.MESSAGE_COLUMNS` and ``kind`` (see :mod:`ranksight.comm.tracer.operations`);
+        `size_class` is the upper bound in bytes of a power-of-two class, 0 for calls without bytes; `peers` counts
+        distinct ranks.
+    peers : DataFrame
+        ``rank``, ``operation``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside it), ``count``, ``bytes``.
+    phases : DataFrame
+        Computation between two MPI calls: ``rank``, ``thread``, ``before`` and ``after`` (the kernels that made the two
+        calls), ``count``, ``seconds``, ``cpu_seconds``.
+    ranks : DataFrame
+        One row a rank: ``rank``, ``ended``, ``threads``, times of MPI_Init and MPI_Finalize, and the metrics of the
+        whole program.
+    counters : DataFrame
+        ``kernel``, ``rank`` and metrics, as :class:`ranksight.reading.Reading` wants them.
+    notes : tuple of str
+    """
+
+    messages: pd.DataFrame
+    peers: pd.DataFrame
+    phases: pd.DataFrame
+    ranks: pd.DataFrame
+    counters: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
+    """Tables of one run from the traces of its ranks.
+
+    Times are ticks of the rank's clock times its own seconds per tick. ``compute_time`` of the whole program is the
+    time between MPI calls of the thread that called MPI_Init, from the return of MPI_Init to the entry of MPI_Finalize,
+    and ``wall_time`` = ``compute_time`` + ``mpi_time`` there; ``compute_cpu_time`` is the processor time of the same
+    stretches, which other processes on the same cores do not lengthen. A kernel's ``mpi_time`` is that of all threads.
+    """
+    places, operations, kinds = CallSites(), dict[str, int](), dict[str, str]()
+    rows, peers, phases = list[dict[str, Array]](), list[dict[str, Array]](), list[dict[str, Array]]()
+    known: dict[tuple[tuple[str, str], ...], Array] = {}
+    for trace in traces:
+        if trace.operations not in known:
+            kinds.update(trace.operations)
+            known[trace.operations] = np.array(
+                [operations.setdefault(name, len(operations)) for name, _ in trace.operations]
+            )
+        for number, thread in enumerate(trace.threads):
+            row = _rows(trace, thread, places, known[trace.operations])
+            rows.append(row)
+            peers.append(_peers(thread, row))
+            phases.append(_phases(trace, number, thread, places))
+    names = {"site": places.kernels(), "operation": (None, np.array(list(operations), dtype=object))}
+    keyed = _stack(peers, names).groupby([*_KEYS, "peer"], observed=True)[["count", "bytes"]].sum().reset_index()
+    messages = _stack(rows, names).groupby(_KEYS, observed=True)[["count", "bytes", "seconds"]].sum().reset_index()
+    distinct = keyed.groupby(_KEYS, observed=True)["peer"].nunique().rename("peers").reset_index()
+    messages = messages.merge(distinct, on=_KEYS, how="left")
+    messages["peers"] = messages["peers"].fillna(0).astype(np.int64)
+    messages = messages[list(MESSAGE_COLUMNS)]
+    messages["kind"] = messages["operation"].map(kinds).astype("category")
+    stretches = _stack(phases, {"before": names["site"], "after": names["site"]})
+    stretches = stretches.groupby(["rank", "thread", "before", "after"], observed=True).sum().reset_index()
+    ranks = pd.DataFrame([_whole(trace) for trace in traces])
+    return TraceTables(
+        messages=messages,
+        peers=keyed.groupby(["rank", "operation", "peer"], observed=True)[["count", "bytes"]].sum().reset_index(),
+        phases=stretches,
+        ranks=ranks,
+        counters=_counters(messages, ranks),
+        notes=_notes(traces),
+    )
+
+
+def _rows(trace: RankTrace, thread: ThreadTables, places: CallSites, numbers: Array) -> dict[str, Array]:
+    table = thread.rows[1:]
+    key = table["key"]
+    level = (key >> np.uint64(48)).astype(np.int64)
+    return {
+        "site": places.sites(trace, table["pc"]),
+        "rank": np.full(table.size, trace.head["rank"], dtype=np.int32),
+        "operation": numbers[(key >> np.uint64(32) & np.uint64(0xFFFF)).astype(np.int64)],
+        "comm_size": (key & np.uint64(0xFFFFFFFF)).astype(np.int64),
+        "size_class": np.where(level == 0, 0, np.left_shift(1, np.clip(level - 1, 0, 62))),
+        "count": table["count"].astype(np.int64),
+        "bytes": table["bytes"].astype(np.int64),
+        "seconds": table["ticks"] * trace.tick,
+    }
+
+
+def _peers(thread: ThreadTables, row: dict[str, Array]) -> dict[str, Array]:
+    table = thread.peers[1:]
+    whose = table["row"].astype(np.int64) - 1
+    kept = whose >= 0  # peers of what found no place among the rows
+    keys = {name: row[name][whose[kept]] for name in ("site", "rank", "operation", "comm_size", "size_class")}
+    return {
+        **keys,
+        "peer": table["peer"][kept].astype(np.uint32).astype(np.int32),
+        "count": table["count"][kept].astype(np.int64),
+        "bytes": table["bytes"][kept].astype(np.int64),
+    }
+
+
+def _phases(trace: RankTrace, number: int, thread: ThreadTables, places: CallSites) -> dict[str, Array]:
+    table = thread.phases[1:]
+    return {
+        "rank": np.full(table.size, trace.head["rank"], dtype=np.int32),
+        "thread": np.full(table.size, number, dtype=np.int32),
+        "before": places.sites(trace, table["before"]),
+        "after": places.sites(trace, table["after"]),
+        "count": table["count"].astype(np.int64),
+        "seconds": table["ticks"] * trace.tick,
+        "cpu_seconds": table["cpu"] * 1e-9 if trace.head["cpu_mode"] else np.full(table.size, np.nan),
+    }
+
+
+def _stack(parts: list[dict[str, Array]], names: dict[str, tuple[Array | None, Array]]) -> pd.DataFrame:
+    """One table of many; columns of numbers become the names they stand for, ``site`` becomes ``kernel``."""
+    frame = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    for column, (sites, text) in names.items():
+        if column in frame:
+            numbers = frame[column].to_numpy()
+            found = text[numbers if sites is None else np.searchsorted(sites, numbers)]
+            frame["kernel" if column == "site" else column] = pd.Categorical(found)
+    return frame.drop(columns="site", errors="ignore")
+
+
+def _whole(trace: RankTrace) -> dict[str, Any]:
+    head, main = trace.head, trace.threads[0]
+    ticks, cpu = int(main.phases["ticks"].sum()), int(main.phases["cpu"].sum())
+    wall = head["final_begin"] - head["init_end"]
+    if trace.ended != "finalize" and main.state["depth"] == 0:  # the stretch that no MPI call ended
+        ticks += max(head["final_begin"] - main.state["last_end"], 0)
+    compute = min(ticks, wall)
+    return {
+        "rank": head["rank"],
+        "ended": trace.ended,
+        "threads": len(trace.threads),
+        "init_time": (head["init_end"] - head["init_begin"]) * trace.tick,
+        "finalize_time": (head["final_end"] - head["final_begin"]) * trace.tick,
+        "wall_time": wall * trace.tick,
+        "compute_time": compute * trace.tick,
+        "mpi_time": (wall - compute) * trace.tick,
+        "compute_cpu_time": cpu * 1e-9 if head["cpu_mode"] else np.nan,
+        "cpu_time": (head["final_cpu"] - head["init_cpu"]) * 1e-9,
+        "memory_peak": float(head["peak_end"]) or np.nan,
+        "memory_pss": float(head["pss_end"]) or np.nan,
+        "memory_pss_before": float(head["pss_before"]) or np.nan,
+    }
+
+
+def _counters(messages: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
+    sending = messages["kind"].isin(list(SENDING))
+    parts = messages.assign(
+        messages=messages["count"].where(sending, 0).astype(float),
+        bytes_sent=messages["bytes"].where(sending, 0).astype(float),
+        mpi_time=messages["seconds"].where(messages["operation"] != "Finalize", 0.0),
+    )
+    columns = ["messages", "bytes_sent", "mpi_time"]
+    kernels = parts.groupby(["kernel", "rank"], observed=True)[columns].sum().reset_index()
+    kernels["kernel"] = kernels["kernel"].astype(object)
+    whole = ranks[["rank", *_WHOLE_METRICS]].copy()
+    sums = parts.groupby("rank")[["messages", "bytes_sent"]].sum()
+    whole[["messages", "bytes_sent"]] = sums.reindex(whole["rank"]).fillna(0.0).to_numpy()
+    whole.insert(0, "kernel", WHOLE)
+    return pd.concat([whole, kernels], ignore_index=True).astype({"rank": "int32"})
+
+
+def _notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:
+    notes = []
+    unusual = [(trace.head["rank"], trace.ended) for trace in traces if trace.ended != "finalize"]
+    for ended in dict.fromkeys(ended for _, ended in unusual):
+        which = [str(rank) for rank, how in unusual if how == ended]
+        some = ", ".join(which[:8]) + (", ..." if len(which) > 8 else "")
+        notes.append(f"{len(which)} ranks ({some}) ended by {ended} without MPI_Finalize: their last call is missing")
+    for name in ("rows", "peers", "phases"):
+        dropped = sum(thread.state[f"{name}_dropped"] for trace in traces for thread in trace.threads)
+        if dropped:
+            notes.append(f"{dropped} calls found no place in a full table of {name} and are not in it")
+    return tuple(notes)

@@ -1,0 +1,108 @@
+"""C code of the wrappers, generated from the prototypes of ``mpi.h`` and the rules of :mod:`.operations`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ranksight.comm.tracer.operations import RULES, Rule
+from ranksight.comm.tracer.prototypes import Prototype
+
+_ARGUMENT = re.compile(r"\{(\d+)\}")
+
+
+def operation_name(function: str) -> str:
+    """Name under which a function is recorded: without ``MPI_`` and without the ``_c`` of large counts."""
+    return re.sub(r"_c$", "", function.removeprefix("MPI_"))
+
+
+def wrapped(prototypes: Mapping[str, Prototype]) -> list[Prototype]:
+    """The functions that are wrapped: those that return an error code, but for the tools interface and conversions."""
+    return [
+        function
+        for name, function in prototypes.items()
+        if function.result == "int"
+        and not re.search(r"^MPI_T_|_(c2f|f2c|f082c|c2f08|f082f|f2f08|toint|fromint)$", name)
+    ]
+
+
+def rule_of(function: Prototype) -> Rule:
+    """The rule of a function; without one of its own it is timed, with the size of the communicator it names."""
+    name = operation_name(function.name)
+    if name in RULES:
+        return RULES[name]
+    for index, parameter in enumerate(function.parameters):
+        hook = {"MPI_Comm": "rs_on_comm(@, #%s, {%d});", "MPI_Win": "rs_on_win(@, #%s, {%d});"}.get(parameter.bare)
+        if parameter.bare == "MPI_File":
+            hook = "rs_on_file(@, #%s, {%d}, 0);"
+        if hook is not None:
+            return Rule("i" if parameter.bare == "MPI_File" else "o", hook % (name, index))
+    return Rule("o", f"rs_plain(@, #{name});")
+
+
+def operations(functions: list[Prototype]) -> dict[str, str]:
+    """All operations that the functions are recorded as: name and kind, in the order of their numbers."""
+    found: dict[str, str] = {}
+    for function in functions:
+        rule = rule_of(function)
+        found.setdefault(operation_name(function.name), rule.kind)
+        for name, kind in rule.also:
+            found.setdefault(name, kind)
+    return found
+
+
+def _fill(code: str, numbers: Mapping[str, int]) -> str:
+    code = re.sub(r"#(\w+)", lambda match: str(numbers[match[1]]), code)
+    return _ARGUMENT.sub(r"a\1", code).replace("@", "&c")
+
+
+def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
+    """The wrapper of one function for C."""
+    rule, name = rule_of(function), operation_name(function.name)
+    declared = ", ".join(parameter.declare(f"a{i}") for i, parameter in enumerate(function.parameters)) or "void"
+    passed = ", ".join(f"a{i}" for i in range(len(function.parameters)))
+    head = f"RS_EXPORT int {function.name}({declared})\n{{\n"
+    call = f"P{function.name}({passed})"
+    if name in ("Init", "Init_thread"):
+        lines = [
+            "rs_call c = {.pc = RS_PC};",
+            "int r, provided = 0;",
+            "rs_before_init();",
+            f"r = {call};",
+            "if (r == MPI_SUCCESS) PMPI_Query_thread(&provided);",
+            "rs_after_init(&c, r, provided);",
+            "return r;",
+        ]
+        return head + "".join(f"    {line}\n" for line in lines) + "}\n"
+    extra = {
+        "Finalize": ("rs_before_finalize();", "rs_after_finalize();"),
+        "Abort": ("rs_end(RS_END_ABORT, a1);", ""),
+    }.get(name, ("", ""))
+    lines = [
+        "rs_call c;",
+        "int r;",
+        "rs_enter(&c, RS_PC);",
+        _fill(rule.before, numbers),
+        extra[0],
+        f"r = {call};",
+        f"if (rs_leave(&c)) {{ if (RS_LIKELY(r == MPI_SUCCESS)) {{ {_fill(rule.after, numbers)} }} "
+        f"else rs_failed(&c, {numbers[name]}); }}",
+        extra[1],
+        _fill(rule.always, numbers),
+        "return r;",
+    ]
+    return head + "".join(f"    {line}\n" for line in lines if line) + "}\n"
+
+
+def generate(prototypes: Mapping[str, Prototype]) -> str:
+    """The C source of all wrappers."""
+    functions = wrapped(prototypes)
+    kinds = operations(functions)
+    numbers = {name: number for number, name in enumerate(kinds)}
+    text = "".join(f"{name}\\t{kind}\\n" for name, kind in kinds.items())
+    parts = [
+        '#include "hooks.h"\n',
+        f'const char rs_operations[] = "{text}";\nconst unsigned rs_operations_length = sizeof rs_operations - 1;\n',
+        *(wrapper(function, numbers) for function in functions),
+    ]
+    return "\n".join(parts)
