@@ -196,7 +196,8 @@ _ONE = "rs_request *rs_r = rs_recording(@) ? rs_request_find(RS_HANDLE(*{0})) : 
 _MANY = (
     "rs_request *rs_few[RS_FEW], **rs_r = rs_recording(@) ? rs_find_all(rs_few, {0}, {1}) : NULL; "
     "int rs_n = {0}; (void)rs_n; "
-)_STATUSES = (
+)
+_STATUSES = (
     "MPI_Status rs_some[RS_FEW], *rs_own = NULL; "
     "if (rs_r != NULL && {%d} == MPI_STATUSES_IGNORE) {%d} = rs_own = rs_statuses(rs_some, {0}); "
 )
@@ -236,8 +237,7 @@ def _completions() -> None:
             f"if (rs_r != NULL && {done} && *{{2}} >= 0 && rs_r[*{{2}}] != NULL) "
             f"rs_done(@, rs_r[*{{2}}], {{{status}}}); "
             f"rs_plain(@, #{name});",
-            _MANY
-            + f"MPI_Status rs_status; if (rs_r && {{{status}}} == MPI_STATUS_IGNORE) {{{status}}} = &rs_status;",
+            _MANY + f"MPI_Status rs_status; if (rs_r && {{{status}}} == MPI_STATUS_IGNORE) {{{status}}} = &rs_status;",
             always=_FREE,
         )
     for name in ("Waitsome", "Testsome"):
