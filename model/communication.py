@@ -23,6 +23,7 @@ from ranksight.experiment import Experiment, Run
 from ranksight.model import forecast
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import Functions
+from ranksight.model.series import Series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,35 @@ def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
     names = table["kernel"].astype(str) + BETWEEN + table["operation"].astype(str)
     rows = table.assign(kernel=names, messages=table["count"].astype(float), bytes_sent=table["bytes"].astype(float))
     return rows.groupby(["kernel", "rank"], observed=True)[["messages", "bytes_sent"]].sum().reset_index()
+
+
+def message_series(experiment: Experiment) -> Series | None:
+    """``messages`` and ``bytes_sent`` of every kernel's operations, means over all ranks; None without traces."""
+    configurations: dict[tuple[float, ...], int] = {}
+    found: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
+    repeats: dict[int, int] = {}
+    for run in experiment.runs:
+        table = message_table(experiment, run)
+        if table is None:
+            continue
+        place = configurations.setdefault(
+            tuple(float(run.configuration[name]) for name in experiment.parameters), len(configurations)
+        )
+        at = (place, repeats.get(place, 0))
+        repeats[place] = at[1] + 1
+        sums = table.groupby("kernel", observed=True)[["messages", "bytes_sent"]].sum() / run.configuration["ranks"]
+        for name in sums.columns:
+            for kernel, value in sums[name].items():
+                found.setdefault((str(kernel), str(name)), {})[at] = float(value)
+    if not found:
+        return None
+    values = np.full((len(found), len(configurations), max(repeats.values())), np.nan)
+    for row, cells in enumerate(found.values()):
+        for (place, repetition), value in cells.items():
+            values[row, place, repetition] = value
+    points = np.array(list(configurations), dtype=np.float64)
+    kernels, names = tuple(kernel for kernel, _ in found), tuple(name for _, name in found)
+    return Series(experiment.parameters, points, values, kernels, names)
 
 
 def costs_time(operation: str) -> bool:

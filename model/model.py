@@ -7,17 +7,22 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import Reduction, metric
 from ranksight.model import whole
+from ranksight.model.application import Application, Breakdown
 from ranksight.model.fitted import Fitted
+from ranksight.model.forecast import Forecast
+from ranksight.model.functions import ARRAYS, Functions
 from ranksight.model.prediction import Answer, Prediction
 
 if TYPE_CHECKING:
@@ -125,44 +130,66 @@ class Model:
         _known("metric", wanted, self.fitted.metrics)
         if kernels is not None:
             _known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
-        forecast = self.fitted.predict(points, level)
+        forecast = self.forecast(points, level)
         names = np.array(self.fitted.metrics, dtype=object)
+        totals = {
+            name: self._total(name, np.flatnonzero(names == name), forecast, points)
+            for name in wanted
+            if kernels is None or WHOLE in kernels
+        }
         answers: list[Answer] = []
         for k, point in enumerate(points):
             configuration = dict(zip(self.parameters, map(float, point), strict=True))
             for name in wanted:
                 rows = np.flatnonzero(names == name)
-                if kernels is None or WHOLE in kernels:
-                    answers += self._whole(name, rows, forecast, k, configuration)
+                total = totals.get(name)
+                if total is not None:
+                    answers.append(Answer.of(configuration, None, name, total, 0, k))
                 for row in rows:
                     kernel = self.fitted.kernels[row]
                     if kernel != WHOLE and (kernels is None or kernel in kernels):
                         answers.append(Answer.of(configuration, kernel, name, forecast, int(row), k))
         return Prediction(self.application, self.parameters, tuple(answers))
 
-    def _whole(
-        self, name: str, rows: NDArray[np.intp], forecast: Any, k: int, configuration: Mapping[str, float]
-    ) -> list[Answer]:
+    def forecast(self, points: NDArray[np.float64], level: float = 0.9) -> Forecast:
+        """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""
+        return self.equation.refine(self.functions.predict(points, level), self.functions, points, level)
+
+    def breakdown(self, points: NDArray[np.float64], level: float = 0.9) -> Breakdown:
+        """The application's time at `points` (k, m) and what it is made of."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        said = self.forecast(points, level)
+        return self.equation.breakdown(said, self.functions, points, self.shares, self.correlation.get("time", 0.5))
+
+    @cached_property
+    def functions(self) -> Functions:
+        """The functions with what is known of their structure."""
+        return Functions.with_structures(self.fitted, self.extras.get("structures", {}))
+
+    @cached_property
+    def equation(self) -> Application:
+        """The parts of the application's time."""
+        given = self.extras.get("application")
+        return Application() if given is None else Application.from_dict(given)
+
+    def _total(
+        self, name: str, rows: NDArray[np.intp], forecast: Forecast, points: NDArray[np.float64]
+    ) -> Forecast | None:
+        """The whole program's value at all points, one row; None where the metric has none."""
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
         if direct:
-            return [Answer.of(configuration, None, name, forecast, direct[0], k)]
+            return replace(forecast, **{field: getattr(forecast, field)[direct[:1]] for field in ARRAYS})
         if not metric(name).additive or not len(rows):
-            return []
-        total, low, high, status, reason = whole.add(forecast, rows, self.shares[rows], self.correlation.get(name, 0.5))
-        return [
-            Answer(
-                configuration,
-                None,
-                name,
-                float(total[k]),
-                float(low[k]),
-                float(high[k]),
-                forecast.level,
-                int(status[k]),
-                reason[k],
-                float("nan"),
-            )
-        ]
+            return None
+        rho = self.correlation.get(name, 0.5)
+        if name == "time":
+            return self.equation.breakdown(forecast, self.functions, points, self.shares, rho).total
+        total, low, high, status, reason = whole.add(forecast, rows, self.shares[rows], rho)
+        unknown = np.full((1, len(points)), np.nan)
+        reasons = np.array([reason], dtype=object)
+        return Forecast(
+            total[None], low[None], high[None], status[None], reasons, unknown, unknown, forecast.level
+        )
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 
@@ -287,7 +314,7 @@ def fit(
     metrics: Sequence[str] | None = None,
     *,
     space: str = "default",
-    over_repetitions: str = "median",
+    over_repetitions: str = "auto",
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     guide: bool = True,
     jobs: int = 1,
@@ -317,7 +344,7 @@ def model_of(
     application: str,
     *,
     space: str = "default",
-    over_repetitions: str = "median",
+    over_repetitions: str = "auto",
     guide: bool = True,
     jobs: int = 1,
 ) -> Model:
@@ -326,7 +353,7 @@ def model_of(
     from ranksight.model.reduction import reduce
 
     fitted = fit_series(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs)
-    located = reduce(series.values, over_repetitions, axis=2)
+    located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
     said = fitted.at_training(series.points)
     names = np.array(series.metrics, dtype=object)
     shares = np.zeros(len(series))

@@ -1,0 +1,112 @@
+"""From an experiment to its model: functions, what is known of their structure, and the application's equation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ranksight.experiment import WHOLE, Experiment
+from ranksight.metrics import Reduction
+from ranksight.model.application import Application, Network
+from ranksight.model.communication import Communication, message_series, message_table
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.functions import Functions
+from ranksight.model.levels import fit_levels
+from ranksight.model.model import Model, model_of
+from ranksight.model.neighbours import Tables, fit_neighbours
+from ranksight.model.resource import Machine, fit_resources
+from ranksight.model.series import Series, series_from_experiment
+
+
+def assemble(
+    experiment: Experiment,
+    metrics: Sequence[str] | None = None,
+    *,
+    platform: Any = None,
+    over_ranks: Reduction | Mapping[str, Reduction] | None = None,
+    **settings: Any,
+) -> tuple[Model, Series]:
+    """Fit everything that an experiment carries.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        All when not given.
+    platform : Platform, optional
+        Gives latencies and clock to the resource equation, and the network to the messages; without it kernels' times
+        are functions alone and messages have no time.
+    over_ranks
+        See :func:`ranksight.model.series.series_from_experiment`.
+    **settings
+        Of :func:`ranksight.model.fitting.fit_series`.
+
+    Returns
+    -------
+    Model, Series
+        The series are those that the functions were fitted to.
+    """
+    chosen = None if metrics is None else tuple(metrics)
+    series = series_from_experiment(experiment, chosen, _means_of_samples(experiment, over_ranks))
+    model = model_of(series, experiment.application, **settings)
+    functions = structured(experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), **settings)
+    extras: dict[str, Any] = dict(model.extras)
+    if found := functions.structures():
+        extras["structures"] = found
+    equation = _equation(experiment, series, platform, **settings)
+    if equation != Application():
+        extras["application"] = equation.to_dict()
+    return replace(model, extras=extras), series
+
+
+def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: Tables, **settings: Any) -> Functions:
+    """The functions of a series with what two levels say and what follows the process grid."""
+    each = {name: value for name, value in settings.items() if name != "jobs"}
+    names = set(zip(series.kernels, series.metrics, strict=True))
+    return Functions(fitted, fit_levels(series, **each), fit_neighbours(experiment, names, tables, **each))
+
+
+def _means_of_samples(
+    experiment: Experiment, over_ranks: Reduction | Mapping[str, Reduction] | None
+) -> Reduction | Mapping[str, Reduction] | None:
+    """Sampled times are averaged over ranks: the largest of many sampled values is largest by chance."""
+    if over_ranks is not None:
+        return over_ranks
+    sampled = {name for run in experiment.runs for name, text in run.provenance.items() if text.startswith("sampled")}
+    return dict.fromkeys(sorted(sampled), "mean") or None
+
+
+def _equation(experiment: Experiment, series: Series, platform: Any, **settings: Any) -> Application:
+    """Resources, communication, network and imbalance, each where its evidence is there."""
+    each = {name: value for name, value in settings.items() if name != "jobs"}
+    resources = communication = network = None
+    if platform is not None:
+        how = each.get("over_repetitions", "auto")
+        resources = fit_resources(series, Machine.of(platform), "median" if how == "auto" else how, **each)
+    messages = message_series(experiment) if "ranks" in experiment.parameters else None
+    if messages is not None:
+        fitted = fit_series(messages, **each)
+        functions = structured(experiment, messages, fitted, lambda run: message_table(experiment, run), **settings)
+        communication = Communication(functions)
+        if platform is not None and platform.network:
+            network = Network(dict(platform.network), platform.cores)
+    return Application(resources, communication, network, _imbalance(experiment))
+
+
+def _imbalance(experiment: Experiment) -> float:
+    """Largest over mean processor time between MPI calls, with most ranks; 1 where it was not measured."""
+    best: tuple[float, list[float]] = (0.0, [1.0])
+    for run in experiment.runs:
+        table = experiment.table(run, "counters")
+        if table is None or "compute_cpu_time" not in table.columns:
+            continue
+        times = table.loc[table["kernel"] == WHOLE, "compute_cpu_time"].dropna().to_numpy()
+        if len(times) > 1 and times.mean() > 0:
+            ranks = float(run.configuration.get("ranks", len(times)))
+            ratio = float(times.max() / times.mean())
+            best = (ranks, [*best[1], ratio] if ranks == best[0] else [ratio]) if ranks >= best[0] else best
+    return max(1.0, float(np.median(best[1])))
