@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ranksight.model.model import Model
     from ranksight.model.series import Series
 
-REPETITIONS = ("mean", "median", "min", "max", "q1", "gmean")
+REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
     )
     parser.add_argument(
-        "--reduce", choices=REPETITIONS, default="median", help="how repetitions become one value (default: median)"
+        "--reduce",
+        choices=REPETITIONS,
+        default="auto",
+        help="how repetitions become one value (default: what suits their scatter)",
     )
     parser.add_argument(
         "--ranks-reduce",
@@ -170,7 +173,7 @@ def _print(model: Model, series: Series, args: argparse.Namespace, output: Path)
         print(f"... and {len(rows) - len(shown)} more; --format csv prints all")
     print(f"\n{len(rows)} functions of {len(series.points)} configurations in {output}")
     asked = " ".join(
-        f"--{name} {2 * high:g}" for name, high in zip(model.parameters, model.fitted.trained[:, 1], strict=True)
+        f"--{name} {2 * high:g}" for name, high in zip(model.parameters, model.training.max(axis=0), strict=True)
     )
     print(f"next: ranksight predict {output} {asked}")
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.errors import InputError
 from ranksight.metrics import metric
 from ranksight.model import forecast
-from ranksight.model.forecast import Forecast, mixture_forecast
+from ranksight.model.forecast import Forecast, components, mixture_forecast
 from ranksight.model.terms import values, write_term
 
 Array = NDArray[np.float64]
@@ -47,8 +48,10 @@ class Fitted:
         :data:`ranksight.model.forecast.OK` or why the series carries no answer anywhere.
     positive : (s,) bool
         Whether the function must stay above zero.
-    trained : (m, 2)
-        Smallest and largest value of each parameter.
+    trained : (s, m, 2)
+        Smallest and largest value of each parameter among the configurations of each series.
+    drift : (s, m)
+        How far the series may leave its function along each parameter (:mod:`ranksight.model.drift`).
     """
 
     parameters: tuple[str, ...]
@@ -68,6 +71,7 @@ class Fitted:
     status: Index
     positive: NDArray[np.bool_]
     trained: Array
+    drift: Array
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -95,7 +99,7 @@ class Fitted:
         step = max(1, 2_000_000 // max(1, len(points) * self.weight.shape[1]))
         for start in range(0, len(self), step):
             part = slice(start, start + step)
-            value[part], low[part], high[part], form[part] = mixture_forecast(
+            held = components(
                 self.terms,
                 self.members[part],
                 points,
@@ -105,7 +109,9 @@ class Fitted:
                 variance=self.variance[part],
                 freedom=self.freedom[part],
                 positive=self.positive[part],
-                level=level,
+            )
+            value[part], low[part], high[part], form[part], _ = mixture_forecast(
+                held, self.strayed(points, part), self.positive[part], level
             )
         status, reason = self._judge(points, value, low, high, form)
         return Forecast(value, low, high, status, reason, form, 1 - form, level)
@@ -124,15 +130,13 @@ class Fitted:
             for s, k in np.argwhere(status == code):
                 reason[s, k] = forecast.REASONS[code].format(factor=factor[s, k], bound=forecast.WIDEST)
         reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
-        domain = (points <= 0) & (self.trained[:, 0] > 0)
-        status[:, domain.any(axis=1)] = forecast.DOMAIN
-        reason[:, domain.any(axis=1)] = forecast.REASONS[forecast.DOMAIN]
-        fixed = (self.trained[:, 0] == self.trained[:, 1]) & (points != self.trained[:, 0])
-        for k in np.flatnonzero(fixed.any(axis=1)):
-            status[:, k] = forecast.UNVARIED
-            reason[:, k] = forecast.REASONS[forecast.UNVARIED].format(
-                parameter=self.parameters[int(np.flatnonzero(fixed[k])[0])]
-            )
+        low_end, high_end = self.trained[:, None, :, 0], self.trained[:, None, :, 1]
+        domain = ((points[None] <= 0) & (low_end > 0)).any(axis=2)
+        status[domain], reason[domain] = forecast.DOMAIN, forecast.REASONS[forecast.DOMAIN]
+        fixed = (low_end == high_end) & (points[None] != low_end)
+        for axis, name in enumerate(self.parameters):
+            status[fixed[:, :, axis]] = forecast.UNVARIED
+            reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
         for s in np.flatnonzero(self.status != forecast.OK):
             status[s] = self.status[s]
             reason[s] = forecast.REASONS[self.status[s]].format(points=self.count[s], parameters=len(self.parameters))
@@ -145,6 +149,21 @@ class Fitted:
         if not len(self.terms):
             return np.full((len(self), len(points)), np.nan)
         return np.einsum("sq,sqk->sk", self.coefficient[:, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
+
+    def strayed(self, points: Array, part: slice = slice(None)) -> Array:
+        """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x / x_max))^2)``."""
+        low, high = self.trained[part, :, 0], self.trained[part, :, 1]
+        total = np.zeros((len(high), len(points)))
+        for axis in range(points.shape[1]):
+            x = points[:, axis][None, :]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                above = np.log(x / high[:, axis, None])
+                below = np.log(low[:, axis, None] / x)
+            out = np.fmax(
+                np.fmax(np.where(np.isfinite(above), above, 0.0), np.where(np.isfinite(below), below, 0.0)), 0.0
+            )
+            total += (self.drift[part, axis, None] * out) ** 2
+        return np.asarray(np.sqrt(total))
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""

@@ -1,29 +1,36 @@
-"""The fit of many series: reduce repetitions, screen, learn the noise, weigh."""
+"""The fit of many series: reduce repetitions, screen, learn the noise and the habits of a metric, weigh, look ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.metrics import metric
-from ranksight.model import discrepancy, forecast, noise
+from ranksight.metrics import Kind, metric
+from ranksight.model import discrepancy, drift, forecast, noise, prevalence
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.noise import Location, locate
-from ranksight.model.search import Found, evidence, keep, pose, screen
+from ranksight.model.search import Found, Problem, Screened, evidence, keep, pose, screen
 from ranksight.model.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.terms import Hypotheses
 
 Array = NDArray[np.float64]
 
-BATCH = 1_000_000
+BATCH = 500_000
 """Hypotheses x series in memory at once."""
-SAMPLE = 1000
-"""Series from which the discrepancy of a metric is learned."""
+
+
+@dataclass(frozen=True)
+class _Habits:
+    """What all series of a metric teach each of them."""
+
+    factor: float
+    freedom: float
+    shift: Array
+    drift: tuple[Array, ...]
 
 
 def fit_series(
@@ -32,6 +39,7 @@ def fit_series(
     space: str | Hypotheses = "default",
     over_repetitions: str = "auto",
     guide: bool = True,
+    intervals: bool = True,
     jobs: int = 1,
 ) -> Fitted:
     """Fit every series.
@@ -45,6 +53,8 @@ def fit_series(
         How repetitions become one value (:func:`ranksight.model.noise.locate`).
     guide : bool
         Let the forms of a kernel's requirements guide its times.
+    intervals : bool
+        Learn how far series drift from their functions beyond the range measured; without it intervals hold within.
     jobs : int
         Processes.
 
@@ -59,6 +69,7 @@ def fit_series(
     positive = is_positive(series.metrics, series.values)
     names = np.array(series.metrics, dtype=object)
     founds: list[Found] = []
+    strays: list[Array] = []
     locations: list[Location] = []
     orders: list[NDArray[np.intp]] = []
     for name in dict.fromkeys(series.metrics):
@@ -66,49 +77,89 @@ def fit_series(
         location = locate(series.values[rows], over_repetitions)
         locations.append(location)
         orders.append(rows)
-        founds += _fit_metric(offered, series.points, location, positive[rows], name)
-    order = np.argsort(np.concatenate(orders)) if orders else np.empty(0, dtype=np.intp)
-    found = {
-        field: np.concatenate([getattr(part, field) for part in founds])[order]
-        for field in Found.__dataclass_fields__
-        if founds
-    }
-    location = noise.join(locations, orders) if orders else locate(series.values)
-    return _assemble(series, offered, space if isinstance(space, str) else "own", location, positive, found)
+        for found, stray in _fit_metric(offered, series.points, location, positive[rows], metric(name).kind, intervals):
+            founds.append(found)
+            strays.append(stray)
+    if not founds:
+        raise InputError("there is no series to fit", "choose metrics that the experiment holds")
+    back = np.argsort(np.concatenate(orders))
+    found = Found(
+        *(np.concatenate([getattr(part, name) for part in founds])[back] for name in Found.__dataclass_fields__)
+    )
+    stray = np.concatenate(strays)[back]
+    label = space if isinstance(space, str) else "own"
+    return _assemble(series, offered, label, noise.join(locations, orders), positive, found, stray)
 
 
 def _fit_metric(
-    space: Hypotheses, points: Array, location: Location, positive: NDArray[np.bool_], name: str
-) -> Iterator[Found]:
-    """Fit all series of one metric, batch by batch; the first batch teaches the discrepancy."""
-    kind = metric(name).kind
+    space: Hypotheses, points: Array, location: Location, positive: NDArray[np.bool_], kind: Kind, intervals: bool
+) -> list[tuple[Found, Array]]:
+    """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
     base = discrepancy.configuration_variance(location, kind)
     step = max(1, BATCH // max(1, len(space.members)))
-    learned: tuple[float, float] | None = None
+    # A shuffled order, so that the first batch speaks for all; seeded, so that results repeat.
+    order = np.random.default_rng(0).permutation(len(base)) if len(base) > step else np.arange(len(base))
+    habits: _Habits | None = None
+    parts = []
     for start in range(0, len(base), step):
-        part = slice(start, start + step)
-        problem = pose(space, points, location.part(part), positive[part], kind)
+        part = order[start : start + step]
+        mine = location.part(part)
+        problem = pose(space, points, mine, positive[part], kind)
         screened = screen(space, problem)
-        if learned is None:
-            learned = discrepancy.learn(space, problem, screened, base[part])
-        v0 = base[part] * learned[0]
-        d0 = np.full(len(v0), learned[1])
-        yield keep(space, problem, evidence(space, screened, problem.count, v0, d0), v0, d0)
+        if habits is None:
+            habits = _learn(space, points, mine, positive[part], kind, base[part], problem, screened, intervals)
+        v0, d0 = base[part] * habits.factor, np.full(len(part), habits.freedom)
+        found = keep(space, problem, evidence(space, screened, problem.count, v0, d0) + habits.shift, v0, d0)
+        stray = np.zeros((len(part), points.shape[1]))
+        for axis, law in enumerate(habits.drift):
+            density = drift.densities(space, points, mine, positive[part], kind, v0, d0, habits.shift, axis)
+            stray[:, axis] = drift.posterior(density, law)
+        parts.append((found, stray))
+    back = np.argsort(order)
+    joined = Found(*(np.concatenate([getattr(p, name) for p, _ in parts])[back] for name in Found.__dataclass_fields__))
+    return [(joined, np.concatenate([stray for _, stray in parts])[back])]
+
+
+def _learn(
+    space: Hypotheses,
+    points: Array,
+    location: Location,
+    positive: NDArray[np.bool_],
+    kind: Kind,
+    base: Array,
+    problem: Problem,
+    screened: Screened,
+    intervals: bool,
+) -> _Habits:
+    """Discrepancy, common forms and drift, in this order: each is learned with the ones before."""
+    factor, freedom = discrepancy.learn(space, problem, screened, base)
+    v0, d0 = base * factor, np.full(len(base), freedom)
+    shift = prevalence.shift(space, evidence(space, screened, problem.count, v0, d0))
+    laws = []
+    for axis in range(points.shape[1] if intervals else 0):
+        density = drift.densities(space, points, location, positive, kind, v0, d0, shift, axis)
+        laws.append(drift.learn(density, kind))
+    return _Habits(factor, freedom, shift, tuple(laws))
 
 
 def _assemble(
-    series: Series, space: Hypotheses, name: str, location: Location, positive: NDArray[np.bool_], found: dict[str, Any]
+    series: Series,
+    space: Hypotheses,
+    label: str,
+    location: Location,
+    positive: NDArray[np.bool_],
+    found: Found,
+    stray: Array,
 ) -> Fitted:
-    chosen: NDArray[np.intp] = found["chosen"]
-    members = np.where(chosen[..., None] >= 0, space.members[chosen], -1)
+    members = np.where(found.chosen[..., None] >= 0, space.members[found.chosen], -1)
     occurring = np.unique(members[members >= 0])
     back = np.zeros(len(space.terms), dtype=np.intp)
     back[occurring] = np.arange(len(occurring))
     members = np.where(members >= 0, back[members], -1)
     present = location.repeats > 0
     count = present.sum(axis=1)
-    status = np.full(len(series), forecast.OK)
     varied = int((np.ptp(series.points, axis=0) > 0).sum()) if len(series.points) else 0
+    status = np.full(len(series), forecast.OK)
     status[count < 3 + max(varied - 1, 0)] = forecast.FEW_POINTS
     status[count == 0] = forecast.NO_DATA
     size = (members[:, 0] >= 0).sum(axis=1)
@@ -117,29 +168,29 @@ def _assemble(
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.nansum(relative * y, axis=1) / relative.sum(axis=1)
         total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
-        adjusted = 1 - (found["residual"][:, 0] / (count - size)) / (total / (count - 1))
+        adjusted = 1 - (found.residual[:, 0] / (count - size)) / (total / (count - 1))
         adjusted = np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
-    trained = (
-        np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
-        if len(series.points)
-        else np.zeros((len(series.parameters), 2))
-    )
+    seen = np.where(present[:, :, None], series.points[None], np.nan)
+    none = ~present.any(axis=1)
+    low = np.where(none[:, None], 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
+    high = np.where(none[:, None], 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
     return Fitted(
         series.parameters,
         series.kernels,
         series.metrics,
-        name,
+        label,
         space.terms[occurring],
         members.astype(np.intp),
-        found["weight"],
-        found["coefficients"],
-        found["root"],
-        found["variance"],
-        found["freedom"],
-        np.sqrt(found["press"][:, 0]),
+        found.weight,
+        found.coefficients,
+        found.root,
+        found.variance,
+        found.freedom,
+        np.sqrt(found.press[:, 0]),
         adjusted,
         count,
         status,
         positive,
-        trained,
+        np.stack([low, high], axis=2),
+        stray,
     )

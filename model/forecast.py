@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.model.mixture import quantile
 from ranksight.model.terms import values
 
@@ -53,7 +54,7 @@ class Forecast:
     level: float
 
 
-def mixture_forecast(
+def components(
     terms: Array,
     members: NDArray[np.intp],
     points: Array,
@@ -64,9 +65,8 @@ def mixture_forecast(
     variance: Array,
     freedom: Array,
     positive: NDArray[np.bool_],
-    level: float,
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Median, interval, and share of the variance from the form, of mixtures of fitted hypotheses; see :mod:`ranksight.model.fitted`.
+) -> tuple[Array, Array, Array, Array]:
+    """Components of the mixtures that forecast a new value of s series at k points.
 
     Parameters
     ----------
@@ -74,6 +74,16 @@ def mixture_forecast(
     members : (s, c, q)
         Terms of the hypotheses kept.
     points : (k, m)
+    weight, coefficients, root, variance, freedom
+        See :class:`ranksight.model.search.Found`.
+    positive : (s,) bool
+        Series whose values are forecast by their logarithm.
+
+    Returns
+    -------
+    share, centre, spread, freedom : (s, k, c)
+        Weights (zero for hypotheses that have no value or break a physical limit there), centres and spreads, of the value or its
+        logarithm, and degrees of freedom.
     """
     at = values(terms, points)
     used = members >= 0
@@ -86,19 +96,45 @@ def mixture_forecast(
     plus = positive[:, None, None]
     alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
     share = np.where(alive, weight[..., None], 0.0)
-    total = share.sum(axis=1, keepdims=True)
-    share = share / np.where(total > 0, total, 1.0)
     size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
     centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)), mean), 0.0)
     spread = np.where(alive, np.where(plus, np.minimum(relative, 50.0), relative * size), 1.0)
     nu = np.broadcast_to(freedom[..., None], spread.shape)
-    order = [np.moveaxis(array, 1, 2) for array in (share, centre, spread, nu)]
-    median, low, high = (quantile(p, *order) for p in (0.5, (1 - level) / 2, (1 + level) / 2))
-    average = (share * centre).sum(axis=1)
-    between = (share * (centre - average[:, None]) ** 2).sum(axis=1)
-    within = (share * spread**2).sum(axis=1)
+    share, centre, spread, nu = (np.moveaxis(part, 1, 2) for part in (share, centre, spread, nu))
+    return share, centre, spread, nu
+
+
+def mixture_forecast(
+    parts: tuple[Array, Array, Array, Array], drift: Array, positive: NDArray[np.bool_], level: float
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Median, interval, and shares of the variance from the form and from noise.
+
+    Parameters
+    ----------
+    parts
+        From :func:`components`.
+    drift : (s, k)
+        Relative standard deviation that extrapolation adds (:mod:`ranksight.model.drift`).
+
+    Returns
+    -------
+    median, lower, upper, form, noise : (s, k)
+    """
+    share, centre, spread, nu = parts
+    total = share.sum(axis=2, keepdims=True)
+    share = share / np.where(total > 0, total, 1.0)
+    added = np.where(positive[:, None, None], drift[..., None], drift[..., None] * np.abs(centre))
+    wide = np.sqrt(spread**2 + added**2)
+    # Drift has no direction: it widens the interval and leaves the value where the functions put it.
+    median = quantile(0.5, share, centre, spread, nu)
+    low = np.fmin(quantile((1 - level) / 2, share, centre, wide, nu), median)
+    high = np.fmax(quantile((1 + level) / 2, share, centre, wide, nu), median)
+    average = (share * centre).sum(axis=2, keepdims=True)
+    between = (share * (centre - average) ** 2).sum(axis=2) + (share * added**2).sum(axis=2)
+    within = (share * spread**2).sum(axis=2)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         form = np.where(between + within > 0, between / (between + within), 0.0)
         median, low, high = (np.where(positive[:, None], np.exp(q), q) for q in (median, low, high))
-    nothing = total[:, 0] <= 0
-    return tuple(np.where(nothing, np.nan, q) for q in (median, low, high, form))  # type: ignore[return-value]
+    nothing = total[:, :, 0] <= 0
+    median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
+    return median, low, high, form, 1 - form

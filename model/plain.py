@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "status": fitted.status.tolist(),
         "positive": fitted.positive.tolist(),
         "trained": fitted.trained.tolist(),
+        "drift": [_short(row, 4) for row in fitted.drift],
     }
 
 
@@ -117,8 +119,11 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     if not isinstance(positive, list) or len(positive) != s or not all(isinstance(x, bool) for x in positive):
         raise _damaged("'positive' is no list of truth values")
     trained = _column(content, "trained", None, nested=True)
-    if trained.shape != (m, 2):
-        raise _damaged("'trained' does not match the parameters")
+    drift = _column(content, "drift", None, nested=True)
+    if s == 0:
+        trained, drift = trained.reshape(0, m, 2), drift.reshape(0, m)
+    if trained.shape != (s, m, 2) or drift.shape != (s, m) or (drift < 0).any():
+        raise _damaged("'trained' or 'drift' do not match the series")
     space = content.get("space")
     return Fitted(
         parameters,
@@ -138,6 +143,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         _integers(content, "status", s, 0, len(REASONS) - 1),
         np.array(positive, dtype=bool),
         trained,
+        drift,
     )
 
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.errors import InputError
 
 Array = NDArray[np.float64]

@@ -38,10 +38,9 @@ GROWING: tuple[Factor, ...] = tuple(
     )
     for j in logs
 )
-# Work that is divided among ranks: volume, surface and pencil shares of a domain, and steeper cache effects.
-FALLING: tuple[Factor, ...] = tuple(
-    (-n / d, 0.0, 0.0) for n, d in ((1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (1, 1), (5, 4), (4, 3), (3, 2), (2, 1))
-)
+# Work that is divided among ranks. Measured decay is a mixture of shares of volumes and surfaces, so the powers are dense.
+FALLING: tuple[Factor, ...] = tuple((-n / 12, 0.0, 0.0) for n in range(1, 25))
+_SURFACES: tuple[Factor, ...] = tuple((-n / d, 0.0, 0.0) for n, d in ((1, 3), (1, 2), (2, 3)))
 _COARSE: tuple[Factor, ...] = tuple(
     (i, j, 0.0)
     for i, j in (
@@ -57,6 +56,9 @@ _COARSE: tuple[Factor, ...] = tuple(
         (3.0, 0.0),
     )
 )
+# Logarithms of the weight of a form before the data. A constant with one term is the rule (0); a term without it (-1), two
+# terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them.
+_ALONE, _FALL_AND_GROW, _MORE = -1.0, -2.0, -4.0
 
 
 @SPACES.register("default")
@@ -77,16 +79,19 @@ def _single() -> Hypotheses:
         prior.append(weight)
 
     for term in GROWING + FALLING:
-        add((term,), -1.0)
+        add((term,), _ALONE)
         add((ONE, term), 0.0)
     for low, high in itertools.combinations(_COARSE, 2):
         if high[0] - low[0] >= 0.5 or low[0] == 0.0:
-            add((ONE, low, high), -2.0)
-            add((low, high), -2.0)
-    for fall in FALLING:
+            add((low, high), _MORE)
+            add((ONE, low, high), _MORE)
+    for fall in (*_SURFACES, (-0.75, 0.0, 0.0), (-1.0, 0.0, 0.0), (-4 / 3, 0.0, 0.0)):
         for grow in _COARSE[:6]:
-            add((fall, grow), -2.0)
-            add((ONE, fall, grow), -2.0)
+            add((fall, grow), _FALL_AND_GROW)
+            add((ONE, fall, grow), _MORE)
+    # Volume and surface of a share of the domain.
+    for surface in _SURFACES:
+        add(((-1.0, 0.0, 0.0), surface), _ALONE)
     return hypotheses(forms, prior)
 
 

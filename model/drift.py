@@ -1,0 +1,146 @@
+"""Drift: how far a program leaves its function per step of extrapolation, learned from its own largest configurations.
+
+A function that holds in the measured range need not hold beyond it (caches, switches, contention). The largest value of
+a parameter is left out, the rest is fitted again, and the density of what was measured there is computed with an
+additional relative standard deviation ``tau ln(x / x_max)``. The law of tau over the series of a metric is estimated
+by expectation maximisation on a grid (Robbins' empirical Bayes; Laird 1978, *Journal of the American Statistical
+Association* 73, 805), and every series gets its posterior mean of tau.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from ranksight.metrics import Kind
+from ranksight.model.forecast import components
+from ranksight.model.noise import Location
+from ranksight.model.search import Found, evidence, keep, pose, screen
+from ranksight.model.terms import Hypotheses
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+GRID = np.array([0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0])
+EXPECTED = 0.1
+"""Scale of the law of tau before the data, for what is not deterministic: a tenth of an exponent."""
+PSEUDO = 5.0
+"""Series that the law before the data counts for."""
+LEAST_POINTS = 4
+
+
+def before(kind: Kind) -> Array:
+    """Law of tau on the grid before the data: half-t with three degrees of freedom, a share of exact functions included."""
+    scale = EXPECTED if kind in ("time", "other", "ratio", "state") else EXPECTED / 10
+    step = np.gradient(GRID)
+    law = step / (1 + (GRID / scale) ** 2) ** 2
+    return np.asarray(law / law.sum())
+
+
+def held_out(points: Array, present: Mask, axis: int) -> tuple[Mask, Array]:
+    """Which points have a series' largest value of a parameter, and how far they lie beyond the next largest.
+
+    Returns
+    -------
+    held : (s, n) bool
+        All false for series that leave too little.
+    distance : (s,)
+        ``ln(largest / next largest)``.
+    """
+    x = points[:, axis]
+    largest = np.where(present, x, -np.inf).max(axis=1, initial=-np.inf)
+    held = present & (x[None, :] == largest[:, None])
+    rest = present & ~held
+    second = np.where(rest, x, -np.inf).max(axis=1, initial=-np.inf)
+    use = (rest.sum(axis=1) >= LEAST_POINTS + points.shape[1] - 1) & (second > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.where(use, np.log(largest / np.where(use, second, 1.0)), 0.0)
+    return held & use[:, None], distance
+
+
+def densities(
+    space: Hypotheses,
+    points: Array,
+    location: Location,
+    positive: Mask,
+    kind: Kind,
+    v0: Array,
+    d0: Array,
+    shift: Array,
+    axis: int,
+) -> Array:
+    """Log-densities (s, g) of the values left out along a parameter, for every tau of the grid; zero where none is left out."""
+    held, distance = held_out(points, location.repeats > 0, axis)
+    use = np.flatnonzero(held.any(axis=1) & positive)
+    result = np.zeros((len(held), len(GRID)))
+    if not len(use):
+        return result
+    mine, held = location.part(use), held[use]
+    rest = replace(mine, repeats=np.where(held, 0.0, mine.repeats))
+    problem = pose(space, points, rest, positive[use], kind)
+    score = evidence(space, screen(space, problem), problem.count, v0[use], d0[use]) + shift
+    found = keep(space, problem, score, v0[use], d0[use], kept=8)
+    log_y = np.log(np.where(held, mine.values, 1.0))
+    total = np.zeros((len(use), len(GRID)))
+    for n in np.flatnonzero(held.any(axis=0)):
+        rows = np.flatnonzero(held[:, n])
+        share, centre, spread, nu = (part[rows, 0] for part in _at(space, found, points[n : n + 1], positive[use]))
+        wide = np.sqrt(spread[:, :, None] ** 2 + (GRID * distance[use][rows, None])[:, None, :] ** 2)
+        z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
+        nu = nu[:, :, None]
+        density = (
+            gammaln((nu + 1) / 2)
+            - gammaln(nu / 2)
+            - np.log(nu * np.pi) / 2
+            - np.log(wide)
+            - (nu + 1) / 2 * np.log1p(z * z / nu)
+        )
+        with np.errstate(divide="ignore"):
+            density = density + np.log(share)[:, :, None]
+        peak = density.max(axis=1, keepdims=True)
+        peak = np.where(np.isfinite(peak), peak, 0.0)
+        with np.errstate(divide="ignore"):
+            total[rows] += np.maximum((peak + np.log(np.exp(density - peak).sum(axis=1, keepdims=True)))[:, 0], -700.0)
+    # Values left out together share their drift: they count as one.
+    result[use] = total / np.maximum(held.sum(axis=1), 1)[:, None]
+    return result
+
+
+def _at(space: Hypotheses, found: Found, points: Array, positive: Mask) -> tuple[Array, Array, Array, Array]:
+    members = np.where(found.chosen[..., None] >= 0, space.members[found.chosen], -1)
+    return components(
+        space.terms,
+        members,
+        points,
+        weight=found.weight,
+        coefficients=found.coefficients,
+        root=found.root,
+        variance=found.variance,
+        freedom=found.freedom,
+        positive=positive,
+    )
+
+
+def learn(density: Array, kind: Kind, rounds: int = 20) -> Array:
+    """Law of tau on the grid, from log-densities (s, g) of the values left out."""
+    prior = before(kind)
+    density = density[(density != 0).any(axis=1)]
+    if not len(density):
+        return prior
+    likelihood = np.exp(density - density.max(axis=1, keepdims=True))
+    law = prior
+    for _ in range(rounds):
+        share = likelihood * law
+        share = (share / share.sum(axis=1, keepdims=True)).sum(axis=0)
+        law = (PSEUDO * prior + share) / (PSEUDO + len(likelihood))
+    return law
+
+
+def posterior(density: Array, law: Array) -> Array:
+    """Mean of tau (s,) under the law and each series' own density."""
+    weight = np.exp(density - density.max(axis=1, keepdims=True)) * law
+    weight = weight / weight.sum(axis=1, keepdims=True)
+    return np.asarray(weight @ GRID)
