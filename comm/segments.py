@@ -1,0 +1,203 @@
+"""Piecewise linear functions of message size found in measurements: where the pieces begin, and how many there are.
+
+The cost functional of a partition of the ``n`` measured sizes into ``K`` pieces is
+
+    C = sum_k  min_{a_k >= 0, b_k >= 0}  sum_{i in k} w_i ((t_i - a_k - b_k (s_i - s_k)) / t_i)^2 ,
+
+``s_k`` the first size of the piece: relative residuals, since times span four orders of magnitude, with the weights of
+:class:`ranksight.comm.sizes.SizeTable`; no piece is negative where it applies, or falls. For every ``K`` dynamic
+programming finds the partition of least cost exactly (Bellman, CACM 4 (1961) 284). ``K`` is chosen out of sample:
+sizes are left out in interleaved folds, and the smallest ``K`` whose error is within one standard error of the best
+counts (Breiman et al., Classification and Regression Trees, 1984, section 3.4.3). A penalised search for the same
+optimum (Killick, Fearnhead and Eckley, JASA 107 (2012) 1590) would need a penalty set by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.network import Piecewise
+from ranksight.comm.sizes import SizeTable
+from ranksight.errors import InsufficientError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SMALLEST = 4
+"""Sizes in the shortest piece: two coefficients, and two that can contradict them."""
+NARROWEST = 2.0
+"""Least ratio of a piece's end to its begin: libraries switch protocols at powers of two."""
+MOST = 10
+"""Most pieces considered."""
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fitted piecewise function.
+
+    Attributes
+    ----------
+    function : Piecewise
+    starts : tuple of int
+        Index of each piece's first size in the table that was fitted.
+    errors : tuple of float
+        Out-of-sample error (mean absolute log ratio) by number of pieces, from one piece on.
+    draws : array, shape (draws, pieces, 2)
+        Bootstrap replicates of intercept at 0 (s) and slope (s/B) of each piece.
+    """
+
+    function: Piecewise
+    starts: tuple[int, ...]
+    errors: tuple[float, ...]
+    draws: Floats
+
+    def interval(self, piece: int, coefficient: int, confidence: float = 0.95) -> tuple[float, float]:
+        """Bootstrap percentile interval of a piece's intercept (0) or slope (1)."""
+        tail = (1 - confidence) / 2
+        low, high = np.quantile(self.draws[:, piece, coefficient], [tail, 1 - tail])
+        return float(low), float(high)
+
+    def draws_at(self, size: float) -> Floats:
+        """Bootstrap replicates of the function's value at one size, shape (draws,)."""
+        piece = int(self.function.piece(size))
+        return np.asarray(np.maximum(self.draws[:, piece, 0] + self.draws[:, piece, 1] * size, 0.0))
+
+
+def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int = 0) -> Fit:
+    """Fit a piecewise linear function to times by size.
+
+    Parameters
+    ----------
+    table : SizeTable
+    most : int
+        Most pieces considered.
+    draws : int
+        Bootstrap replicates: sizes are drawn with replacement within each piece.
+    seed : int
+        Of the bootstrap, so that the same data give the same intervals.
+
+    Raises
+    ------
+    InsufficientError
+        When there are fewer sizes than one piece needs.
+    """
+    if len(table) < SMALLEST:
+        raise InsufficientError(
+            f"{len(table)} message sizes cannot carry a line", f"measure at least {SMALLEST}, from 1 B to 1 MB"
+        )
+    errors = _out_of_sample(table, most)
+    mean = errors.mean(axis=1)
+    best = int(np.argmin(mean))
+    margin = errors[best].std(ddof=1) / np.sqrt(errors.shape[1]) if errors.shape[1] > 1 else 0.0
+    pieces = int(np.flatnonzero(mean <= mean[best] + margin)[0]) + 1
+    starts = _partition(table, pieces)[pieces - 1]
+    return Fit(_function(table, starts), starts, tuple(mean.tolist()), _bootstrap(table, starts, draws, seed))
+
+
+def _sums(table: SizeTable, weight: Floats) -> Floats:
+    """Terms of the weighted normal equations; `weight` (..., n) gives shape (..., n, 6)."""
+    s, t = table.size, table.time
+    v = weight / t**2
+    return np.stack([v, v * s, v * s * s, v * t, v * s * t, v * t * t], axis=-1)
+
+
+def _solve(total: Floats, first: Floats) -> tuple[Floats, Floats, Floats]:
+    """Least squares of ``a + b (s - first)`` with both not negative, from summed terms; value at first, slope, cost."""
+    n, s, ss, t, st, tt = np.moveaxis(total, -1, 0)
+    # Sums of x = s - first instead of s.
+    x, xx, xt = s - first * n, ss - 2 * first * s + first**2 * n, st - first * t
+    with np.errstate(divide="ignore", invalid="ignore"):
+        determinant = n * xx - x * x
+        a, b = (xx * t - x * xt) / determinant, (n * xt - x * t) / determinant
+        flat = ~(b > 0) | ~(determinant > 1e-12 * n * xx)
+        a, b = np.where(flat, t / n, a), np.where(flat, 0.0, b)
+        origin = ~flat & (a < 0)
+        a, b = np.where(origin, 0.0, a), np.where(origin, xt / xx, b)
+        cost = tt - 2 * (a * t + b * xt) + a * a * n + 2 * a * b * x + b * b * xx
+    return a, b, np.maximum(np.nan_to_num(cost, nan=np.inf), 0.0)
+
+
+def _partition(table: SizeTable, most: int) -> list[tuple[int, ...]]:
+    """Best starts of the pieces for 1 .. `most` pieces (fewer where the sizes do not suffice)."""
+    n = len(table)
+    sums = np.concatenate([np.zeros((1, 6)), np.cumsum(_sums(table, table.weight), axis=0)])
+    begin, end = np.meshgrid(np.arange(n), np.arange(1, n + 1), indexing="ij")
+    cost = _solve(sums[end] - sums[begin], table.size[begin])[2]
+    following = np.append(table.size, np.inf)
+    wide = (end - begin >= SMALLEST) & (following[end] >= NARROWEST * table.size[begin])
+    cost = np.where(wide, cost, np.inf)
+    best = cost[0]
+    found: list[tuple[int, ...]] = [(0,)]
+    came = []
+    for pieces in range(2, most + 1):
+        # best[e - 1] costs the sizes before e in pieces - 1 pieces; the last piece begins at e.
+        through = best[:-1, None] + cost[1:, :]
+        came.append(through.argmin(axis=0) + 1)
+        best = through.min(axis=0)
+        if not np.isfinite(best[-1]):
+            break
+        starts, last = [], n
+        for back in range(pieces - 2, -1, -1):
+            last = int(came[back][last - 1])
+            starts.append(last)
+        found.append((0, *reversed(starts)))
+    return found
+
+
+def _out_of_sample(table: SizeTable, most: int) -> Floats:
+    """Mean absolute log ratio on sizes left out, shape (pieces, folds); interleaved folds, so no range is missing."""
+    n = len(table)
+    folds = min(FOLDS, n // SMALLEST)
+    if folds < 2:
+        return np.zeros((1, 1))
+    fold = np.arange(n) % folds
+    by_fold = []
+    for left_out in range(folds):
+        test, train = fold == left_out, fold != left_out
+        known, asked = table.take(train), table.take(test)
+        row = []
+        for starts in _partition(known, most):
+            ratio = np.log(np.maximum(_function(known, starts)(asked.size), 1e-12) / asked.time)
+            row.append(float(np.mean(np.abs(ratio))))
+        by_fold.append(row)
+    shared = min(len(row) for row in by_fold)
+    return np.array([row[:shared] for row in by_fold]).T
+
+
+def _coefficients(table: SizeTable, starts: tuple[int, ...], weight: Floats) -> Floats:
+    """Intercept at 0 and slope of each piece; `weight` (..., n) gives shape (..., pieces, 2)."""
+    sums = np.add.reduceat(_sums(table, weight), list(starts), axis=-2)
+    first = table.size[list(starts)]
+    value, slope, _ = _solve(sums, first)
+    return np.stack([value - slope * first, slope], axis=-1)
+
+
+def _function(table: SizeTable, starts: tuple[int, ...]) -> Piecewise:
+    """The function of a partition.
+
+    A piece begins at a power of two between the sizes around the break where there is one: the switch lies anywhere
+    between them, and libraries set theirs at powers of two. Otherwise, or where its line is negative there, at its
+    first size.
+    """
+    found = _coefficients(table, starts, table.weight)
+    first = [0]
+    for start, (alpha, beta) in zip(starts[1:], found[1:], strict=True):
+        before, at = int(table.size[start - 1]), int(table.size[start])
+        power = 1 << (at.bit_length() - 1)
+        first.append(power if power > before and alpha + beta * power >= 0 else at)
+    # The first piece reaches down to 0 B: below the smallest size its line must not become negative.
+    found[0, 0] = max(found[0, 0], 0.0)
+    return Piecewise(tuple(first), tuple(found[:, 0].tolist()), tuple(found[:, 1].tolist()))
+
+
+def _bootstrap(table: SizeTable, starts: tuple[int, ...], draws: int, seed: int) -> Floats:
+    rng = np.random.default_rng(seed)
+    times = np.zeros((draws, len(table)))
+    for begin, end in zip(starts, (*starts[1:], len(table)), strict=True):
+        chosen = rng.integers(begin, end, size=(draws, end - begin))
+        np.add.at(times, (np.arange(draws)[:, None], chosen), 1.0)
+    return _coefficients(table, starts, times * table.weight)
