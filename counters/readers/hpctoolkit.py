@@ -1,0 +1,245 @@
+"""HPCToolkit databases of versions 2 and 3: ``experiment.xml`` and, for each rank and thread, a ``.metric-db``.
+
+Every sample belongs to a statement; a kernel is the call path of procedures (inlined ones too) around it. Values of
+ranks are in the binary files, node by node; where those are missing only the sums over ranks are known.
+
+Source: document type definition inside ``experiment.xml``; header of ``.metric-db``: 18 bytes "HPCPROF-metricdb__",
+5 of version, 1 of byte order (``b``), then numbers of nodes and metrics (int32) and float64 values, node by node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.counters.names import unit_scale
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import SEPARATOR
+from ranksight.counters.readers._threads import reduce_threads
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS
+from ranksight.reading import READERS, Reading
+
+_FILE = re.compile(r"-(\d+)-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
+_MAGIC = b"HPCPROF-metricdb__"
+_HEADER = 32
+_NAME = re.compile(r"^(?P<name>.*?)\s*(?:\((?P<unit>\w+)\))?(?::\w+)?\s*\((?P<kind>[IE])\)$")
+_TIMES = {"CPUTIME": "time", "REALTIME": "time", "WALLCLOCK": "time"}
+_PROCEDURES = frozenset({"PF", "Pr", "P"})
+_STATEMENTS = frozenset({"S", "C"})
+_DEEPEST = 10_000
+
+
+@dataclass(slots=True)
+class _Tree:
+    """What experiment.xml says."""
+
+    metrics: dict[str, str] = field(default_factory=dict)
+    """Number of a summed metric -> name."""
+    stored: dict[int, str] = field(default_factory=dict)
+    """Place in the binary files -> name."""
+    kernels: dict[str, int] = field(default_factory=dict)
+    statements: list[tuple[int, int]] = field(default_factory=list)
+    """Node and kernel of every statement."""
+    sums: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Summed metric -> node -> value."""
+
+
+class HpcToolkit:
+    """Reads HPCToolkit's databases; see the module's text."""
+
+    text = "HPCToolkit: experiment.xml and .metric-db of versions 2 and 3; call paths, all metrics"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is a database folder, or its experiment.xml."""
+        if path.is_dir():
+            if (path / "meta.db").is_file() and (path / "profile.db").is_file():
+                return True
+            return self.recognises(path / "experiment.xml", _assemble.head_of(path / "experiment.xml"))
+        return path.suffix == ".xml" and "<!DOCTYPE HPCToolkitExperiment" in _assemble.head_text(head)
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a database.
+
+        Raises
+        ------
+        InputError
+            Naming file and line, where it is damaged, of a version that is not read, or lacks a rank.
+        """
+        folder = path if path.is_dir() else path.parent
+        file = path / "experiment.xml" if path.is_dir() else path
+        if not file.exists() and (folder / "meta.db").exists():
+            raise InputError(
+                f"{folder} is a database of HPCToolkit 2022 or later (meta.db), which is not read",
+                "convert it with hatchet, or make one with hpcprof of version 2021",
+            )
+        _assemble.regular_file(file)
+        tree = _parse(file)
+        stores = _stores(folder)
+        yield _ranked(file, tree, stores) if stores and tree.stored else _summed(file, tree)
+
+
+READERS.register("hpctoolkit")(HpcToolkit())
+
+
+def _parse(file: Path) -> _Tree:
+    tree = _Tree()
+    procedures: dict[str, str] = {}
+    scopes: list[int] = []
+    names: list[str] = [""]
+    elements: list[tuple[str, int]] = []
+    parser = expat.ParserCreate()
+
+    def fail(what: str, remedy: str = "the file is damaged") -> InputError:
+        return InputError(f"{file}:{parser.CurrentLineNumber}: {what}", remedy)
+
+    def entity(*_: object) -> None:
+        raise fail("entities are not part of this format", "the file is not HPCToolkit's")
+
+    def begin(tag: str, attributes: dict[str, str]) -> None:
+        node = -1
+        if tag == "Metric":
+            tree.metrics[attributes["i"]] = attributes["n"]
+        elif tag == "MetricDB":
+            tree.stored[int(attributes["db-id"])] = attributes["n"]
+        elif tag == "Procedure":
+            procedures[attributes["i"]] = attributes["n"]
+        elif tag in _PROCEDURES and "i" in attributes:
+            node = int(attributes["i"])
+            own = procedures.get(attributes.get("n", ""), attributes.get("n", "(unnamed)"))
+            names.append(f"{names[-1]}{SEPARATOR}{own}" if names[-1] else own)
+            scopes.append(tree.kernels.setdefault(names[-1], len(tree.kernels)))
+            if len(elements) > _DEEPEST:
+                raise fail(f"the call tree is more than {_DEEPEST} deep")
+        elif tag in _STATEMENTS and "i" in attributes:
+            node = int(attributes["i"])
+            if not scopes:
+                raise fail("a statement stands outside of all procedures")
+            tree.statements.append((node, scopes[-1]))
+        elif tag == "M" and elements and elements[-1][0] in _STATEMENTS:
+            tree.sums.setdefault(attributes["n"], {})[elements[-1][1]] = float(attributes["v"])
+        elements.append((tag, node))
+
+    def end(tag: str) -> None:
+        if elements.pop()[0] in _PROCEDURES and len(names) > 1 and tag in _PROCEDURES:
+            names.pop()
+            scopes.pop()
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = end
+    parser.EntityDeclHandler = entity
+    try:
+        with file.open("rb") as stream:
+            parser.ParseFile(stream)
+    except expat.ExpatError as error:
+        raise InputError(
+            f"{file}:{error.lineno}: {expat.ErrorString(error.code)}", "the file is truncated or damaged"
+        ) from error
+    except (KeyError, ValueError) as error:
+        raise fail(f"{type(error).__name__} {error}") from error
+    if not tree.statements or not tree.metrics:
+        raise InputError(f"{file} holds no call paths or no metrics", "was hpcprof run to its end?")
+    return tree
+
+
+def _stores(folder: Path) -> list[tuple[int, str, Path]]:
+    found = []
+    for file in _assemble.inside(folder):
+        name = _FILE.search(file.name)
+        if name:
+            found.append((int(name[1]), name[2], file))
+    return found
+
+
+def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) -> Reading:
+    nodes = np.array([node for node, _ in tree.statements], dtype=np.int64)
+    kernel = np.array([place for _, place in tree.statements], dtype=np.int64)
+    own = {place: match for place, name in tree.stored.items() if (match := _NAME.match(name)) and match["kind"] == "E"}
+    if not own:
+        raise InputError(f"{file} has no exclusive metric", "was the profile made with call paths?")
+    count = len(tree.kernels)
+    columns: dict[str, list[NDArray[np.float64]]] = {}
+    for _, _, store in stores:
+        values = _values(store, len(tree.stored))
+        if nodes.max() > len(values) or nodes.min() < 1:
+            raise InputError(
+                f"{store} has {len(values)} nodes, experiment.xml {nodes.max()}", "they do not belong together"
+            )
+        for place, match in own.items():
+            name, scale = _metric(match)
+            added = np.bincount(kernel, weights=values[nodes - 1, place], minlength=count) * scale
+            columns.setdefault(name, []).append(np.asarray(added, dtype=np.float64))
+    kernels = np.tile(np.array(list(tree.kernels), dtype=object), len(stores))
+    reduced = reduce_threads(
+        kernels,
+        np.repeat([rank for rank, _, _ in stores], count),
+        np.repeat(np.array([thread for _, thread, _ in stores], dtype=object), count),
+        {name: np.concatenate(parts) for name, parts in columns.items()},
+        {"time": "max"},
+    )
+    return _assemble.build(
+        file,
+        list(reduced.kernels),
+        reduced.ranks,
+        reduced.columns,
+        origin={_metric(match)[0]: f"sampled ({match['name']})" for match in own.values()},
+        notes=reduced.notes,
+        tables={} if reduced.threads is None else {"threads": reduced.threads},
+    )
+
+
+def _summed(file: Path, tree: _Tree) -> Reading:
+    columns = {}
+    origin = {}
+    for number, full in tree.metrics.items():
+        match = _NAME.match(full)
+        if match is None or match["kind"] != "E":
+            continue
+        name, scale = _metric(match)
+        values = np.zeros(len(tree.kernels))
+        given = tree.sums.get(number, {})
+        for node, kernel in tree.statements:
+            values[kernel] += given.get(node, 0.0) * scale
+        columns[name] = values
+        origin[name] = f"sampled ({match['name']})"
+    return _assemble.build(
+        file,
+        list(tree.kernels),
+        [ALL_RANKS] * len(tree.kernels),
+        columns,
+        origin=origin,
+        configuration={},
+        notes=("no .metric-db beside it: values are sums over all ranks",),
+    )
+
+
+def _metric(match: re.Match[str]) -> tuple[str, float]:
+    name = match["name"].strip()
+    scale = unit_scale(match["unit"]) if match["unit"] else None
+    return _TIMES.get(name, name), 1.0 if scale is None else scale
+
+
+def _values(store: Path, metrics: int) -> NDArray[np.float64]:
+    """Values of a .metric-db, nodes x metrics."""
+    _assemble.regular_file(store)
+    head = _assemble.head_of(store, _HEADER)
+    if len(head) < _HEADER or not head.startswith(_MAGIC):
+        raise InputError(f"{store} is no .metric-db of HPCToolkit", "the file is damaged")
+    order = ">" if head[23:24] == b"b" else "<"
+    nodes, width = (int(number) for number in np.frombuffer(head[24:32], dtype=f"{order}i4"))
+    if width != metrics or nodes < 1 or store.stat().st_size != _HEADER + 8 * nodes * width:
+        raise InputError(
+            f"{store} announces {nodes} nodes x {width} metrics, {metrics} metrics are described, and it has "
+            f"{store.stat().st_size} bytes",
+            "the file is truncated or of another database",
+        )
+    values: NDArray[np.float64] = np.fromfile(store, dtype=f"{order}f8", offset=_HEADER).reshape(nodes, width)
+    if (values < 0).any() or not np.isfinite(values).all() or (values >= _assemble.LARGEST).any():
+        raise InputError(f"{store} holds negative or endless values", "the file is damaged")
+    return values.astype(np.float64)

@@ -1,0 +1,210 @@
+"""TAU profiles: ``profile.NODE.CONTEXT.THREAD``, one folder a run, one ``MULTI__METRIC`` folder a metric.
+
+Where the profile has call paths (``a => b``) they are the kernels; what a function spent outside of all recorded paths
+(a root's own time, paths cut at TAU_CALLPATH_DEPTH) stays under the function's name, so that totals are TAU's.
+Times are in microseconds, counters are counts.
+
+Source: TAU user's guide and ``tau2/src/Profile/TauUtil``'s text format as written by TAU 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import SEPARATOR, columns_of
+from ranksight.counters.readers._threads import reduce_threads
+from ranksight.errors import InputError
+from ranksight.reading import READERS, Reading
+
+_FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
+_HEAD = re.compile(r"(\d+) templated_functions(?:_MULTI_(\S+))?\s*$")
+_ROW = re.compile(r'"(?P<name>.*)" (?P<numbers>[^"]+?)(?: GROUP="(?P<group>.*)")?\s*$')
+_ATTRIBUTE = re.compile(r"<attribute><name>([^<]*)</name><value>([^<]*)</value></attribute>")
+_TIME = re.compile(r"TIME|TIMERS$|CLOCK$|GET_TIME_OF_DAY|USER_CLOCK", re.IGNORECASE)
+_ARROW = " => "
+_TOLD = ("Command Line", "CPU Type", "CPU MHz", "Executable", "Hostname", "TAU Version", "Starting Timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """One file: calls and exclusive values of every function or call path."""
+
+    metric: str
+    calls: dict[str, float]
+    exclusive: dict[str, float]
+    metadata: dict[str, str]
+    events: int
+
+
+class Tau:
+    """Reads TAU's profiles; see the module's text."""
+
+    text = "TAU: profile.* files and MULTI__ folders; call paths or functions, all metrics"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is a profile of TAU, or a folder of them."""
+        if path.is_dir():
+            try:
+                first = next(iter(_files(path)), None)
+            except InputError:
+                return False
+            return first is not None and self.recognises(first[1], _assemble.head_of(first[1]))
+        return _HEAD.match(_assemble.head_text(head).partition("\n")[0]) is not None
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read the profiles of one run.
+
+        Raises
+        ------
+        InputError
+            Naming file and line: damaged, a rank is missing, or metrics of different ranks.
+        """
+        if path.is_dir():
+            files = list(_files(path))
+            if not files:
+                raise InputError(f"{path} holds no profile.N.N.N", "name the folder that TAU wrote its profiles to")
+        else:
+            name = _FILE.search(path.name)
+            where = (int(name[1]), f"{name[2]}.{name[3]}") if name else (0, "0.0")
+            files = [(where, path)]
+        yield _reading(path, files)
+
+
+READERS.register("tau")(Tau())
+
+
+def _files(folder: Path) -> Iterator[tuple[tuple[int, str], Path]]:
+    """Profiles of a folder and of its MULTI__ folders, with rank and thread."""
+    folders = [folder]
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("MULTI__") and entry.is_dir() and not entry.is_symlink():
+            folders.append(entry)
+    for place in folders:
+        if not any(_FILE.match(entry.name) for entry in place.iterdir()):
+            continue
+        for file in _assemble.inside(place):
+            found = _FILE.match(file.name)
+            if found:
+                yield (int(found[1]), f"{found[2]}.{found[3]}"), file
+
+
+def _reading(path: Path, files: list[tuple[tuple[int, str], Path]]) -> Reading:
+    cells: dict[tuple[str, int, str], dict[str, float]] = {}
+    metadata: dict[str, str] = {}
+    metrics: dict[str, set[tuple[int, str]]] = {}
+    events = 0
+    origin = {"visits": "measured (calls)"}
+    for (rank, thread), file in files:
+        profile = _profile(file)
+        if (rank, thread) in metrics.setdefault(profile.metric, set()):
+            raise InputError(f"{file}: {profile.metric} of node {rank}, thread {thread} was read before")
+        metrics[profile.metric].add((rank, thread))
+        metadata = metadata or profile.metadata
+        events = max(events, profile.events)
+        timed = _TIME.search(profile.metric) is not None and not profile.metric.startswith("PAPI_")
+        name = "time" if timed and ("time" not in origin or origin["time"] == _said(profile.metric)) else profile.metric
+        if name == "time":
+            origin["time"] = _said(profile.metric)
+        for function, value in profile.exclusive.items():
+            row = cells.setdefault((function, rank, thread), {})
+            row[name] = value * (1e-6 if timed else 1.0)
+            row["visits"] = profile.calls[function]
+    everyone = set().union(*metrics.values())
+    for metric, present in metrics.items():
+        if present != everyone:
+            rank, thread = min(everyone - present)
+            raise InputError(f"{path}: {metric} of node {rank}, thread {thread} is missing", "give all profiles")
+    keys = list(cells)
+    columns: dict[str, NDArray[np.float64]] = columns_of(list(cells.values()))
+    reduced = reduce_threads(
+        np.array([key[0] for key in keys], dtype=object),
+        np.array([key[1] for key in keys], dtype=np.int64),
+        np.array([key[2] for key in keys], dtype=object),
+        columns,
+        {"time": "max"},
+    )
+    notes = list(reduced.notes)
+    if events:
+        notes.append(f"{events} user events of a profile are left out")
+    return _assemble.build(
+        path,
+        list(reduced.kernels),
+        reduced.ranks,
+        reduced.columns,
+        origin=origin,
+        configuration=None if path.is_dir() else {},
+        notes=notes,
+        command=tuple(metadata.get("Command Line", "").split()),
+        environment={key: metadata[key] for key in _TOLD if key in metadata},
+        tables={} if reduced.threads is None else {"threads": reduced.threads},
+    )
+
+
+def _said(metric: str) -> str:
+    return f"measured ({metric})"
+
+
+def _profile(file: Path) -> _Profile:
+    lines, _ = _assemble.read_text(file)
+    head = _HEAD.match(lines[0])
+    if head is None:
+        raise InputError(f"{file}:1 is not the head of a TAU profile", "the file is damaged, or no profile of TAU")
+    count = int(head[1])
+    about = lines[1] if len(lines) > 1 else ""
+    if not about.startswith("# Name Calls Subrs Excl Incl"):
+        raise InputError(f"{file}:2 does not name the columns of a TAU profile", "the file is damaged")
+    metadata = dict(_ATTRIBUTE.findall(about))
+    if len(lines) < count + 3:
+        raise InputError(f"{file}:{len(lines)} breaks off: {count} functions are announced", "the file is truncated")
+    calls: dict[str, float] = {}
+    exclusive: dict[str, float] = {}
+    for number in range(2, count + 2):
+        row = _ROW.match(lines[number])
+        values = row["numbers"].split() if row else []
+        if row is None or len(values) < 4:
+            raise InputError(f"{file}:{number + 1} is no row of a TAU profile", "the file is damaged or truncated")
+        try:
+            visits, _, own, whole = (float(text) for text in values[:4])
+        except ValueError:
+            raise InputError(f"{file}:{number + 1} holds what is no number: {row['numbers']!r:.80}") from None
+        for value in (visits, own, whole):
+            if not 0 <= value < _assemble.LARGEST:
+                raise InputError(
+                    f"{file}:{number + 1} holds {value:g}", "no clock or counter gives this: it is damaged"
+                )
+        name = _ARROW.join(part.strip() for part in row["name"].split(_ARROW))
+        if name in exclusive:
+            raise InputError(f"{file}:{number + 1} gives {name!r} a second time", "the file is damaged")
+        calls[name], exclusive[name] = visits, own
+    rest = next((line for line in lines[count + 2 :] if line.endswith("userevents")), "0")
+    return _Profile(head[2] or metadata.get("Metric Name", "TIME"), *_by_path(calls, exclusive), metadata, _first(rest))
+
+
+def _first(line: str) -> int:
+    text = line.split()[0]
+    return int(text) if text.isdigit() else 0
+
+
+def _by_path(calls: dict[str, float], exclusive: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Call paths, and of every function what its paths do not hold."""
+    paths = [name for name in exclusive if _ARROW in name]
+    rest_calls = {name: value for name, value in calls.items() if _ARROW not in name}
+    rest_own = {name: value for name, value in exclusive.items() if _ARROW not in name}
+    for name in paths:
+        leaf = name.rsplit(_ARROW, 1)[1]
+        if leaf in rest_own:
+            rest_own[leaf] -= exclusive[name]
+            rest_calls[leaf] -= calls[name]
+    kept = [n for n, own in rest_own.items() if rest_calls[n] > 0 or own > 1e-6 * exclusive[n] or not paths]
+    names = {name: name.replace(_ARROW, SEPARATOR) for name in paths}
+    return (
+        {**{name: max(rest_calls[name], 0.0) for name in kept}, **{names[n]: calls[n] for n in paths}},
+        {**{name: max(rest_own[name], 0.0) for name in kept}, **{names[n]: exclusive[n] for n in paths}},
+    )

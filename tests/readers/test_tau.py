@@ -1,0 +1,115 @@
+"""TAU: folders of profiles, several metrics, call paths, damage; real files against TAU's own totals."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from ranksight.errors import InputError
+from ranksight.reading import READERS, Reading
+
+DATA = Path(__file__).parent / "data" / "tau"
+ROOT = ".TAU application"
+MAIN = f"{ROOT}->main [{{a.c}} {{1,1}}-{{9,2}}]"
+LEAF = 'f<a, "b">(int)'
+
+
+def read(path: Path) -> Reading:
+    (reading,) = READERS["tau"].read(path)
+    return reading
+
+
+def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
+    table = reading.counters
+    row = table[(table["kernel"] == kernel) & (table["rank"] == rank)]
+    assert len(row) == 1
+    return float(row[metric].iloc[0])
+
+
+def test_metrics_of_several_folders() -> None:
+    assert [n for n in READERS if READERS[n].recognises(DATA, b"")] == ["tau"]
+    reading = read(DATA)
+    assert reading.configuration == {"ranks": 2.0}
+    assert reading.command == ("./heat", "-n", "3")
+    assert cell(reading, ROOT, 0, "time") == pytest.approx(0.1)
+    assert cell(reading, MAIN, 1, "time") == pytest.approx(0.201)
+    assert cell(reading, MAIN, 1, "instructions") == 201 * 50
+    assert cell(reading, f"{MAIN}->{LEAF}", 0, "time") == pytest.approx(0.7)
+    assert cell(reading, f"{MAIN}->{LEAF}", 0, "visits") == 3
+    # one call of f, 0.1 s, is in no recorded path
+    assert cell(reading, LEAF, 0, "time") == pytest.approx(0.1)
+    assert cell(reading, LEAF, 0, "visits") == 1
+    assert reading.provenance["time"] == "measured (TIME)"
+    assert any("user events" in note for note in reading.notes)
+
+
+def test_total_is_the_sum_of_flat_functions() -> None:
+    table = read(DATA).counters
+    assert table[table["rank"] == 0]["time"].sum() == pytest.approx(1.1)
+
+
+def test_single_file_states_its_rank_only() -> None:
+    reading = read(DATA / "MULTI__TIME" / "profile.1.0.0")
+    assert reading.configuration == {}
+    assert set(reading.counters["rank"]) == {1}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(DATA, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_rank_is_missing(copy: Path) -> None:
+    shutil.copy(copy / "MULTI__TIME" / "profile.1.0.0", copy / "MULTI__TIME" / "profile.3.0.0")
+    with pytest.raises(InputError, match=r"PAPI_TOT_INS of node 3, thread 0\.0 is missing"):
+        read(copy)
+    shutil.copy(copy / "MULTI__TIME" / "profile.1.0.0", copy / "MULTI__PAPI_TOT_INS" / "profile.3.0.0")
+    shutil.rmtree(copy / "MULTI__PAPI_TOT_INS")
+    with pytest.raises(InputError, match="rank 2 of 0 to 3 is missing"):
+        read(copy)
+
+
+def test_link_out_of_the_folder(copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("secret")
+    (copy / "MULTI__TIME" / "profile.2.0.0").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is a link out of its folder"):
+        read(copy)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("5 templated", "9 templated", r":10 breaks off|:8 is no row|:\d+ is no row"),
+        ("5 templated_functions", "five functions", ":1 is not the head"),
+        ("# Name Calls", "# Nom", ":2 does not name the columns"),
+        ('" 1 1 200000', '" 1 1 two', ":4 holds what is no number"),
+        ('" 1 1 200000', '" 1 1 -2', ":4 holds -2"),
+        ('" 1 1 200000', '" 1 1 1e300', r":4 holds 1e\+300"),
+        ('" 1 1 200000', '" 1 1 nan', ":4 holds nan"),
+        ('" 1 2 100000', '" 1', ":3 is no row"),
+        ('"main [{a.c} {1,1}-{9,2}]"', '".TAU application"', ":4 gives '.TAU application' a second time"),
+    ],
+)
+def test_damage_is_named(copy: Path, old: str, new: str, says: str) -> None:
+    path = copy / "MULTI__TIME" / "profile.0.0.0"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match=says):
+        read(copy)
+
+
+def test_real_folder_agrees_with_taus_totals(shared: Path) -> None:
+    folder = shared / "data" / "formats" / "tau" / "tau-cpi-mpi"
+    assert READERS["tau"].recognises(folder, b"")
+    reading = read(folder)
+    assert reading.configuration == {"ranks": 4.0}
+    for rank in range(4):
+        lines = (folder / f"profile.{rank}.0.0").read_text().splitlines()
+        whole = next(line for line in lines if line.startswith('".TAU application" '))
+        mine = reading.counters[reading.counters["rank"] == rank]
+        assert mine["time"].sum() == pytest.approx(float(whole.split()[5]) * 1e-6, rel=1e-12)
+        flat = [line for line in lines if line.startswith('"') and "=>" not in line and "GROUP" in line]
+        assert len(mine) == len(flat)
