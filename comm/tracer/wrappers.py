@@ -75,7 +75,7 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
         ]
         return head + "".join(f"    {line}\n" for line in lines) + "}\n"
     extra = {
-        "Finalize": ("rs_before_finalize();", "rs_after_finalize();"),
+        "Finalize": ("rs_before_finalize(&c);", "rs_after_finalize();"),
         "Abort": ("rs_end(RS_END_ABORT, a1);", ""),
     }.get(name, ("", ""))
     lines = [
