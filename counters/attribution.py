@@ -110,7 +110,10 @@ def attribute(profile: Profile) -> Attributed:
         # entry stubs that only the loader calls have no symbol in a program that has them
         program &= symbol
     runtime = (owners == "runtime") & named
-    open_ = named & (runtime | (owners == "library") | ((owners == "application") & ~program))
+    # what the program was in when counting began has no caller on record
+    called = np.bincount(profile.callee, minlength=count) > 0
+    program |= named & (owners == "library") & ~called
+    open_ = named & (runtime | ((owners == "library") | (owners == "application")) & ~program)
     shares = _shares(profile, program.astype(np.float64), open_)
 
     caller, callee = profile.caller, profile.callee
@@ -123,6 +126,7 @@ def attribute(profile: Profile) -> Attributed:
     weight = np.where(open_[callee], profile.calls * shares[caller, 0], profile.calls)
     weight[runtime[callee] & ~outer] = 0.0
     visits = np.bincount(callee, weights=weight, minlength=count)
+    visits[program & ~called & (profile.self_cost > 0).any(axis=1)] = 1.0
 
     table = pd.DataFrame(np.column_stack((visits, own)), columns=["visits", *profile.events])
     table.insert(0, "kernel", names)

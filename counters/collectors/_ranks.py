@@ -16,10 +16,12 @@ def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...
     Parameters
     ----------
     command : str
-        A POSIX shell command that ends before the program; ``$0`` is `folder`, ``$rank`` the rank, ``$$`` the process,
-        which becomes the program's.
+        A POSIX shell command that ends before the program; ``$0`` is `folder`, ``$place`` the same for tools that
+        expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's.
     """
-    return launch.wrap(("/bin/sh", "-c", f'rank={rank_expression()}; exec {command} "$@"', str(folder.resolve())))
+    place = "'" + str(folder.resolve()).replace("%", "%%").replace("'", "'\\''") + "'"
+    line = f'rank={rank_expression()}; place={place}; exec {command} "$@"'
+    return launch.wrap(("/bin/sh", "-c", line, str(folder.resolve())))
 
 
 def refuse_script(launch: Launch) -> None:

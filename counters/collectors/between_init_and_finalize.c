@@ -1,0 +1,93 @@
+/*
+ * Preloaded under callgrind: simulates from the return of MPI_Init to the call of MPI_Finalize only.
+ *
+ * Starting an MPI library executes some hundred million instructions once, most of them in code that runs but once, which
+ * a simulator translates at great cost; none of it belongs to a kernel of the application. The prototypes need no
+ * mpi.h: C's MPI_Init, MPI_Init_thread and MPI_Finalize take ints and pointers alone, Fortran's pointers alone.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <valgrind/callgrind.h>
+
+typedef void (*function)(void);
+
+static function next(const char *name) {
+    function found = (function)dlsym(RTLD_NEXT, name);
+    if (found == NULL) {
+        fprintf(stderr, "ranksight: the MPI library has no %s\n", name);
+        abort();
+    }
+    return found;
+}
+
+/* A Fortran binding may call C's: the count nests. */
+static int depth;
+
+static void begin(void) { depth++; }
+
+static void end(void) {
+    if (--depth == 0) CALLGRIND_START_INSTRUMENTATION;
+}
+
+static void stop(void) { CALLGRIND_STOP_INSTRUMENTATION; }
+
+int MPI_Init(int *argc, char ***argv) {
+    int (*real)(int *, char ***) = (int (*)(int *, char ***))next("PMPI_Init");
+    begin();
+    int status = real(argc, argv);
+    end();
+    return status;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    int (*real)(int *, char ***, int, int *) = (int (*)(int *, char ***, int, int *))next("PMPI_Init_thread");
+    begin();
+    int status = real(argc, argv, required, provided);
+    end();
+    return status;
+}
+
+int MPI_Finalize(void) {
+    int (*real)(void) = (int (*)(void))next("PMPI_Finalize");
+    stop();
+    return real();
+}
+
+#define FORTRAN_INIT(name)                                   \
+    void name(void *status) {                                \
+        void (*real)(void *) = (void (*)(void *))next(#name); \
+        begin();                                             \
+        real(status);                                        \
+        end();                                               \
+    }
+#define FORTRAN_INIT_THREAD(name)                                                     \
+    void name(void *required, void *provided, void *status) {                         \
+        void (*real)(void *, void *, void *) = (void (*)(void *, void *, void *))next(#name); \
+        begin();                                                                      \
+        real(required, provided, status);                                             \
+        end();                                                                        \
+    }
+#define FORTRAN_FINALIZE(name)                               \
+    void name(void *status) {                                \
+        void (*real)(void *) = (void (*)(void *))next(#name); \
+        stop();                                              \
+        real(status);                                        \
+    }
+
+FORTRAN_INIT(mpi_init)
+FORTRAN_INIT(mpi_init_)
+FORTRAN_INIT(mpi_init__)
+FORTRAN_INIT(MPI_INIT)
+FORTRAN_INIT(mpi_init_f08_)
+FORTRAN_INIT_THREAD(mpi_init_thread)
+FORTRAN_INIT_THREAD(mpi_init_thread_)
+FORTRAN_INIT_THREAD(mpi_init_thread__)
+FORTRAN_INIT_THREAD(MPI_INIT_THREAD)
+FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
+FORTRAN_FINALIZE(mpi_finalize)
+FORTRAN_FINALIZE(mpi_finalize_)
+FORTRAN_FINALIZE(mpi_finalize__)
+FORTRAN_FINALIZE(MPI_FINALIZE)
+FORTRAN_FINALIZE(mpi_finalize_f08_)
