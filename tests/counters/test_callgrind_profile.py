@@ -1,0 +1,310 @@
+"""The callgrind parser: the manual's own example, every kind of line, damaged and hostile files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksight.counters.attribution import attribute
+from ranksight.counters.callgrind import read
+from ranksight.errors import InputError
+
+# sizes and names as in the format's specification: main calls func1 once and func2 twice, func1 calls func2 twice
+PLAIN = """# callgrind format
+events: Cycles Instructions
+
+fl=file1.c
+fn=main
+16 20 4
+cfn=func1
+calls=1 50
+16 400 90
+cfi=file2.c
+cfn=func2
+calls=3 20
+16 400 12
+
+fn=func1
+51 100 21
+cfi=file2.c
+cfn=func2
+calls=2 20
+51 300 8
+
+fl=file2.c
+fn=func2
+20 700 30
+"""
+
+COMPRESSED = """version: 1
+creator: callgrind-3.19.0
+cmd: ./a b
+part: 1
+positions: instr line
+events: Ir Dr Dw
+summary: 60 6 3
+
+ob=(1) /bin/app
+fl=(1) a.c
+fn=(1) main
+0x401 16 10 1
++3 +1 20 2 1
+fi=(2) inl.h
++1 * 5
+fe=(1)
+* -1 5 0 2
+cob=(2) /lib/libm.so.6
+cfi=(3) e_exp.c
+cfn=(2) exp
+calls=7 0x700 5
++2 * 70 7
+jump=3 0x500 18
++1 *
+jcnd=1/4 0x500 18
+* *
+cfn=(3) helper
+calls=2 +8 20
+* +3 12 1
+
+fn=(3)
+0x500 20 6 1
+
+ob=(2)
+fl=(3)
+fn=(2)
+0x700 5 14 2
+totals: 60 6 3
+"""
+
+
+def write(folder: Path, text: str | bytes, name: str = "callgrind.out.1") -> Path:
+    file = folder / name
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+def by_name(profile):
+    return {name: i for i, name in enumerate(profile.functions)}
+
+
+def costs(profile):
+    return dict(zip(zip(profile.functions, profile.objects), profile.self_cost.tolist()))
+
+
+def arcs(profile):
+    names = profile.functions
+    pairs = [(names[a], names[b]) for a, b in zip(profile.caller, profile.callee)]
+    return dict(zip(pairs, zip(profile.calls, profile.arc_cost.tolist())))
+
+
+def test_the_manuals_example(tmp_path):
+    profile = read(write(tmp_path, PLAIN))
+    at = by_name(profile)
+    assert profile.events == ("Cycles", "Instructions")
+    assert profile.self_cost[at["main"]].tolist() == [20, 4]
+    assert profile.self_cost[at["func1"]].tolist() == [100, 21]
+    assert profile.self_cost[at["func2"]].tolist() == [700, 30]
+    assert profile.visits[[at["main"], at["func1"], at["func2"]]].tolist() == [0, 1, 5]
+    assert arcs(profile) == {
+        ("main", "func1"): (1, [400, 90]),
+        ("main", "func2"): (3, [400, 12]),
+        ("func1", "func2"): (2, [300, 8]),
+    }
+    assert profile.files[at["func2"]] == "file2.c"
+
+
+def test_every_kind_of_line(tmp_path):
+    profile = read(write(tmp_path, COMPRESSED))
+    at = by_name(profile)
+    assert profile.self_cost[at["main"]].tolist() == [40, 3, 3]
+    assert profile.self_cost[at["helper"]].tolist() == [6, 1, 0]
+    assert profile.self_cost[at["exp"]].tolist() == [14, 2, 0]
+    assert profile.self_cost.sum(axis=0).tolist() == [60, 6, 3]
+    assert profile.visits[[at["exp"], at["helper"]]].tolist() == [7, 2]
+    assert profile.objects[at["exp"]] == "/lib/libm.so.6"
+    # a callee without cob= is in the caller's object, though another callee's object was named before
+    assert profile.objects[at["helper"]] == "/bin/app"
+    assert profile.header["cmd"] == "./a b"
+
+
+@pytest.mark.parametrize("block", [40, 64, 100, 333, 1 << 20])
+def test_the_size_of_blocks_does_not_matter(tmp_path, block):
+    file = write(tmp_path, COMPRESSED)
+    whole, cut = read(file), read(file, block=block)
+    assert costs(cut) == costs(whole)
+    assert arcs(cut) == arcs(whole)
+
+
+def test_parts_and_threads_add_up_even_where_numbers_change_their_names(tmp_path):
+    other = COMPRESSED.replace("(1) main", "(1) helper").replace("(3) helper", "(3) main").replace("part: 1", "part: 2\nthread: 2")
+    profile = read(write(tmp_path, COMPRESSED + other))
+    at = by_name(profile)
+    assert sorted(at) == ["exp", "helper", "main"]
+    assert profile.self_cost[at["main"]].tolist() == [46, 4, 3]
+    assert profile.self_cost[at["helper"]].tolist() == [46, 4, 3]
+    assert profile.visits[at["exp"]] == 14
+
+
+def test_windows_line_ends(tmp_path):
+    assert read(write(tmp_path, PLAIN.replace("\n", "\r\n"))).self_cost.sum() == 875
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "word"),
+    [
+        (COMPRESSED.replace("totals: 60 6 3\n", ""), "", "cut off"),
+        (COMPRESSED[: COMPRESSED.index("+2 * 70")], ":21", "calls="),
+        (COMPRESSED.replace("+2 * 70 7", "+2 * 70 7 8 9"), ":22", "3 events"),
+        (COMPRESSED.replace("+2 * 70 7", "+2 * 7x 7"), ":22", "7x"),
+        (COMPRESSED.replace("+2 * 70 7", "+2 * 99999999999999999999 7"), ":22", "99999999"),
+        (COMPRESSED.replace("fn=(3)\n", "fn=(77)\n"), ":31", "(77)"),
+        (COMPRESSED.replace("calls=7 ", "calls=many "), ":21", "number of calls"),
+        (COMPRESSED.replace("calls=7 ", "calls=-7 "), ":21", "number of calls"),
+        (PLAIN.replace("cfn=func1\n", ""), ":7", "cfn="),
+        (COMPRESSED.replace("events: Ir Dr Dw\n", ""), "", "events"),
+        (COMPRESSED.replace("positions: instr line", "positions: colour"), ":5", "positions"),
+        (COMPRESSED.replace("events: Ir Dr Dw", "events: Ir Ir"), ":6", "events"),
+        (COMPRESSED.replace("fn=(1) main\n", ""), ":11", "fn="),
+        (COMPRESSED + "part: 2\nevents: Ir\n", "", "other events"),
+        (COMPRESSED.replace("cmd:", "dmc:"), ":3", "dmc"),
+        ("fn=(99999999) x\n", ":1", "absurd"),
+        ("", "", "no line names events"),
+        ("version: 1\nevents: Ir\n", "", "no costs"),
+        ("\x7fELF\x02\x01\x01\x00\x00\n\x00\xff\n", ":1", "no line of a callgrind"),
+    ],
+)
+def test_damage_is_named_with_its_line(tmp_path, text, line, word):
+    with pytest.raises(InputError) as caught:
+        read(write(tmp_path, text))
+    assert f"callgrind.out.1{line}" in caught.value.what
+    assert word in str(caught.value)
+
+
+def test_a_line_without_end_is_refused(tmp_path):
+    with pytest.raises(InputError, match="a line of more than"):
+        read(write(tmp_path, b"events: Ir\nfn=" + b"x" * (2 << 20)))
+
+
+def test_a_folder_or_a_missing_file_is_bad_input(tmp_path):
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError):
+            read(path)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_rubbish_is_read_or_refused_and_nothing_else(tmp_path_factory, data):
+    text = bytearray(data.draw(st.sampled_from([PLAIN, COMPRESSED])).encode())
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        what = data.draw(st.sampled_from(["byte", "cut", "copy", "line"]))
+        if what == "byte":
+            text[at] = data.draw(st.integers(0, 255))
+        elif what == "cut":
+            del text[at : at + data.draw(st.integers(1, 40))]
+        elif what == "copy":
+            text[at:at] = text[: data.draw(st.integers(1, 200))]
+        else:
+            text[at:at] = data.draw(st.sampled_from([b"\ncalls=1 2\n", b"\n+1\n", b"\nfn=(1)\n", b"\nob=\n", b"\n* *\n", b"\nevents: A\n"]))
+        if not text:
+            text = bytearray(b"x")
+    file = write(tmp_path_factory.mktemp("fuzz"), bytes(text))
+    try:
+        profile = read(file, block=data.draw(st.sampled_from([50, 1 << 20])))
+    except InputError as error:
+        assert str(file) in error.what
+    else:
+        assert np.isfinite(profile.self_cost).all()
+        assert (profile.self_cost >= 0).all()
+        assert len(profile.functions) == len(profile.self_cost)
+
+
+# ---- whose cost is whose ------------------------------------------------------------------------------------------------
+
+SHARED = """creator: callgrind-3.19.0
+events: Ir Dr
+ob=(1) /home/me/app
+fn=(1) main
+1 100 10
+cob=(2) /usr/lib/libc.so.6
+cfn=(2) __memcpy_avx_unaligned_erms
+calls=4 0
+1 40 8
+cob=(3) /opt/lib/libmpi.so.40
+cfn=(3) PMPI_Send
+calls=2 0
+1 1000 0
+cob=(2)
+cfn=(4) qsort
+calls=1 0
+1 90 9
+cob=(5) /opt/lib/libsolver.so
+cfn=(6) solve.constprop.0
+calls=3 0
+1 30 3
+fn=(8) work'2
+1 7 1
+ob=(2)
+fn=(2)
+1 55 11
+fn=(4)
+1 50 5
+cob=(1)
+cfn=(7) compare
+calls=20 0
+1 40 4
+ob=(1)
+fn=(7)
+1 40 4
+ob=(3)
+fn=(3)
+1 985 0
+cob=(2)
+cfn=(2)
+calls=1 0
+1 15 3
+cob=(5)
+cfn=(9) helper
+calls=1 0
+1 5 0
+ob=(5)
+fn=(6)
+1 20 3
+cfn=(9)
+calls=2 0
+1 10 0
+fn=(9)
+1 15 0
+ob=(6) /lib64/ld-linux-x86-64.so.2
+fn=(10) _dl_fixup
+1 500 50
+totals: 1772 84
+"""
+
+
+def test_cost_goes_to_whom_it_served(tmp_path):
+    found = attribute(read(write(tmp_path, SHARED)))
+    cost = found.kernels
+    assert cost.loc["main", "Ir"] == 100
+    assert cost.loc["compare", ["visits", "Ir", "Dr"]].tolist() == [20, 40, 4]
+    # memcpy served the application 4 times and MPI once; qsort's call back is not its own cost
+    assert cost.loc["memcpy [libc]", ["visits", "Ir", "Dr"]].tolist() == [4, 40, 8]
+    assert cost.loc["qsort [libc]", ["visits", "Ir", "Dr"]].tolist() == [1, 50, 5]
+    # an application's library counts as far as the application called it
+    assert cost.loc["solve", "Ir"] == 20
+    assert cost.loc["helper", ["visits", "Ir"]].tolist() == pytest.approx([2, 10])
+    assert cost.loc["work", "Ir"] == 7
+    assert sorted(cost.index) == ["compare", "helper", "main", "memcpy [libc]", "qsort [libc]", "solve", "work"]
+    assert found.mpi == {"Ir": 985, "Dr": 0}
+    assert found.other["Ir"] == pytest.approx(500 + 15 + 5)
+
+
+def test_what_the_tables_say_is_all_there_is(tmp_path):
+    profile = read(write(tmp_path, SHARED))
+    found = attribute(profile)
+    total = found.kernels["Ir"].sum() + found.mpi["Ir"] + found.other["Ir"]
+    assert total == pytest.approx(profile.self_cost[:, 0].sum())
