@@ -69,15 +69,16 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
     notes: list[str] = []
     intervals: dict[str, tuple[float, float]] = {}
     transfer = fit_pieces(tables["pingpong"])
+    eager = _eager_limit(tables.get("send"))
+    limit = _eager_limit(tables.get("recv")) or eager
     for piece in range(len(transfer.starts)):
         intervals[f"alpha[{piece}]"] = transfer.interval(piece, 0)
         intervals[f"G[{piece}]"] = transfer.interval(piece, 1)
         if intervals[f"G[{piece}]"][0] <= 0:
             start = format_si(transfer.function.first[piece], "B")
             notes.append(f"G from {start} on is not told from 0")
-    eager = _eager_limit(tables.get("send"))
     sending = _sending(tables, eager, notes)
-    receiving = _receiving(tables, eager, notes)
+    receiving = _receiving(tables, limit, notes)
     latency = _latency(tables["pingpong"], transfer, sending, receiving, intervals, notes)
     smallest, largest = tables["pingpong"].size[[0, -1]]
     span = f"{format_si(smallest, 'B')} to {format_si(largest, 'B')}"
@@ -85,7 +86,7 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
     return NetworkParameters(
         transfer.function,
         None if sending is None else _level(sending.function, None),
-        None if receiving is None else _level(receiving.function, eager),
+        None if receiving is None else _level(receiving.function, limit),
         latency,
         _gap(tables.get("gap"), intervals, notes),
         _reduction(tables.get("reduce")),
@@ -96,7 +97,7 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
 
 
 def _eager_limit(table: SizeTable | None) -> int | None:
-    """First size at which a blocking send jumps: from there on it waits for its receiver."""
+    """First size at which a blocking send (or a late receive) jumps: from there on it waits for the other side."""
     if table is None or len(table) < 2 * SMALLEST:
         return None
     function = fit_pieces(table, draws=1).function
@@ -117,12 +118,11 @@ def _sending(tables: dict[str, SizeTable], eager: int | None, notes: list[str]) 
     return fit_pieces(table)
 
 
-def _receiving(tables: dict[str, SizeTable], eager: int | None, notes: list[str]) -> Fit | None:
+def _receiving(tables: dict[str, SizeTable], limit: int | None, notes: list[str]) -> Fit | None:
     table = tables.get("recv")
-    if table is not None and eager is not None:
-        table = table.take(table.size < eager)
-        limit = format_si(eager, "B")
-        notes.append(f"o_r is known below the eager limit of {limit}; beyond, a receive is the transfer")
+    if table is not None and limit is not None:
+        table = table.take(table.size < limit)
+        notes.append(f"o_r is known below {format_si(limit, 'B')}; beyond, a receive is the transfer")
     if table is None or len(table) < SMALLEST:
         notes.append("o_r is not identifiable: no receive of a message that had already come was timed")
         return None

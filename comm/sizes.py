@@ -1,7 +1,8 @@
 """Timings of messages summarised per size: a quantile, and how well it is known.
 
-Timings have heavy tails (interrupts, other jobs, routes), so a low quantile is taken, not the mean, and its uncertainty is
-that of an order statistic, not a standard deviation. The default is the first quartile, as in Shudler et al., ICS 2015.
+Timings have heavy tails (interrupts, other jobs, routes), so a low quantile is taken, not the mean, and its
+uncertainty is that of an order statistic, not a standard deviation. The default is the first quartile, as in Shudler
+et al., ICS 2015.
 """
 
 from __future__ import annotations
