@@ -63,6 +63,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     ),
     "loads_mem": ("pm_data_from_memory", "ls_refills_from_sys_ls_mabresp_lcl_dram"),
     "store_misses_l1": ("papi_l1_stm",),
+    "bytes_mem_read": ("cas_count_read", "unc_m_cas_count_read"),
+    "bytes_mem_written": ("cas_count_write", "unc_m_cas_count_write"),
     "flops": ("papi_fp_ops", "fp_ret_sse_avx_ops_all", "retired_sse_avx_flops_all", "pm_flop_cmpl"),
     "flops_dp": ("papi_dp_ops",),
     "flops_sp": ("papi_sp_ops",),

@@ -1,0 +1,162 @@
+"""Rows of ``perf stat`` in its three forms: text, fields parted by a character (``-x``), JSON (``-j``).
+
+Source: perf-stat(1), "CSV FORMAT" and "JSON FORMAT"; linux ``tools/perf/util/stat-display.c``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranksight.counters.readers._numbers import parse_number
+from ranksight.errors import InputError
+
+SEPARATORS = (",", ";", "\t", "|", ":", "^", "!")
+_STATUS = {"<not supported>": "not supported", "<not counted>": "not counted"}
+_TAG = re.compile(r"^(?:\[\d+,(?P<mpi>\d+)\]<std\w+>: ?|(?P<slurm>\d{1,7}): (?=\s|\{|<|\d|#))")
+_NUMBER = r"(?:<not supported>|<not counted>|\d[\d.,'’\u00a0\u202f\u2009]*)"
+_TEXT = re.compile(
+    rf"^(?:(?P<where>\S.*?)\s+)??(?P<value>{_NUMBER})\s+(?:(?P<unit>msec|Joules|[KMGT]?i?B|MB|ns|%|C|seconds)\s+)?"
+    r"(?P<event>[^\s#][^#]*?)\s*(?:#.*)?$"
+)
+_PERCENT = re.compile(r"\(\s*(?P<spread>\+-\s*)?(?P<share>[\d.]+)%\s*\)")
+_INTERVAL = re.compile(r"^\s+(?P<at>\d+[.,]\d{6,9})(?P<rest>\s.*)$")
+_ELAPSED = re.compile(
+    r"^\s*(?P<value>[\d.,]+)(?:\s*\+-\s*[\d.,]+)?\s+(?:seconds|sec)\s+(?P<what>time elapsed|user|sys)\b"
+)
+_STARTS = re.compile(r"Performance counter stats for (?P<what>.*?)\s*(?:\((?P<runs>\d+) runs\))?:\s*$")
+_PLACE = re.compile(r"(?:S\d+|D\d+|L\d+|C\d+|N\d+|CPU\d+|.*-\d+)(?:-\w+)*$")
+_OLD_UNIT = re.compile(r"^(?P<event>.*?) \((?P<unit>msec|Joules|MB)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line about one event; `value` is None where it was not counted, `share` the percentage of the time it was."""
+
+    rank: int | None
+    event: str
+    value: float | None
+    status: str
+    unit: str
+    share: float
+    interval: bool
+    line: int
+
+
+def untagged(line: str) -> tuple[int | None, str]:
+    """The rank that the launcher wrote before a line (``--tag-output``, ``srun -l``), and the line."""
+    tag = _TAG.match(line)
+    if tag is None:
+        return None, line
+    return int(tag["mpi"] or tag["slurm"]), line[tag.end() :]
+
+
+def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str, str]]) -> Iterator[Row]:
+    """Rows of the text form; elapsed times, the command and the number of repetitions go to `said`, by rank."""
+    inside: set[int | None] = set()
+    for number, raw in enumerate(lines, start=1):
+        rank, line = untagged(raw.rstrip())
+        facts = said.setdefault(rank, {})
+        started = _STARTS.search(line)
+        if started:
+            if "what" in facts:
+                raise InputError(f"{path}:{number}: a second report of perf stat begins", "give every run its own file")
+            inside.add(rank)
+            facts["what"] = started["what"].strip("'")
+            if started["runs"]:
+                facts["runs"] = started["runs"]
+            continue
+        interval = _INTERVAL.match(line)
+        elapsed = _ELAPSED.match(line)
+        if elapsed:
+            facts[elapsed["what"]] = elapsed["value"].replace(",", ".")
+            continue
+        if interval is None and rank not in inside:
+            continue
+        said_of_row = interval["rest"] if interval else line
+        shares = [found["share"] for found in _PERCENT.finditer(said_of_row) if not found["spread"]]
+        row = _TEXT.match(_PERCENT.sub("", said_of_row).strip())
+        if row is None or (row["where"] and not _PLACE.match(row["where"].split()[0])):
+            continue
+        event, unit = row["event"].strip(), row["unit"] or ""
+        old = _OLD_UNIT.match(event)
+        if old:
+            event, unit = old["event"], old["unit"]
+        yield _row(path, number, rank, event, row["value"], unit, shares[-1] if shares else "100", interval is not None)
+
+
+def separated_rows(path: Path, lines: Sequence[str], separator: str) -> Iterator[Row]:
+    """Rows of the ``-x`` form."""
+    pattern = separated(separator)
+    for number, raw in enumerate(lines, start=1):
+        rank, line = untagged(raw.rstrip())
+        row = pattern.match(line)
+        if row is None:
+            if line.strip() and not line.startswith("#") and _begins(line, separator):
+                raise InputError(f"{path}:{number} is no complete row of perf stat", "the file is truncated or damaged")
+            continue
+        yield _row(path, number, rank, row["event"], row["value"], row["unit"], row["share"], bool(row["interval"]))
+
+
+def separated(separator: str) -> re.Pattern[str]:
+    """Pattern of a row whose fields `separator` parts."""
+    s = re.escape(separator)
+    field = rf"[^{s}\n]*"
+    return re.compile(
+        rf"^\s*(?P<interval>\d+[.]\d{{6,9}}{s})?(?:(?:S\d|D\d|L\d|C\d|N\d|CPU\d|[^{s}\n]*-\d){field}{s}(?:\d+{s})?)?"
+        rf"(?P<value><not supported>|<not counted>|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?){s}(?P<unit>{field}){s}"
+        rf"(?P<event>[^{s}\n]*[A-Za-z][^{s}\n]*(?:{s}[\w=]+)*?/?\w*){s}(?:{field}%{s})?(?P<time>\d+){s}"
+        rf"(?P<share>\d+[.]\d+)(?:{s}.*)?$"
+    )
+
+
+def _begins(line: str, separator: str) -> bool:
+    fields = line.split(separator)
+    return len(fields) > 2 and fields[0].strip() in _STATUS
+
+
+def json_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str, str]]) -> Iterator[Row]:
+    """Rows of the ``-j`` form, one object a line."""
+    for number, raw in enumerate(lines, start=1):
+        rank, line = untagged(raw.strip())
+        if not line.startswith("{"):
+            continue
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if '"counter-value"' not in line and '"event"' not in line:
+                continue  # the program's own output
+            raise InputError(f"{path}:{number} is no JSON: {error}", "the file is truncated or damaged") from error
+        if not isinstance(content, dict) or "counter-value" not in content:
+            continue
+        said.setdefault(rank, {})
+        event = content.get("event")
+        if not isinstance(event, str) or not event:
+            raise InputError(f"{path}:{number} names no event", "the file is damaged")
+        yield _row(
+            path,
+            number,
+            rank,
+            event,
+            str(content["counter-value"]),
+            str(content.get("unit", "")),
+            str(content.get("pcnt-running", 100)),
+            "interval" in content,
+        )
+
+
+def _row(
+    path: Path, number: int, rank: int | None, event: str, text: str, unit: str, share: str, interval: bool
+) -> Row:
+    status = _STATUS.get(text.strip(), "")
+    try:
+        value = None if status else parse_number(text.strip())
+        running = float(share)
+    except (InputError, ValueError):
+        raise InputError(f"{path}:{number}: {text!r} of {event} is no number", "the file is damaged") from None
+    if value is not None and not 0 <= value < 2.0**64:
+        raise InputError(f"{path}:{number}: {event} has {value:g}, which no counter holds", "the file is damaged")
+    return Row(rank, event.strip(), value, status, unit.strip(), running, interval, number)
