@@ -13,6 +13,7 @@ from ranksight import __version__
 from ranksight.errors import RanksightError, UsageError
 
 VERBS: dict[str, str] = {
+    "calibrate": "measure this node and describe it as a platform",
     "measure": "run a program over configurations and collect counters, messages and time",
     "import": "read measurements that other tools made",
     "fit": "learn how every metric of every kernel grows",

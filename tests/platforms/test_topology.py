@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ranksight.errors import InputError
 from ranksight.platforms.topology import parse_cpu_list, read_topology
 
-INTEL = "vendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz\nflags\t\t: fpu vme\n\n"
+Machine = Callable[..., Path]
 
 
 def write(path: Path, text: object) -> None:
@@ -20,47 +21,7 @@ def write(path: Path, text: object) -> None:
     path.write_text(f"{text}\n")
 
 
-def machine(root: Path, sockets: int, nodes: int, cores: int, threads: int, cpuinfo: str = INTEL) -> Path:
-    """A node of `sockets` with `nodes` domains of `cores` each; the second threads are numbered after all cores."""
-    system = root / "sys/devices/system"
-    total = sockets * nodes * cores
-    write(system / "cpu/online", f"0-{total * threads - 1}")
-    write(root / "proc/cpuinfo", cpuinfo)
-    members: dict[int, list[int]] = {}
-    for number in range(total * threads):
-        core = number % total
-        node = core // cores
-        socket = node // nodes
-        siblings = ",".join(str(core + thread * total) for thread in range(threads))
-        first, last = socket * nodes * cores, (socket + 1) * nodes * cores - 1
-        socket_cpus = ",".join(f"{first + thread * total}-{last + thread * total}" for thread in range(threads))
-        folder = system / f"cpu/cpu{number}"
-        write(folder / "topology/core_cpus_list", siblings)
-        write(folder / "topology/physical_package_id", socket)
-        members.setdefault(node, []).append(number)
-        caches = [
-            (1, "Data", "48K", 12, siblings),
-            (1, "Instruction", "32K", 8, siblings),
-            (2, "Unified", "1280K", 20, siblings),
-            (3, "Unified", "55296K", 12, socket_cpus),
-        ]
-        for index, (level, kind, size, ways, shared) in enumerate(caches):
-            cache = folder / f"cache/index{index}"
-            for name, value in (
-                ("level", level),
-                ("type", kind),
-                ("size", size),
-                ("ways_of_associativity", ways),
-                ("coherency_line_size", 64),
-                ("shared_cpu_list", shared),
-            ):
-                write(cache / name, value)
-    for node, numbers in members.items():
-        write(system / f"node/node{node}/cpulist", ",".join(map(str, numbers)))
-    return root
-
-
-def test_two_sockets_with_sub_numa_clusters_and_smt(tmp_path: Path) -> None:
+def test_two_sockets_with_sub_numa_clusters_and_smt(tmp_path: Path, machine: Machine) -> None:
     topology = read_topology(machine(tmp_path, sockets=2, nodes=2, cores=18, threads=2))
     layout = topology.layout()
     assert (layout.sockets, layout.cores_per_socket, layout.domains_per_socket) == (2, 36, 2)
@@ -75,7 +36,7 @@ def test_two_sockets_with_sub_numa_clusters_and_smt(tmp_path: Path) -> None:
     assert len(topology.caches) == 72 + 72 + 2
 
 
-def test_offline_threads_and_memory_nodes_do_not_count(tmp_path: Path) -> None:
+def test_offline_threads_and_memory_nodes_do_not_count(tmp_path: Path, machine: Machine) -> None:
     root = machine(tmp_path, sockets=1, nodes=2, cores=4, threads=2)
     write(root / "sys/devices/system/cpu/online", "0-7")
     write(root / "sys/devices/system/node/node7/cpulist", "")
@@ -83,7 +44,7 @@ def test_offline_threads_and_memory_nodes_do_not_count(tmp_path: Path) -> None:
     assert (layout.domains_per_socket, layout.cores_per_domain, layout.threads_per_core) == (2, 4, 1)
 
 
-def test_uneven_machines_are_said_to_be_so(tmp_path: Path) -> None:
+def test_uneven_machines_are_said_to_be_so(tmp_path: Path, machine: Machine) -> None:
     root = machine(tmp_path, sockets=1, nodes=2, cores=4, threads=1)
     write(root / "sys/devices/system/cpu/online", "0-6")
     topology = read_topology(root)
@@ -91,7 +52,7 @@ def test_uneven_machines_are_said_to_be_so(tmp_path: Path) -> None:
     assert topology.layout().cores_per_domain == 4
 
 
-def test_a_container_without_caches_and_nodes(tmp_path: Path) -> None:
+def test_a_container_without_caches_and_nodes(tmp_path: Path, machine: Machine) -> None:
     write(tmp_path / "sys/devices/system/cpu/online", "0,2")
     topology = read_topology(tmp_path)
     assert topology.domains() == {(0, 0): (0, 2)}
@@ -110,12 +71,14 @@ def test_a_container_without_caches_and_nodes(tmp_path: Path) -> None:
         ("vendor_id : a\x07b\nmodel name : \x1b[31mred\n", "a b", "[31mred", False),
     ],
 )
-def test_processors_are_named(tmp_path: Path, cpuinfo: str, vendor: str, model: str, virtual: bool) -> None:
+def test_processors_are_named(
+    tmp_path: Path, machine: Machine, cpuinfo: str, vendor: str, model: str, virtual: bool
+) -> None:
     topology = read_topology(machine(tmp_path, 1, 1, 1, 1, cpuinfo))
     assert (topology.vendor, topology.model, topology.virtual) == (vendor, model, virtual)
 
 
-def test_the_kernels_base_frequency_goes_before_the_label(tmp_path: Path) -> None:
+def test_the_kernels_base_frequency_goes_before_the_label(tmp_path: Path, machine: Machine) -> None:
     root = machine(tmp_path, 1, 1, 2, 1)
     write(root / "sys/devices/system/cpu/cpu0/cpufreq/base_frequency", 2_000_000)
     assert read_topology(root).base == 2e9
@@ -135,14 +98,14 @@ def test_the_kernels_base_frequency_goes_before_the_label(tmp_path: Path) -> Non
         ("node/node0/cpulist", "0..3"),
     ],
 )
-def test_nonsense_in_sysfs_is_refused(tmp_path: Path, file: str, text: str) -> None:
+def test_nonsense_in_sysfs_is_refused(tmp_path: Path, machine: Machine, file: str, text: str) -> None:
     root = machine(tmp_path, 1, 1, 2, 1)
     write(root / "sys/devices/system" / file, text)
     with pytest.raises(InputError):
         read_topology(root)
 
 
-def test_no_sysfs_is_said(tmp_path: Path) -> None:
+def test_no_sysfs_is_said(tmp_path: Path, machine: Machine) -> None:
     with pytest.raises(InputError, match="mount /sys"):
         read_topology(tmp_path)
 

@@ -1,0 +1,188 @@
+"""Measure this node and describe it as a platform file.
+
+  ranksight calibrate -o my.toml
+  ranksight calibrate -o my.toml --quick
+
+Topology comes from the system; clock, latency of every cache level and of memory, and bandwidth of one to all cores of
+a ccNUMA domain are measured by small C programs that are compiled on the spot. Run it on an idle node, in a job that
+has the node for itself. Every value in the file carries its source; edit what you know better. Any verb that takes
+--platform takes the file, or the name of a machine that is described already ('--list').
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform as system
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ranksight.platforms import Platform
+    from ranksight.platforms.calibration.sampling import Samples
+
+_EVERY = 5.0  # seconds between lines where there is no terminal
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="platform file to write (default: the host's name with .toml)"
+    )
+    parser.add_argument("--name", metavar="NAME", help="the platform's name (default: that of the file)")
+    parser.add_argument("--quick", action="store_true", help="fewer samples: a look, not numbers to keep")
+    parser.add_argument(
+        "--samples", type=Path, metavar="FILE", help="keep all samples, as JSON that 'pyperf stats' and 'hist' read"
+    )
+    parser.add_argument("--list", action="store_true", help="name the machines that are described already, and end")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="how to print the result (default: table)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Calibrate, write the platform file, and print what was found with what speaks against it."""
+    if args.list:
+        return _list(args.format)
+    output = args.output or Path(f"{_clean(system.node()) or 'node'}.toml")
+    name = args.name or _clean(output.stem)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise UsageError(f"ranksight calibrate: --name {name!r}", "use letters, digits, '.', '_' and '-'")
+    for target in filter(None, (output, args.samples)):
+        _writable(target, args.force)
+
+    from ranksight.platforms import save
+    from ranksight.platforms.calibration.effort import CAREFUL, QUICK
+    from ranksight.platforms.calibration.node import calibrate
+
+    with _progress(args.quiet) as say:
+        found = calibrate(name, QUICK if args.quick else CAREFUL, say)
+    save(found.platform, output, overwrite=args.force)
+    if args.samples is not None:
+        _keep(found.samples, args.samples, args.force)
+    if args.format == "json":
+        content = {"file": str(output), **_figures(found.platform), "warnings": list(found.warnings)}
+        print(json.dumps(content, indent=2))
+    elif not args.quiet:
+        _print(found.platform)
+    if not args.quiet:
+        for warning in found.warnings:
+            print(f"ranksight: warning: {warning}", file=sys.stderr)
+        if args.format == "table":
+            print(f"\nwritten to {output}; next: ranksight predict MODEL --platform {output}")
+    return 0
+
+
+def _list(form: str) -> int:
+    from ranksight.platforms import load, names
+
+    machines = {name: load(name) for name in names()}
+    if form == "json":
+        print(json.dumps({name: _figures(machine) for name, machine in machines.items()}, indent=2))
+        return 0
+    width = max(map(len, machines))
+    for name, machine in machines.items():
+        doubts = f" ({len(machine.estimates())} values are estimates)" if machine.estimates() else ""
+        print(f"{name:<{width}}  {_title(machine)}{doubts}")
+    return 0
+
+
+def _clean(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text.split(".")[0]).strip("-._")[:64]
+
+
+def _writable(target: Path, force: bool) -> None:
+    """Refuse before minutes are spent on what could not be kept."""
+    if target.exists() and not force:
+        raise InputError(f"{target} exists", "name another file, or replace it with --force")
+    folder = target.absolute().parent
+    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"{target} cannot be written", "name a file in a folder that exists and can be written")
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """What to call with each line of progress: a status line on a terminal, a line now and then elsewhere."""
+    if quiet:
+        yield lambda line: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("starting") as status:
+            yield status.update
+    else:
+        last = time.monotonic() - _EVERY
+
+        def say(line: str) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _EVERY:
+                last = time.monotonic()
+                print(line, file=sys.stderr)
+
+        yield say
+
+
+def _keep(samples: tuple[Samples, ...], target: Path, force: bool) -> None:
+    import pyperf
+
+    suite = pyperf.BenchmarkSuite([each.benchmark() for each in samples])
+    try:
+        suite.dump(str(target), replace=force)
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def _figures(machine: Platform) -> dict[str, object]:
+    """The values of a platform as plain data, SI units."""
+    return {
+        "name": machine.name,
+        "vendor": machine.vendor,
+        "model": machine.model,
+        "cores": machine.cores,
+        "domains": machine.domains,
+        "cores_per_domain": machine.layout.cores_per_domain,
+        "frequency": machine.frequency,
+        "latencies": machine.latencies(),
+        "memory_latency": machine.memory.latency,
+        "bandwidth_core": machine.memory.bandwidth_core,
+        "bandwidth_domain": machine.memory.bandwidth_domain,
+        "estimates": list(machine.estimates()),
+    }
+
+
+def _title(machine: Platform) -> str:
+    return machine.model if machine.model.startswith(machine.vendor) else f"{machine.vendor} {machine.model}"
+
+
+def _print(machine: Platform) -> None:
+    from ranksight.units import format_si
+
+    layout = machine.layout
+    print(f"{machine.name}: {_title(machine)}")
+    print(
+        f"  sockets {layout.sockets}, domains per socket {layout.domains_per_socket}, cores per domain "
+        f"{layout.cores_per_domain}, threads per core {layout.threads_per_core}, "
+        f"clock under load {format_si(machine.frequency, 'Hz')}"
+    )
+    print(f"  {'level':<8}{'size':>10}{'shared by':>11}{'cycles':>9}{'time':>10}{'one core reads':>17}")
+    for cache in machine.caches:
+        rate = "" if cache.bandwidth is None else format_si(cache.bandwidth, "B/s")
+        time_ = format_si(cache.latency / (machine.clock.single or machine.frequency), "s")
+        size = f"{cache.size / 1024:.0f} KiB"
+        print(f"  {cache.name:<8}{size:>10}{cache.shared_by:>11}{cache.latency:>9.1f}{time_:>10}{rate:>17}")
+    cycles, time_ = machine.latencies()["memory"], format_si(machine.memory.latency, "s")
+    rate = format_si(machine.memory.bandwidth_core, "B/s")
+    print(f"  {'memory':<8}{'':>10}{layout.cores_per_domain:>11}{cycles:>9.1f}{time_:>10}{rate:>17}")
+    print(f"  a domain reads {format_si(machine.memory.bandwidth_domain, 'B/s')} from its memory")

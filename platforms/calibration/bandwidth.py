@@ -1,0 +1,110 @@
+"""Bandwidth of streaming kernels: of one core from every cache, and of one to all cores of a domain from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.platforms.calibration.effort import Effort
+from ranksight.platforms.calibration.programs import Programs
+from ranksight.platforms.calibration.sampling import Samples, merge
+
+KERNELS = ("read", "write", "copy", "triad")
+TRAFFIC = {"read": 1.0, "write": 2.0, "copy": 1.5, "triad": 4.0 / 3.0}
+"""Memory traffic over the bytes counted, where every written line is read first (write-allocate)."""
+_LEAST = 32 << 20
+_EVADED = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidths:
+    """Bandwidths in B/s, bytes as the program counts them.
+
+    Attributes
+    ----------
+    caches : tuple of (Samples or None)
+        Reading from each cache by one core; None where no working set fits between two levels.
+    memory : mapping of str to tuple of (int, Samples)
+        By kernel: number of cores and what they reach together.
+    """
+
+    caches: tuple[Samples | None, ...]
+    memory: dict[str, tuple[tuple[int, Samples], ...]]
+
+    def evades_write_allocate(self) -> bool:
+        """True when one core writes nearly as fast as it reads, which it cannot if each written line is read first."""
+        (_, reading), (_, writing) = self.memory["read"][0], self.memory["write"][0]
+        return writing.rate > _EVADED * reading.rate
+
+    def samples(self) -> tuple[Samples, ...]:
+        """All of them."""
+        caches = [each for each in self.caches if each is not None]
+        return (*caches, *(each for curve in self.memory.values() for _, each in curve))
+
+
+def cores(count: int) -> str:
+    """A number of cores in words."""
+    return "1 core" if count == 1 else f"{count} cores"
+
+
+def core_counts(most: int, points: int) -> tuple[int, ...]:
+    """Numbers of cores from one to `most`, at most `points` of them, closer together where the curve bends."""
+    spaced = np.geomspace(1, most, min(points, most))
+    return tuple(sorted({1, most, *(int(count) for count in np.round(spaced))}))
+
+
+def cache_working_set(above: int, size: int) -> int | None:
+    """Bytes that a cache holds and the one above it does not: their geometric mean; None where they are too near."""
+    middle = int((above * size) ** 0.5) if above else size // 2
+    return middle if above * 1.5 < middle < size * 0.8 else None
+
+
+def measure_bandwidth(
+    programs: Programs,
+    cpus: Sequence[int],
+    caches: Sequence[int],
+    effort: Effort,
+    largest: int,
+    say: Callable[[str], None] = lambda line: None,
+) -> Bandwidths:
+    """Bandwidths of the domain whose cores are `cpus` (one hardware thread each).
+
+    Parameters
+    ----------
+    programs : Programs
+    cpus : sequence of int
+    caches : sequence of int
+        Capacities in bytes that one core sees, level 1 first.
+    effort : Effort
+    largest : int
+        Bytes that may be used by all threads together.
+    say : callable
+        Told of progress.
+    """
+
+    def run(kernel: str, size: int, count: int, label: str) -> Samples:
+        listed = ",".join(map(str, cpus[:count]))
+        parts = [
+            programs.run("bandwidth", (kernel, size, listed, effort.seconds, effort.samples), label)
+            for _ in range(effort.processes)
+        ]
+        say(f"{label}: {merge(parts).rate / 1e9:.1f} GB/s")
+        return merge(parts)
+
+    above = 0
+    from_caches: list[Samples | None] = []
+    for level, size in enumerate(caches, start=1):
+        middle = cache_working_set(above, size)
+        from_caches.append(None if middle is None else run("read", middle, 1, f"bandwidth of L{level}, 1 core"))
+        above = size
+    memory = {}
+    for kernel in KERNELS:
+        curve = []
+        for count in core_counts(len(cpus), effort.core_counts):
+            # All threads together stream through four times the last cache, as STREAM asks for.
+            size = min(max(4 * max(caches, default=_LEAST) // count, _LEAST), largest // count)
+            curve.append((count, run(kernel, size, count, f"bandwidth of memory, {kernel}, {cores(count)}")))
+        memory[kernel] = tuple(curve)
+    return Bandwidths(tuple(from_caches), memory)

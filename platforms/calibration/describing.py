@@ -1,0 +1,151 @@
+"""Turn what was measured into the sections of a platform, each value with its source and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+from ranksight.errors import ToolError
+from ranksight.platforms.calibration.bandwidth import TRAFFIC, Bandwidths
+from ranksight.platforms.calibration.latency import Curve
+from ranksight.platforms.calibration.sampling import Samples
+from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Source
+from ranksight.platforms.topology import SystemCache, Topology
+
+_SHRUNK = 0.5  # of a cache's stated size, below which its plateau ends too early
+_LINEAR = 0.9  # of the bandwidth per core of one, above which more cores would bring more
+_SYSFS = "the system's sysfs"
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Sources by dotted key and warnings, gathered while a platform is described; `when` opens measured sources."""
+
+    when: str
+    sources: dict[str, Source] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def state(self, where: str, section: Layout, text: str) -> None:
+        """Give all values of a section one source."""
+        self.sources.update({f"{where}.{item.name}": Source(text) for item in fields(section)})
+
+    def measured(self, key: str, text: str, estimate: bool = False) -> None:
+        """Say how a value was measured."""
+        self.sources[key] = Source(f"{self.when}: {text}", estimate)
+
+
+def describe_clock(base: float | None, single: Samples, loaded: Samples, cores: int, evidence: Evidence) -> Clock:
+    """The clock section; where the system tells no nominal clock, the measured one stands in."""
+    evidence.sources["clock.base"] = (
+        Source("not told by the system; the measured clock", estimate=True)
+        if base is None
+        else Source("the system: cpufreq, or the processor's label")
+    )
+    evidence.measured("clock.measured", f"dependent additions on {cores} cores, {loaded.describe()}")
+    evidence.measured("clock.single", f"dependent additions on one core, {single.describe()}")
+    return Clock(
+        base=rounded(loaded.rate) if base is None else base, measured=rounded(loaded.rate), single=rounded(single.rate)
+    )
+
+
+def describe_caches(
+    topology: Topology,
+    caches: Sequence[SystemCache],
+    told: bool,
+    curve: Curve,
+    bandwidths: Bandwidths,
+    clock: float,
+    evidence: Evidence,
+) -> tuple[Cache, ...]:
+    """The cache sections; `told` says whether the system described them, `clock` is that of one busy core."""
+    plateaus = curve.levels[:-1] if told else curve.plateaus[:-1]
+    found: list[Cache] = []
+    above = 0
+    for cache, plateau, streamed in zip(caches, plateaus, bandwidths.caches, strict=True):
+        level = len(found) + 1
+        key = f"caches.L{level}"
+        seconds = plateau.latency if plateau else curve.between(1.5 * above, 0.7 * cache.size)
+        if seconds is None:
+            what = f"no working set fits between the caches of {above} and {cache.size} B"
+            raise ToolError(what, "calibrate without --quick, or describe the platform by hand")
+        for name in ("size", "line", "shared_by"):
+            text = _SYSFS if told else "end of a plateau of the latency curve"
+            evidence.sources[f"{key}.{name}"] = Source(text, estimate=not told)
+        ways, exact = associativity(cache)
+        text = _SYSFS if exact else "not told by the system; one that divides the size"
+        evidence.sources[f"{key}.ways"] = Source(text, estimate=not exact)
+        if plateau is None:
+            evidence.warnings.append(f"L{level}: no plateau in the latency curve; the lower quartile of its range")
+            evidence.measured(f"{key}.latency", "pointer chasing, lower quartile of its range", estimate=True)
+        else:
+            span = f"{plateau.first / 1024:.0f} to {plateau.last / 1024:.0f} KiB"
+            evidence.measured(f"{key}.latency", f"pointer chasing, plateau {span}")
+            if plateau.last < _SHRUNK * cache.size:
+                evidence.warnings.append(
+                    f"L{level}: flat up to {plateau.last / 1024:.0f} KiB only, the system says "
+                    f"{cache.size / 1024:.0f} KiB: others use it, or a part of it is given to this machine"
+                )
+        if streamed is not None:
+            evidence.measured(f"{key}.bandwidth", f"streaming reads of one core, {streamed.describe()}")
+        found.append(
+            Cache(
+                level=level,
+                size=cache.size,
+                line=cache.line,
+                ways=ways,
+                shared_by=max(topology.cores_of(cache.cpus), 1),
+                latency=rounded(seconds * clock),
+                bandwidth=None if streamed is None else rounded(streamed.rate),
+            )
+        )
+        above = cache.size
+    return tuple(found)
+
+
+def associativity(cache: SystemCache) -> tuple[int, bool]:
+    """Ways, and whether the system told them; where it did not, those nearest to 8 that divide the size."""
+    lines = cache.size // cache.line
+    if cache.ways and cache.size % (cache.line * cache.ways) == 0:
+        return cache.ways, True
+    return min((ways for ways in range(1, 65) if lines % ways == 0), key=lambda ways: abs(ways - 8)), False
+
+
+def describe_memory(curve: Curve, bandwidths: Bandwidths, cores: int, evidence: Evidence) -> Memory:
+    """The memory section; its bandwidths are those of reads, which no write-allocate blurs."""
+    plateau, last = curve.memory, curve.samples[-1]
+    if plateau is None:
+        evidence.warnings.append("memory: no plateau beyond the last cache; the largest working set is taken")
+    text = f"plateau from {plateau.first / 2**20:.0f} MiB" if plateau else f"{curve.sizes[-1] / 2**20:.0f} MiB"
+    evidence.measured("memory.latency", f"pointer chasing, {text}, {last.describe()}", estimate=plateau is None)
+    evaded = bandwidths.evades_write_allocate()
+    scaling = {}
+    for kernel, measured in bandwidths.memory.items():
+        scaling[kernel] = tuple((count, rounded(each.rate)) for count, each in measured)
+        note = "bytes of the program's loads and stores"
+        if TRAFFIC[kernel] > 1:
+            note += (
+                "; this processor seems not to read lines that it overwrites whole"
+                if evaded
+                else f"; where written lines are read first the traffic is {TRAFFIC[kernel]:.3g} times that"
+            )
+        evidence.measured(f"memory.scaling.{kernel}", f"streaming {kernel}, ordinary stores, {note}")
+    reading = bandwidths.memory["read"]
+    one, (at, best) = reading[0][1], max(reading, key=lambda item: item[1].rate)
+    if at == cores > 1 and best.rate / cores > _LINEAR * one.rate:
+        evidence.warnings.append(
+            f"memory: {cores} cores reach {best.rate / one.rate:.1f} times the bandwidth of one: "
+            "they do not saturate the domain, whose bandwidth may be higher"
+        )
+    evidence.measured("memory.bandwidth_core", f"streaming reads of one core, {one.describe()}")
+    evidence.measured("memory.bandwidth_domain", f"streaming reads, best at {at} of {cores} cores, {best.describe()}")
+    return Memory(
+        latency=rounded(plateau.latency if plateau else last.seconds),
+        bandwidth_core=rounded(one.rate),
+        bandwidth_domain=rounded(best.rate),
+        scaling=scaling,
+    )
+
+
+def rounded(value: float) -> float:
+    """Four digits: more are not repeated by another calibration."""
+    return float(f"{value:.4g}")

@@ -1,0 +1,101 @@
+"""Latency of each memory level, by pointer chasing over working sets of all sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ranksight.platforms.calibration.effort import Effort
+from ranksight.platforms.calibration.plateaus import Plateau, assign, find_plateaus
+from ranksight.platforms.calibration.programs import Programs
+from ranksight.platforms.calibration.sampling import Samples, merge
+
+SMALLEST = 4096
+_PAGES = 32  # fit the first-level translation buffers of all processors described here
+_WITHOUT_CACHES = 256 << 20  # largest working set where the system tells no caches
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Latency over the working set.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Working sets in bytes, rising.
+    samples : tuple of Samples
+        Seconds per load at each.
+    plateaus : tuple of Plateau
+        All that were found.
+    levels : tuple of (Plateau or None)
+        That of each cache and, last, of memory.
+    """
+
+    sizes: tuple[int, ...]
+    samples: tuple[Samples, ...]
+    plateaus: tuple[Plateau, ...]
+    levels: tuple[Plateau | None, ...]
+
+    @property
+    def memory(self) -> Plateau | None:
+        """That of memory; where no caches are known, the last of several."""
+        return self.levels[-1] if len(self.levels) > 1 else (self.plateaus[-1] if len(self.plateaus) > 1 else None)
+
+    def between(self, low: float, high: float) -> float | None:
+        """Lower quartile of the latency at working sets from `low` to `high`: a stand-in where no plateau shows."""
+        found = zip(self.sizes, self.samples, strict=True)
+        inside = sorted(each.seconds for size, each in found if low <= size <= high)
+        return inside[len(inside) // 4] if inside else None
+
+
+def working_sets(caches: Sequence[int], per_octave: int, largest: int) -> tuple[int, ...]:
+    """Working sets from 4 KiB to eight times the last cache, evenly in their logarithm, and no more than `largest`."""
+    end = min(8 * max(caches, default=_WITHOUT_CACHES // 8), largest)
+    found = []
+    step = 0
+    while (size := int(SMALLEST * 2 ** (step / per_octave))) <= max(end, SMALLEST):
+        found.append(size // 1024 * 1024)
+        step += 1
+    return tuple(dict.fromkeys(found))
+
+
+def measure_latency(
+    programs: Programs,
+    cpu: int,
+    caches: Sequence[int],
+    line: int,
+    effort: Effort,
+    largest: int,
+    say: Callable[[str], None] = lambda line: None,
+) -> Curve:
+    """Latency of all working sets on one processor.
+
+    Parameters
+    ----------
+    programs : Programs
+    cpu : int
+        The processor that measures.
+    caches : sequence of int
+        Capacities in bytes of its caches, level 1 first; empty where unknown.
+    line : int
+        Line size in bytes; pointers stand two lines apart.
+    effort : Effort
+    largest : int
+        Bytes that may be used.
+    say : callable
+        Told of progress.
+    """
+    window = _PAGES * os.sysconf("SC_PAGE_SIZE")
+    sizes = working_sets(caches, effort.per_octave, largest)
+    samples = []
+    for place, size in enumerate(sizes):
+        label = f"latency of {size >> 10} KiB"
+        parts = [
+            programs.run("latency", (size, 2 * line, window, cpu, seed, effort.seconds, effort.samples), label)
+            for seed in range(1, effort.processes + 1)
+        ]
+        samples.append(merge(parts))
+        say(f"{label}: {1e9 * samples[-1].seconds:.2f} ns ({place + 1} of {len(sizes)} working sets)")
+    plateaus = find_plateaus(sizes, [each.seconds for each in samples])
+    return Curve(sizes, tuple(samples), plateaus, tuple(assign(plateaus, caches)))
