@@ -12,11 +12,31 @@
 /* Whether this call is the program's own and is recorded. */
 static inline int rs_recording(const rs_call *c) { return c->thread != NULL && c->pc != 0; }
 
-static inline uint64_t rs_size(MPI_Datatype type)
+/* Sizes of predefined datatypes are kept: their handles are never freed. Of derived ones only that they are derived is. */
+typedef struct {
+    uint64_t handle, size;
+} rs_known_type;
+static __thread rs_known_type rs_known_types[16] __attribute__((tls_model("initial-exec")));
+
+static __attribute__((noinline)) uint64_t rs_size_slow(MPI_Datatype type, rs_known_type *known)
 {
     MPI_Count size = 0;
+    int integers, addresses, types, combiner = 0;
     PMPI_Type_size_x(type, &size);
+    if (known->handle != RS_HANDLE(type) + 1) {
+        PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+        known->handle = RS_HANDLE(type) + 1;
+        known->size = combiner == MPI_COMBINER_NAMED && size >= 0 ? (uint64_t)size : UINT64_MAX;
+    }
     return size > 0 ? (uint64_t)size : 0;
+}
+
+static inline uint64_t rs_size(MPI_Datatype type)
+{
+    rs_known_type *known = &rs_known_types[(RS_HANDLE(type) >> 8 ^ RS_HANDLE(type) >> 12) % 16];
+    if (RS_LIKELY(known->handle == RS_HANDLE(type) + 1 && known->size != UINT64_MAX))
+        return known->size;
+    return rs_size_slow(type, known);
 }
 
 static inline uint64_t rs_bytes(MPI_Count count, MPI_Datatype type)
@@ -33,12 +53,9 @@ static inline uint64_t rs_status_bytes(const MPI_Status *status)
 
 /* ---- calls that move nothing, or whose data are counted elsewhere ------------------------------------------------ */
 
-static inline void rs_failed(rs_call *c, unsigned op) { rs_row_add(rs_own_row(c, rs_row_key(op, 0, 0)), 0, 0, c->end - c->begin); }
+static inline void rs_failed(rs_call *c, unsigned op) { rs_add(c, op, 0, 0, 0); }
 
-static inline void rs_sized(rs_call *c, unsigned op, uint32_t size)
-{
-    rs_row_add(rs_own_row(c, rs_row_key(op, size, 0)), 1, 0, c->end - c->begin);
-}
+static inline void rs_sized(rs_call *c, unsigned op, uint32_t size) { rs_add(c, op, size, 1, 0); }
 
 static inline void rs_plain(rs_call *c, unsigned op) { rs_sized(c, op, 0); }
 
@@ -52,21 +69,18 @@ static inline void rs_on_comm(rs_call *c, unsigned op, MPI_Comm comm)
 /* A transfer with one peer, a rank of group `g`; nothing moves to or from MPI_PROC_NULL: its time is kept, no message is counted. */
 static inline void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int rank, uint64_t bytes)
 {
-    uint64_t null = rank == MPI_PROC_NULL;
-    rs_row *row = rs_own_row(c, rs_row_key(op, (uint32_t)g->size, null ? 0 : bytes));
-    rs_row_add(row, !null, null ? 0 : bytes, c->end - c->begin);
-    if (!null)
-        rs_row_peer(c->thread, row, rs_world(g, rank), 1, bytes);
+    if (RS_UNLIKELY(rank == MPI_PROC_NULL))
+        rs_add(c, op, (uint32_t)g->size, 0, 0);
+    else
+        rs_add_peer(c->thread, rs_add(c, op, (uint32_t)g->size, 1, bytes), rs_world(g, rank), 1, bytes);
 }
 
-/* The same beside the call's own row, under another operation or another call site. */
-static inline void rs_transfer_at(rs_thread *t, uint64_t pc, unsigned op, uint32_t size, int null, int peer, uint64_t bytes, uint64_t ticks)
+/* The same beside the call's own record. */
+static inline void rs_transfer_beside(rs_thread *t, rs_record *own, unsigned op, uint32_t size, int null, int peer, uint64_t bytes)
 {
-    uint32_t at = rs_table_find(&t->rows, pc, rs_row_key(op, size, null ? 0 : bytes));
-    rs_row *row = (rs_row *)t->rows.items + at;
-    rs_row_add(row, !null, null ? 0 : bytes, ticks);
+    rs_record *r = rs_add_beside(t, own, op, size, !null, null ? 0 : bytes);
     if (!null)
-        rs_row_peer(t, row, peer, 1, bytes);
+        rs_add_peer(t, r, peer, 1, bytes);
 }
 
 static inline void rs_send(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int dest, MPI_Comm comm)
@@ -84,21 +98,20 @@ static inline void rs_recv_half(rs_call *c, unsigned op, MPI_Comm comm, const MP
 {
     const rs_group *g = rs_comm(comm);
     int null = status->MPI_SOURCE == MPI_PROC_NULL;
-    rs_transfer_at(c->thread, c->pc, op, (uint32_t)g->size, null, rs_world(g, status->MPI_SOURCE), rs_status_bytes(status), 0);
+    rs_transfer_beside(c->thread, c->thread->last, op, (uint32_t)g->size, null, rs_world(g, status->MPI_SOURCE),
+                       rs_status_bytes(status));
 }
 
-static inline void rs_posted(rs_call *c, unsigned op, rs_group *g, int source, uint64_t handle, uint64_t ticks)
+/* A receive is posted: time and computation are recorded now, under class 0 with no message yet; the message at completion. */
+static inline void rs_await(rs_call *c, unsigned op, rs_group *g, int source, uint64_t handle)
 {
     rs_request *r;
-    if (source == MPI_PROC_NULL) {
-        rs_transfer_at(c->thread, c->pc, op, (uint32_t)g->size, 1, -1, 0, ticks);
+    if (source == MPI_PROC_NULL)
         return;
-    }
     r = rs_request_add(handle);
     if (r == NULL)
         return;
-    r->pc = c->pc;
-    r->ticks = ticks;
+    r->own = c->thread->last;
     r->group = g;
     r->comm_size = (uint32_t)g->size;
     r->operation = (uint16_t)op;
@@ -108,7 +121,9 @@ static inline void rs_posted(rs_call *c, unsigned op, rs_group *g, int source, u
 
 static inline void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, uint64_t handle)
 {
-    rs_posted(c, op, rs_comm(comm), source, handle, c->end - c->begin);
+    rs_group *g = rs_comm(comm);
+    rs_add(c, op, (uint32_t)g->size, 0, 0);
+    rs_await(c, op, g, source, handle);
 }
 
 /* A persistent request: `kind` as in rs_request, `op` what each start counts as. */
@@ -117,7 +132,7 @@ static inline void rs_persist(rs_call *c, unsigned op, int kind, rs_group *g, in
     rs_request *r = rs_request_add(handle);
     if (r == NULL)
         return;
-    r->pc = c->pc;
+    r->own = c->thread->last;
     r->group = g;
     r->comm_size = (uint32_t)g->size;
     r->operation = (uint16_t)op;
@@ -135,25 +150,26 @@ static inline void rs_start(rs_call *c, uint64_t handle)
     if (r == NULL)
         return;
     r->started = 1;
-    r->pc = c->pc;
+    r->own = c->thread->last;
     r->thread = c->thread;
     if (r->kind == 's')
-        rs_transfer_at(c->thread, c->pc, r->operation, r->comm_size, r->null, r->peer, r->bytes, 0);
+        rs_transfer_beside(c->thread, r->own, r->operation, r->comm_size, r->null, r->peer, r->bytes);
     else if (r->kind == 'c')
-        rs_row_add((rs_row *)c->thread->rows.items
-                       + rs_table_find(&c->thread->rows, c->pc, rs_row_key(r->operation, r->comm_size, r->bytes)),
-                   1, r->bytes, 0);
+        rs_add_beside(c->thread, r->own, r->operation, r->comm_size, 1, r->bytes);
 }
 
 /* A request has completed with `status`: where it was a receive, its bytes are known now. */
 static inline void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
 {
+    rs_record *own = r->own;
     int cancelled = 0, null;
     if (r->kind == 'r' && (!r->persistent || r->started)) {
         PMPI_Test_cancelled((MPI_Status *)status, &cancelled);
         null = r->null || cancelled || status->MPI_SOURCE == MPI_PROC_NULL;
-        rs_transfer_at(c->thread, r->pc, r->operation, r->comm_size, null, null ? -1 : rs_world(r->group, status->MPI_SOURCE),
-                       null ? 0 : rs_status_bytes(status), r->ticks);
+        if (r->thread != c->thread) /* posted by another thread: its tables are its own */
+            own = rs_record_find(c->thread, 0, own->pc, own->key);
+        rs_transfer_beside(c->thread, own, r->operation, r->comm_size, null,
+                           null ? -1 : rs_world(r->group, status->MPI_SOURCE), null ? 0 : rs_status_bytes(status));
     }
     if (r->persistent)
         r->started = 0;
@@ -239,7 +255,7 @@ static inline uint64_t rs_sum_large(const void *counts, int n)
 
 static inline void rs_coll(rs_call *c, unsigned op, const rs_group *g, uint64_t bytes)
 {
-    rs_row_add(rs_own_row(c, rs_row_key(op, (uint32_t)g->size, bytes)), 1, bytes, c->end - c->begin);
+    rs_add(c, op, (uint32_t)g->size, 1, bytes);
 }
 
 /* Ranks that a rank addresses: the others of an intercommunicator, all of an intracommunicator. */
@@ -290,11 +306,10 @@ static inline int rs_is_root(const rs_group *g, int root) { return g->inter ? ro
     for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
         if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
             rs_total += (block); \
-    rs_coll((call), (op), rs_g, rs_total); \
+    rs_record *rs_own = rs_add((call), (op), (uint32_t)rs_g->size, 1, rs_total); \
     for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
         if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
-            rs_row_peer((call)->thread, rs_own_row((call), rs_row_key((op), (uint32_t)rs_g->size, rs_total)), \
-                        rs_world(rs_g, rs_g->neighbour[rs_i]), 1, (block)); \
+            rs_add_peer((call)->thread, rs_own, rs_world(rs_g, rs_g->neighbour[rs_i]), 1, (block)); \
 } while (0)
 
 #define RS_NEIGHBOURS_INIT(call, op, comm, request, block) do { \
@@ -319,7 +334,7 @@ static inline void rs_on_win(rs_call *c, unsigned op, MPI_Win win) { rs_sized(c,
 
 static inline void rs_on_file(rs_call *c, unsigned op, MPI_File file, uint64_t bytes)
 {
-    rs_row_add(rs_own_row(c, rs_row_key(op, (uint32_t)rs_file(file)->size, bytes)), 1, bytes, c->end - c->begin);
+    rs_add(c, op, (uint32_t)rs_file(file)->size, 1, bytes);
 }
 
 #endif

@@ -185,7 +185,9 @@ void rs_after_init(rs_call *c, int result, int provided)
     rs_state.init_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     rs_state.init_mono = rs_clock_ns(CLOCK_MONOTONIC);
     rs_state.init_end = rs_now();
-    t->last_pc = c->pc;
+    t->last = rs_record_find(t, 0, c->pc, rs_key(rs_init_operation, 0, 0));
+    t->last->count++;
+    t->last->inside = rs_state.init_end - rs_state.init_begin;
     t->last_end = rs_state.init_end;
     t->cpu_at = rs_now();
     t->last_cpu = t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -93,7 +93,7 @@ def _point_to_point() -> None:
     )
     RULES["Imrecv"] = Rule(
         "r",
-        "rs_posted(@, #Imrecv, rs_on, rs_from, RS_HANDLE(*{4}), (@)->end - (@)->begin);",
+        "rs_add(@, #Imrecv, (uint32_t)rs_on->size, 0, 0); rs_await(@, #Imrecv, rs_on, rs_from, RS_HANDLE(*{4}));",
         "int rs_from = *{3} == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : 0; rs_group *rs_on = rs_probed_on(*{3});",
     )
     RULES["Sendrecv"] = Rule(
@@ -111,14 +111,14 @@ def _point_to_point() -> None:
     RULES["Isendrecv"] = Rule(
         "s",
         "rs_send(@, #Isendrecv, {1}, {2}, {3}, {10}); "
-        "rs_posted(@, #Isendrecv_recv, rs_comm({10}), {8}, RS_HANDLE(*{11}), 0);",
+        "rs_await(@, #Isendrecv_recv, rs_comm({10}), {8}, RS_HANDLE(*{11}));",
         "",
         (("Isendrecv_recv", "r"),),
     )
     RULES["Isendrecv_replace"] = Rule(
         "s",
         "rs_send(@, #Isendrecv_replace, {1}, {2}, {3}, {7}); "
-        "rs_posted(@, #Isendrecv_replace_recv, rs_comm({7}), {5}, RS_HANDLE(*{8}), 0);",
+        "rs_await(@, #Isendrecv_replace_recv, rs_comm({7}), {5}, RS_HANDLE(*{8}));",
         "",
         (("Isendrecv_replace_recv", "r"),),
     )

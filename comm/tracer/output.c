@@ -2,8 +2,8 @@
  *
  * Layout, in the machine's byte order: 16 bytes of magic and version, then chunks: four letters, the size of an item
  * (u32), the size of the chunk (u64), the items, zeros to the next multiple of 8. HEAD holds the rank's numbers, OPER the
- * names of the operations, MAPS the executable mappings of /proc/self/maps, and THRD, ROWS, PEER, PHAS the tables of each
- * thread. The file takes its final name when it is complete. */
+ * names of the operations, MAPS the executable mappings of /proc/self/maps, and THRD, RECS, PEER the state and the tables
+ * of each thread. The file takes its final name when it is complete. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { PATH = 4096, MAPS = 1 << 18 };
@@ -21,35 +22,78 @@ static char final_name[PATH], part_name[PATH];
 static char maps[MAPS];
 static size_t maps_used;
 
-static int put(int fd, const void *data, size_t bytes)
+/* What is to be written is listed first and goes out in as few calls as can be: a launcher that asks a process to end
+ * kills it soon after. */
+enum { PIECES = 512 };
+typedef struct {
+    char tag[4];
+    uint32_t item;
+    uint64_t bytes;
+} chunk_head;
+static struct iovec pieces[PIECES];
+static chunk_head heads[PIECES];
+static int listed;
+
+static int flush(int fd)
 {
-    const char *at = data;
-    while (bytes > 0) {
-        ssize_t n = write(fd, at, bytes);
+    struct iovec *at = pieces, *end = pieces + listed;
+    listed = 0;
+    while (at < end) {
+        ssize_t n = writev(fd, at, (int)(end - at));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return -1;
-        at += n;
-        bytes -= (size_t)n;
+        for (; at < end && (size_t)n >= at->iov_len; at++)
+            n -= (ssize_t)at->iov_len;
+        if (at < end) {
+            at->iov_base = (char *)at->iov_base + n;
+            at->iov_len -= (size_t)n;
+        }
     }
     return 0;
+}
+
+static int put(int fd, const void *data, size_t bytes)
+{
+    if (bytes == 0)
+        return 0;
+    if (listed == PIECES && flush(fd) != 0)
+        return -1;
+    pieces[listed].iov_base = (void *)data;
+    pieces[listed++].iov_len = bytes;
+    return 0;
+}
+
+static int begin_chunk(int fd, const char *tag, uint32_t item, uint64_t bytes)
+{
+    chunk_head *head = &heads[listed % PIECES];
+    if (listed == PIECES && flush(fd) != 0)
+        return -1;
+    memcpy(head->tag, tag, 4);
+    head->item = item;
+    head->bytes = bytes;
+    return put(fd, head, sizeof *head);
 }
 
 static int chunk(int fd, const char *tag, uint32_t item, const void *data, uint64_t bytes)
 {
     static const char zeros[8];
-    struct {
-        char tag[4];
-        uint32_t item;
-        uint64_t bytes;
-    } head;
-    memcpy(head.tag, tag, 4);
-    head.item = item;
-    head.bytes = bytes;
-    if (put(fd, &head, sizeof head) != 0 || put(fd, data, bytes) != 0)
+    return begin_chunk(fd, tag, item, bytes) != 0 || put(fd, data, bytes) != 0 || put(fd, zeros, (size_t)(-bytes & 7));
+}
+
+static int table(int fd, const char *tag, const rs_table *t)
+{
+    uint32_t left = t->used, block;
+    if (begin_chunk(fd, tag, t->item, (uint64_t)t->item * t->used) != 0)
         return -1;
-    return put(fd, zeros, (size_t)(-bytes & 7));
+    for (block = 0; left > 0; block++) {
+        uint32_t n = left < RS_BLOCK ? left : RS_BLOCK;
+        if (put(fd, t->blocks[block], (size_t)n * t->item) != 0)
+            return -1;
+        left -= n;
+    }
+    return 0;
 }
 
 static size_t slurp(const char *name, char *into, size_t room)
@@ -129,15 +173,13 @@ void rs_memory(uint64_t *pss, uint64_t *peak)
     *peak = kilobytes(text, slurp("/proc/self/status", text, sizeof text), "VmHWM:");
 }
 
-static int table(int fd, const char *tag, const rs_table *t)
-{
-    return chunk(fd, tag, t->item, t->items, (uint64_t)t->item * t->used);
-}
-
 static int write_all(int fd, int how, int number)
 {
     static const uint32_t magic[4] = {0x534B4E52 /* RNKS */, 0x54484749 /* IGHT */, 1 /* version */, 0x01020304};
+    enum { THREADS = 64 };
+    static uint64_t states[THREADS][5];
     const rs_thread *t;
+    unsigned n = 0;
     uint64_t head[] = {
         (uint64_t)rs_state.rank,  (uint64_t)rs_state.size,  (uint64_t)how,         (uint64_t)number,
         (uint64_t)rs_state.use_tsc, (uint64_t)rs_state.cpu_mode, rs_state.init_begin, rs_state.init_end,
@@ -145,17 +187,25 @@ static int write_all(int fd, int how, int number)
         rs_state.init_cpu,        rs_state.final_cpu,       rs_state.pss_before,   rs_state.pss_end,
         rs_state.peak_before,     rs_state.peak_end,        0,
     };
+    listed = 0;
     memcpy(&head[sizeof head / sizeof *head - 1], &rs_state.ns_per_tick, sizeof rs_state.ns_per_tick);
     if (put(fd, magic, sizeof magic) != 0 || chunk(fd, "HEAD", 8, head, sizeof head) != 0
         || chunk(fd, "OPER", 1, rs_operations, rs_operations_length) != 0 || chunk(fd, "MAPS", 1, maps, maps_used) != 0)
         return -1;
-    for (t = rs_state.threads; t != NULL; t = t->next) {
-        uint64_t state[] = {t->last_pc, t->last_end, t->last_cpu, (uint64_t)t->depth, t->rows.dropped, t->peers.dropped, t->phases.dropped};
-        if (chunk(fd, "THRD", 8, state, sizeof state) != 0 || table(fd, "ROWS", &t->rows) != 0
-            || table(fd, "PEER", &t->peers) != 0 || table(fd, "PHAS", &t->phases) != 0)
+    for (t = rs_state.threads; t != NULL; t = t->next, n++) {
+        uint64_t *state = states[n % THREADS];
+        if (n > 0 && n % THREADS == 0 && flush(fd) != 0)
+            return -1;
+        state[0] = t->last->pc;
+        state[1] = t->last_end;
+        state[2] = (uint64_t)t->depth;
+        state[3] = t->records.dropped;
+        state[4] = t->peers.dropped;
+        if (chunk(fd, "THRD", 8, state, sizeof states[0]) != 0 || table(fd, "RECS", &t->records) != 0
+            || table(fd, "PEER", &t->peers) != 0)
             return -1;
     }
-    return chunk(fd, "DONE", 1, "", 0);
+    return chunk(fd, "DONE", 1, "", 0) != 0 || flush(fd) != 0;
 }
 
 /* A full disk leaves the empty file of rs_write_begin and, whatever happens, the program's own fate as it was. */

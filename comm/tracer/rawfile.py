@@ -21,26 +21,27 @@ HEAD = (
     "rank", "size", "how", "number", "use_tsc", "cpu_mode", "init_begin", "init_end", "final_begin", "final_end",
     "init_mono", "final_mono", "init_cpu", "final_cpu", "pss_before", "pss_end", "peak_before", "peak_end",
 )  # fmt: skip
-THREAD = ("last_pc", "last_end", "last_cpu", "depth", "rows_dropped", "peers_dropped", "phases_dropped")
+THREAD = ("last_pc", "last_end", "depth", "records_dropped", "peers_dropped")
 ENDS = ("finalize", "exit", "abort", "signal")
 
-ROW = np.dtype([("pc", "u8"), ("key", "u8"), ("count", "u8"), ("bytes", "u8"), ("ticks", "u8"), ("peer", "u8")])
-PEER = np.dtype([("row", "u8"), ("peer", "u8"), ("count", "u8"), ("bytes", "u8")])
-PHASE = np.dtype(
-    [("before", "u8"), ("after", "u8"), ("count", "u8"), ("ticks", "u8"), ("cpu", "u8"), ("next", "u4"), ("row", "u4")]
-)
+RECORD = np.dtype(
+    [
+        ("pc", "u8"), ("key", "u8"), ("count", "u8"), ("bytes", "u8"), ("inside", "u8"), ("compute", "u8"),
+        ("next", "u8"), ("peer", "u8"), ("before", "u8"), ("cpu", "u8"), ("index", "u8"), ("beside", "u8"),
+    ]
+)  # fmt: skip
+PEER = np.dtype([("record", "u8"), ("peer", "i8"), ("count", "u8"), ("bytes", "u8"), ("next", "u8")])
 
 Array = NDArray[Any]
 
 
 @dataclass(slots=True)
 class ThreadTables:
-    """Tables of one thread; item 0 of each took what found no place."""
+    """Tables of one thread; item 0 of each took what found no place. Pointers in them mean nothing here."""
 
     state: dict[str, int]
-    rows: Array = field(default_factory=lambda: np.empty(0, ROW))
+    records: Array = field(default_factory=lambda: np.empty(0, RECORD))
     peers: Array = field(default_factory=lambda: np.empty(0, PEER))
-    phases: Array = field(default_factory=lambda: np.empty(0, PHASE))
 
 
 @dataclass(slots=True)
@@ -159,10 +160,10 @@ def read(path: Path) -> RankTrace:
             maps = tuple(_mapping(path, line) for line in bytes(part).decode("utf-8", "replace").splitlines())
         elif tag == b"THRD":
             threads.append(ThreadTables(dict(zip(THREAD, _numbers(path, part, THREAD), strict=True))))
-        elif tag in (b"ROWS", b"PEER", b"PHAS") and threads:
-            dtype = {b"ROWS": ROW, b"PEER": PEER, b"PHAS": PHASE}[tag]
-            name = {b"ROWS": "rows", b"PEER": "peers", b"PHAS": "phases"}[tag]
-            setattr(threads[-1], name, _table(path, tag, item, part, dtype))
+        elif tag == b"RECS" and threads:
+            threads[-1].records = _table(path, tag, item, part, RECORD)
+        elif tag == b"PEER" and threads:
+            threads[-1].peers = _table(path, tag, item, part, PEER)
     if not head or not threads or not operations:
         raise _damaged(path, len(content), "lacks its head, its operations or its tables")
     trace = RankTrace(head, tick, operations, maps, threads)
@@ -183,8 +184,8 @@ def _check(path: Path, trace: RankTrace) -> None:
     if not (head["rank"] < head["size"] < 1 << 31 and head["how"] < len(ENDS) and 0 < trace.tick < 1):
         raise _damaged(path, 0, "its head holds impossible numbers")
     for thread in trace.threads:
-        number = thread.rows["key"][1:] >> np.uint64(32) & np.uint64(0xFFFF)
+        number = thread.records["key"][1:] >> np.uint64(32) & np.uint64(0xFFFF)
         if number.size and int(number.max()) >= len(trace.operations):
-            raise _damaged(path, 0, "a row names an operation that the file does not")
-        if thread.peers.size > 1 and int(thread.peers["row"][1:].max()) >= thread.rows.size:
-            raise _damaged(path, 0, "a peer belongs to a row that the file does not hold")
+            raise _damaged(path, 0, "a record names an operation that the file does not")
+        if thread.peers.size > 1 and int(thread.peers["record"][1:].max()) >= max(thread.records.size, 1):
+            raise _damaged(path, 0, "a peer belongs to a record that the file does not hold")

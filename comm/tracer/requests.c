@@ -68,18 +68,15 @@ void rs_request_drop(rs_request *request)
     rs_unlock();
 }
 
-/* Receives that were posted and never completed by this program: their calls are counted, their bytes are not known. */
+/* Receives that were posted and never completed by this program: counted, though their bytes are not known. */
 void rs_requests_close(void)
 {
     unsigned i;
     rs_request *r;
     for (i = 0; i < BUCKETS && rs_requests_held > 0; i++)
         for (r = buckets[i]; r != NULL; r = r->next)
-            if (r->kind == 'r' && (!r->persistent || r->started) && r->thread != NULL) {
-                rs_table *rows = &r->thread->rows;
-                uint32_t at = rs_table_find(rows, r->pc, rs_row_key(r->operation, r->comm_size, 0));
-                rs_row_add((rs_row *)rows->items + at, 1, 0, r->ticks);
-                r->started = 0;
+            if (r->kind == 'r' && (!r->persistent || r->started)) {
+                rs_add_beside(r->thread, r->own, r->operation, r->comm_size, 1, 0);
                 r->kind = 0;
             }
 }

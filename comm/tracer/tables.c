@@ -1,5 +1,5 @@
-/* Tables of one thread: dense items and an index of open addressing. Memory comes from mmap, so that neither the
- * program's allocator nor a tool that watches it takes part, and a signal handler may read it. */
+/* Tables of one thread: blocks of items that stay where they are, and an index of open addressing. Memory comes from mmap,
+ * so that neither the program's allocator nor a tool that watches it takes part, and a signal handler may read it. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -12,107 +12,145 @@ static void *pages(size_t bytes)
     return at == MAP_FAILED ? NULL : at;
 }
 
-static uint32_t slot_of(uint64_t a, uint64_t b)
+static uint32_t hash(uint64_t a, uint64_t b, uint64_t c)
 {
-    uint64_t h = (a ^ (b << 32 | b >> 32)) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t h = (a ^ (c << 32 | c >> 32)) * UINT64_C(0x9E3779B97F4A7C15) + b;
     h ^= h >> 29;
     h *= UINT64_C(0xBF58476D1CE4E5B9);
     return (uint32_t)(h >> 32);
 }
 
-int rs_table_make(rs_table *table, uint32_t item, uint32_t room, uint32_t limit)
+static int make(rs_table *table, uint32_t item, uint32_t limit)
 {
-    table->items = pages((size_t)item * room);
-    table->index = pages(sizeof(uint32_t) * room * 2);
+    table->blocks = pages(sizeof *table->blocks * RS_BLOCKS);
+    table->mask = 4 * RS_BLOCK - 1;
+    table->index = pages(sizeof *table->index * (table->mask + 1u));
     table->item = item;
-    table->room = room;
-    table->mask = room * 2 - 1;
     table->limit = limit;
-    table->used = 1; /* item 0 takes what finds no place, its key is never asked for */
-    table->dropped = 0;
-    if (table->items == NULL || table->index == NULL)
+    if (table->blocks == NULL || table->index == NULL || (table->blocks[0] = pages((size_t)item * RS_BLOCK)) == NULL)
         return -1;
-    ((rs_key *)table->items)->a = ((rs_key *)table->items)->b = UINT64_MAX;
+    table->used = 1;
     return 0;
 }
 
-static int grow(rs_table *table)
+typedef uint32_t rs_hash_of(const void *item);
+
+static uint32_t hash_of_record(const void *item)
 {
-    uint32_t room = table->room * 2, mask = room * 2 - 1, i;
-    char *items;
-    uint32_t *index;
-    if (room > table->limit)
-        return -1;
-    index = pages(sizeof(uint32_t) * room * 2);
-    if (index == NULL)
-        return -1;
-    items = mremap(table->items, (size_t)table->item * table->room, (size_t)table->item * room, MREMAP_MAYMOVE);
-    if (items == MAP_FAILED) {
-        munmap(index, sizeof(uint32_t) * room * 2);
-        return -1;
-    }
-    table->items = items;
-    for (i = 1; i < table->used; i++) {
-        const rs_key *key = (const rs_key *)(items + (size_t)table->item * i);
-        uint32_t slot = slot_of(key->a, key->b) & mask;
-        while (index[slot] != 0)
-            slot = (slot + 1) & mask;
-        index[slot] = i;
-    }
-    munmap(table->index, sizeof(uint32_t) * table->room * 2);
-    table->index = index;
-    table->room = room;
-    table->mask = mask;
-    return 0;
+    const rs_record *r = item;
+    return hash(r->from, r->pc, r->key);
 }
 
-/* Place of the item with key (a, b), made on first sight; place 0 when the table is full. */
-uint32_t rs_table_find(rs_table *table, uint64_t a, uint64_t b)
+static uint32_t hash_of_peer(const void *item)
 {
-    uint32_t slot = slot_of(a, b) & table->mask, at;
-    rs_key *key;
-    while ((at = table->index[slot]) != 0) {
-        key = (rs_key *)(table->items + (size_t)table->item * at);
-        if (key->a == a && key->b == b)
-            return at;
-        slot = (slot + 1) & table->mask;
-    }
-    if (table->used == table->room) {
-        if (grow(table) != 0) {
-            table->dropped++;
+    const rs_peer *p = item;
+    return hash(p->owner, (uint64_t)p->rank, 0);
+}
+
+/* Room for one more item; its place in the blocks, or 0 when the table is full. */
+static uint32_t room(rs_table *table, rs_hash_of *hash_of)
+{
+    uint32_t at = table->used, mask, i, slot, *index;
+    if (at >= table->limit)
+        return 0;
+    if (at % RS_BLOCK == 0 && table->blocks[at / RS_BLOCK] == NULL
+        && (table->blocks[at / RS_BLOCK] = pages((size_t)table->item * RS_BLOCK)) == NULL)
+        return 0;
+    if (at >= (table->mask + 1u) / 2) {
+        mask = table->mask * 2 + 1;
+        index = pages(sizeof *index * (mask + 1u));
+        if (index == NULL)
             return 0;
+        for (i = 1; i < at; i++) {
+            for (slot = hash_of(RS_ITEM(table, i)) & mask; index[slot] != 0;)
+                slot = (slot + 1) & mask;
+            index[slot] = i;
         }
-        slot = slot_of(a, b) & table->mask;
-        while (table->index[slot] != 0)
-            slot = (slot + 1) & table->mask;
+        munmap(table->index, sizeof *table->index * (table->mask + 1u));
+        table->index = index;
+        table->mask = mask;
     }
-    at = table->used;
-    key = (rs_key *)(table->items + (size_t)table->item * at);
-    key->a = a;
-    key->b = b;
+    return at;
+}
+
+static void enter(rs_table *table, uint32_t h, uint32_t at)
+{
+    uint32_t slot = h & table->mask;
+    while (table->index[slot] != 0)
+        slot = (slot + 1) & table->mask;
     table->index[slot] = at;
     table->used = at + 1; /* last: a signal handler that dumps the table sees whole items only */
-    return at;
+}
+
+rs_record *rs_record_find(rs_thread *t, uint64_t from, uint64_t pc, uint64_t key)
+{
+    rs_table *table = &t->records;
+    uint32_t h = hash(from, pc, key), slot, at;
+    rs_record *r;
+    for (slot = h & table->mask; (at = table->index[slot]) != 0; slot = (slot + 1) & table->mask) {
+        r = (rs_record *)RS_ITEM(table, at);
+        if (r->pc == pc && r->key == key && r->from == from)
+            return r;
+    }
+    at = room(table, hash_of_record);
+    r = (rs_record *)RS_ITEM(table, at);
+    if (at == 0) {
+        table->dropped++;
+        return r;
+    }
+    r->from = from;
+    r->pc = pc;
+    r->key = key;
+    r->index = at;
+    r->next = r->beside = (rs_record *)RS_ITEM(table, 0);
+    r->peer = (rs_peer *)RS_ITEM(&t->peers, 0);
+    enter(table, h, at);
+    return r;
+}
+
+rs_peer *rs_peer_find(rs_thread *t, const rs_record *record, int64_t rank)
+{
+    rs_table *table = &t->peers;
+    uint32_t h = hash(record->index, (uint64_t)rank, 0), slot, at;
+    rs_peer *p;
+    for (slot = h & table->mask; (at = table->index[slot]) != 0; slot = (slot + 1) & table->mask) {
+        p = (rs_peer *)RS_ITEM(table, at);
+        if (p->owner == record->index && p->rank == rank)
+            return p;
+    }
+    at = room(table, hash_of_peer);
+    p = (rs_peer *)RS_ITEM(table, at);
+    if (at == 0) {
+        table->dropped++;
+        return p;
+    }
+    p->owner = record->index;
+    p->rank = rank;
+    p->next = (rs_peer *)RS_ITEM(table, 0);
+    enter(table, h, at);
+    return p;
 }
 
 /* Tables of the calling thread, or NULL when there is no memory for them: the thread then goes unrecorded. */
 rs_thread *rs_thread_new(void)
 {
-    rs_thread *t = pages(sizeof *t);
-    if (t == NULL)
+    rs_thread *t = pages(sizeof *t), **tail;
+    rs_record *none;
+    rs_peer *nobody;
+    if (t == NULL || make(&t->records, sizeof(rs_record), 1u << 20) != 0 || make(&t->peers, sizeof(rs_peer), 1u << 22) != 0)
         return NULL;
-    if (rs_table_make(&t->rows, sizeof(rs_row), 256, 1u << 20) != 0
-        || rs_table_make(&t->peers, sizeof(rs_peer), 256, 1u << 22) != 0
-        || rs_table_make(&t->phases, sizeof(rs_phase), 256, 1u << 20) != 0)
-        return NULL;
-    t->cpu_at = rs_now();
-    t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    t->last_end = t->cpu_at; /* a thread's first call ends no stretch that is known to be computation */
-    t->last_cpu = t->cpu_value;
+    none = (rs_record *)RS_ITEM(&t->records, 0);
+    nobody = (rs_peer *)RS_ITEM(&t->peers, 0);
+    none->key = UINT64_MAX; /* no call has this key, no peer this rank: first guesses miss */
+    none->next = none->beside = none;
+    none->peer = nobody;
+    nobody->rank = INT64_MIN;
+    nobody->next = nobody;
+    t->last = none;
+    t->cpu_at = t->last_end = rs_now(); /* a thread's first call ends no stretch that is known to be computation */
+    t->cpu_value = t->last_cpu = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     rs_lock();
-    t->next = NULL;
-    rs_thread **tail = &rs_state.threads;
-    while (*tail != NULL)
+    for (tail = &rs_state.threads; *tail != NULL;)
         tail = &(*tail)->next;
     *tail = t;
     rs_unlock();

@@ -45,7 +45,7 @@ class TraceTables:
         ``rank``, ``operation``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside it), ``count``, ``bytes``.
     phases : DataFrame
         Computation between two MPI calls: ``rank``, ``thread``, ``before`` and ``after`` (the kernels that made the two
-        calls), ``count``, ``seconds``, ``cpu_seconds``.
+        calls), ``seconds``, ``cpu_seconds``.
     ranks : DataFrame
         One row a rank: ``rank``, ``ended``, ``threads``, times of MPI_Init and MPI_Finalize, and the metrics of the
         whole program.
@@ -83,7 +83,7 @@ def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
             row = _rows(trace, thread, places, known[trace.operations])
             rows.append(row)
             peers.append(_peers(thread, row))
-            phases.append(_phases(trace, number, thread, places))
+            phases.append(_phases(trace, number, thread, places, row))
     names = {"site": places.kernels(), "operation": (None, np.array(list(operations), dtype=object))}
     keyed = _stack(peers, names).groupby([*_KEYS, "peer"], observed=True)[["count", "bytes"]].sum().reset_index()
     messages = _stack(rows, names).groupby(_KEYS, observed=True)[["count", "bytes", "seconds"]].sum().reset_index()
@@ -106,7 +106,7 @@ def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
 
 
 def _rows(trace: RankTrace, thread: ThreadTables, places: CallSites, numbers: Array) -> dict[str, Array]:
-    table = thread.rows[1:]
+    table = thread.records[1:]
     key = table["key"]
     level = (key >> np.uint64(48)).astype(np.int64)
     return {
@@ -117,32 +117,35 @@ def _rows(trace: RankTrace, thread: ThreadTables, places: CallSites, numbers: Ar
         "size_class": np.where(level == 0, 0, np.left_shift(1, np.clip(level - 1, 0, 62))),
         "count": table["count"].astype(np.int64),
         "bytes": table["bytes"].astype(np.int64),
-        "seconds": table["ticks"] * trace.tick,
+        "seconds": table["inside"] * trace.tick,
     }
 
 
 def _peers(thread: ThreadTables, row: dict[str, Array]) -> dict[str, Array]:
     table = thread.peers[1:]
-    whose = table["row"].astype(np.int64) - 1
-    kept = whose >= 0  # peers of what found no place among the rows
+    whose = table["record"].astype(np.int64) - 1
+    kept = whose >= 0  # peers of what found no place among the records
     keys = {name: row[name][whose[kept]] for name in ("site", "rank", "operation", "comm_size", "size_class")}
     return {
         **keys,
-        "peer": table["peer"][kept].astype(np.uint32).astype(np.int32),
+        "peer": table["peer"][kept].astype(np.int32),
         "count": table["count"][kept].astype(np.int64),
         "bytes": table["bytes"][kept].astype(np.int64),
     }
 
 
-def _phases(trace: RankTrace, number: int, thread: ThreadTables, places: CallSites) -> dict[str, Array]:
-    table = thread.phases[1:]
+def _phases(
+    trace: RankTrace, number: int, thread: ThreadTables, places: CallSites, row: dict[str, Array]
+) -> dict[str, Array]:
+    """What lies between two calls: records that say from where they were reached. Calls without a message count too."""
+    kept = thread.records["before"][1:] != 0
+    table = thread.records[1:][kept]
     return {
-        "rank": np.full(table.size, trace.head["rank"], dtype=np.int32),
+        "rank": row["rank"][kept],
         "thread": np.full(table.size, number, dtype=np.int32),
         "before": places.sites(trace, table["before"]),
-        "after": places.sites(trace, table["after"]),
-        "count": table["count"].astype(np.int64),
-        "seconds": table["ticks"] * trace.tick,
+        "after": row["site"][kept],
+        "seconds": table["compute"] * trace.tick,
         "cpu_seconds": table["cpu"] * 1e-9 if trace.head["cpu_mode"] else np.full(table.size, np.nan),
     }
 
@@ -160,7 +163,7 @@ def _stack(parts: list[dict[str, Array]], names: dict[str, tuple[Array | None, A
 
 def _whole(trace: RankTrace) -> dict[str, Any]:
     head, main = trace.head, trace.threads[0]
-    ticks, cpu = int(main.phases["ticks"].sum()), int(main.phases["cpu"].sum())
+    ticks, cpu = int(main.records["compute"].sum()), int(main.records["cpu"].sum())
     wall = head["final_begin"] - head["init_end"]
     if trace.ended != "finalize" and main.state["depth"] == 0:  # the stretch that no MPI call ended
         ticks += max(head["final_begin"] - main.state["last_end"], 0)
@@ -187,7 +190,7 @@ def _counters(messages: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     parts = messages.assign(
         messages=messages["count"].where(sending, 0).astype(float),
         bytes_sent=messages["bytes"].where(sending, 0).astype(float),
-        mpi_time=messages["seconds"].where(messages["operation"] != "Finalize", 0.0),
+        mpi_time=messages["seconds"].where(~messages["operation"].isin(["Init", "Finalize"]), 0.0),
     )
     columns = ["messages", "bytes_sent", "mpi_time"]
     kernels = parts.groupby(["kernel", "rank"], observed=True)[columns].sum().reset_index()
@@ -206,7 +209,7 @@ def _notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:
         which = [str(rank) for rank, how in unusual if how == ended]
         some = ", ".join(which[:8]) + (", ..." if len(which) > 8 else "")
         notes.append(f"{len(which)} ranks ({some}) ended by {ended} without MPI_Finalize: their last call is missing")
-    for name in ("rows", "peers", "phases"):
+    for name in ("records", "peers"):
         dropped = sum(thread.state[f"{name}_dropped"] for trace in traces for thread in trace.threads)
         if dropped:
             notes.append(f"{dropped} calls found no place in a full table of {name} and are not in it")

@@ -1,9 +1,9 @@
 /* State of the tracer and the path that every MPI call takes.
  *
- * Every thread that calls MPI owns a table of rows (call site x operation x communicator size x size class), a table of
- * peers of those rows, and a table of phases (the stretch of computation between two call sites). A call costs two reads
- * of the clock and a few additions: each phase remembers the row it led to and the phase that followed, each row its last
- * peer, so a program that repeats itself is served without hashing.
+ * Every thread that calls MPI owns a table of records. A record is one call site with one operation, communicator size and
+ * size class, reached from one call site before it; so it carries at once what the calls moved, the time inside them, and
+ * the computation between the two sites. Each record remembers the record that followed it and the peer it last talked
+ * to: a program that repeats itself is served by two reads of the clock and a few additions, without hashing.
  */
 #ifndef RANKSIGHT_TRACER_H
 #define RANKSIGHT_TRACER_H
@@ -23,50 +23,48 @@
 #define RS_PC ((uint64_t)(uintptr_t)__builtin_return_address(0))
 #define RS_NONE UINT32_MAX
 
-/* ---- tables: dense items, dumped as they are, and an index of open addressing over them ------------------------- */
+/* ---- tables: blocks of items that never move, dumped as they are, and an index of open addressing over them -------- */
 
-typedef struct {
-    uint64_t a, b; /* the key */
-} rs_key;
+typedef struct rs_record {
+    uint64_t pc, key; /* return address; comm_size | operation << 32 | size class << 48 */
+    uint64_t count, bytes, inside, compute;
+    struct rs_record *next; /* what followed last time */
+    struct rs_peer *peer;   /* who was talked to last */
+    uint64_t from, cpu;     /* return address of the call before, 0: none; processor time of the computation, ns */
+    uint64_t index;
+    struct rs_record *beside; /* of a posted receive: where it was counted last time when it completed */
+} rs_record;
 
-typedef struct {
-    rs_key key;    /* a: return address; b: comm_size | operation << 32 | size class << 48 */
-    uint64_t count, bytes, ticks;
-    uint64_t peer; /* index of the peer seen last */
-} rs_row;
-
-typedef struct {
-    rs_key key; /* a: row; b: rank in MPI_COMM_WORLD */
+typedef struct rs_peer {
+    uint64_t owner; /* index of the record */
+    int64_t rank;   /* in MPI_COMM_WORLD, -1 outside it */
     uint64_t count, bytes;
+    struct rs_peer *next;
 } rs_peer;
 
-typedef struct {
-    rs_key key; /* a: return address of the call before, b: of the call that ended the stretch */
-    uint64_t count, ticks, cpu;
-    uint32_t next, row; /* the phase that followed last time, the row that its call led to */
-} rs_phase;
+enum { RS_BLOCK = 256, RS_BLOCKS = 1 << 14 };
 
 typedef struct {
-    char *items;
-    uint32_t *index;
-    uint32_t used, room, mask, limit;
-    uint32_t item;
-    uint64_t dropped; /* keys refused because the table may not grow any further */
+    char **blocks;
+    uint32_t *index; /* number of the item, 0: free; item 0 takes what finds no place */
+    uint32_t used, mask, limit, item;
+    uint64_t dropped; /* items refused because the table may not grow any further */
 } rs_table;
 
+#define RS_ITEM(table, at) ((table)->blocks[(at) / RS_BLOCK] + (size_t)((at) % RS_BLOCK) * (table)->item)
+
 typedef struct rs_thread {
-    rs_table rows, peers, phases;
-    uint64_t last_pc, last_end, last_cpu; /* the call before: its site, when it ended, processor time at its end */
-    uint64_t cpu_value, cpu_at;           /* the processor clock's last reading and the time of that reading */
-    uint32_t last_phase;
+    rs_record *last;            /* the call before */
+    uint64_t last_end, last_cpu; /* when it ended, processor time at its end */
     int depth;
+    uint64_t cpu_value, cpu_at; /* the processor clock's last reading and the time of that reading */
+    rs_table records, peers;
     struct rs_thread *next;
 } rs_thread;
 
 typedef struct {
     rs_thread *thread;
     uint64_t pc, begin, end, cpu;
-    uint32_t phase;
 } rs_call;
 
 enum { RS_CPU_OFF, RS_CPU_ADAPTIVE, RS_CPU_EXACT };
@@ -89,8 +87,8 @@ extern RS_HIDDEN rs_state_t rs_state;
 extern RS_HIDDEN __thread rs_thread *rs_self __attribute__((tls_model("initial-exec")));
 
 RS_HIDDEN rs_thread *rs_thread_new(void);
-RS_HIDDEN uint32_t rs_table_find(rs_table *table, uint64_t a, uint64_t b);
-RS_HIDDEN int rs_table_make(rs_table *table, uint32_t item, uint32_t room, uint32_t limit);
+RS_HIDDEN rs_record *rs_record_find(rs_thread *thread, uint64_t from, uint64_t pc, uint64_t key);
+RS_HIDDEN rs_peer *rs_peer_find(rs_thread *thread, const rs_record *record, int64_t rank);
 
 /* ---- clocks ----------------------------------------------------------------------------------------------------- */
 
@@ -148,35 +146,15 @@ static inline void rs_enter(rs_call *c, uint64_t pc)
     c->cpu = rs_state.cpu_mode ? rs_cpu(t, c->begin) : 0;
 }
 
-/* End of the MPI call: closes the stretch of computation that the call ended. Returns 0 where nothing is to be recorded. */
+/* End of the MPI call. Returns 0 where nothing is to be recorded. */
 static inline int rs_leave(rs_call *c)
 {
-    rs_thread *t = c->thread;
-    rs_phase *phase, *before;
-    uint64_t from;
-    if (RS_UNLIKELY(t == NULL))
+    if (RS_UNLIKELY(c->thread == NULL))
         return 0;
-    t->depth--;
+    c->thread->depth--;
     if (RS_UNLIKELY(c->pc == 0))
         return 0;
     c->end = rs_now();
-    from = t->last_pc;
-    before = (rs_phase *)t->phases.items + t->last_phase;
-    c->phase = before->next;
-    phase = (rs_phase *)t->phases.items + c->phase;
-    if (RS_UNLIKELY(phase->key.a != from || phase->key.b != c->pc)) {
-        c->phase = rs_table_find(&t->phases, from, c->pc);
-        phase = (rs_phase *)t->phases.items + c->phase;
-        ((rs_phase *)t->phases.items)[t->last_phase].next = c->phase;
-    }
-    phase->count++;
-    phase->ticks += c->begin - t->last_end;
-    phase->cpu += c->cpu - t->last_cpu;
-    t->last_phase = c->phase;
-    t->last_pc = c->pc;
-    t->last_end = c->end;
-    if (rs_state.cpu_mode)
-        t->last_cpu = rs_cpu(t, c->end);
     return 1;
 }
 
@@ -186,39 +164,57 @@ static inline unsigned rs_class(uint64_t bytes)
     return bytes == 0 ? 0 : bytes == 1 ? 1 : 65u - (unsigned)__builtin_clzll(bytes - 1);
 }
 
-static inline uint64_t rs_row_key(unsigned operation, uint32_t comm_size, uint64_t bytes)
+static inline uint64_t rs_key(unsigned operation, uint32_t comm_size, uint64_t bytes)
 {
     return (uint64_t)comm_size | (uint64_t)operation << 32 | (uint64_t)rs_class(bytes) << 48;
 }
 
-/* The row of the call's own operation: the phase remembers which it was. */
-static inline rs_row *rs_own_row(rs_call *c, uint64_t key)
+/* Records the call itself, and the computation that it ended. Called exactly once a call. */
+static inline rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_size, uint64_t count, uint64_t bytes)
 {
     rs_thread *t = c->thread;
-    rs_phase *phase = (rs_phase *)t->phases.items + c->phase;
-    rs_row *row = (rs_row *)t->rows.items + phase->row;
-    if (RS_UNLIKELY(row->key.a != c->pc || row->key.b != key)) {
-        phase->row = rs_table_find(&t->rows, c->pc, key);
-        row = (rs_row *)t->rows.items + phase->row;
+    uint64_t key = rs_key(operation, comm_size, bytes);
+    rs_record *r = t->last->next;
+    if (RS_UNLIKELY(r->pc != c->pc || r->key != key)) {
+        r = rs_record_find(t, t->last->pc, c->pc, key);
+        t->last->next = r;
     }
-    return row;
+    r->count += count;
+    r->bytes += bytes;
+    r->inside += c->end - c->begin;
+    r->compute += c->begin - t->last_end;
+    t->last = r;
+    t->last_end = c->end;
+    if (rs_state.cpu_mode) {
+        r->cpu += c->cpu - t->last_cpu;
+        t->last_cpu = rs_cpu(t, c->end);
+    }
+    return r;
 }
 
-static inline void rs_row_add(rs_row *row, uint64_t count, uint64_t bytes, uint64_t ticks)
+/* Records something beside the call `own`, at its call site: a receive that completed, the second half of a Sendrecv. */
+static inline rs_record *rs_add_beside(rs_thread *t, rs_record *own, unsigned operation, uint32_t comm_size, uint64_t count,
+                                       uint64_t bytes)
 {
-    row->count += count;
-    row->bytes += bytes;
-    row->ticks += ticks;
+    uint64_t key = rs_key(operation, comm_size, bytes);
+    rs_record *r = own->beside;
+    if (RS_UNLIKELY(r->key != key || r->pc != own->pc)) {
+        r = rs_record_find(t, 0, own->pc, key);
+        own->beside = r;
+    }
+    r->count += count;
+    r->bytes += bytes;
+    return r;
 }
 
-static inline void rs_row_peer(rs_thread *t, rs_row *row, int32_t peer, uint64_t count, uint64_t bytes)
+static inline void rs_add_peer(rs_thread *t, rs_record *r, int rank, uint64_t count, uint64_t bytes)
 {
-    rs_peer *p = (rs_peer *)t->peers.items + row->peer;
-    uint64_t at = (uint64_t)(row - (rs_row *)t->rows.items);
-    if (RS_UNLIKELY(p->key.a != at || p->key.b != (uint64_t)(uint32_t)peer)) {
-        row->peer = rs_table_find(&t->peers, at, (uint64_t)(uint32_t)peer);
-        p = (rs_peer *)t->peers.items + row->peer;
+    rs_peer *p = r->peer->next;
+    if (RS_UNLIKELY(p->rank != rank || p->owner != r->index)) {
+        p = rs_peer_find(t, r, rank);
+        r->peer->next = p;
     }
+    r->peer = p;
     p->count += count;
     p->bytes += bytes;
 }
@@ -271,9 +267,9 @@ static inline int rs_world(const rs_group *g, int rank)
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
 typedef struct rs_request {
-    uint64_t handle, pc, ticks;
+    uint64_t handle;
+    rs_record *own; /* the call that posted or started it */
     rs_group *group;
-    uint64_t generation;
     uint64_t bytes;      /* of one start: sends and collectives */
     uint32_t comm_size;
     int32_t peer;        /* in MPI_COMM_WORLD, -1: known at completion or none */
@@ -306,5 +302,6 @@ RS_HIDDEN void rs_unlock(void);
 
 extern RS_HIDDEN const char rs_operations[]; /* generated: one line an operation, name and kind */
 extern RS_HIDDEN const unsigned rs_operations_length;
+extern RS_HIDDEN const unsigned rs_init_operation;
 
 #endif

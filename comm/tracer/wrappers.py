@@ -102,7 +102,8 @@ def generate(prototypes: Mapping[str, Prototype]) -> str:
     text = "".join(f"{name}\\t{kind}\\n" for name, kind in kinds.items())
     parts = [
         '#include "hooks.h"\n',
-        f'const char rs_operations[] = "{text}";\nconst unsigned rs_operations_length = sizeof rs_operations - 1;\n',
+        f'const char rs_operations[] = "{text}";\nconst unsigned rs_operations_length = sizeof rs_operations - 1;\n'
+        f"const unsigned rs_init_operation = {numbers['Init']};\n",
         *(wrapper(function, numbers) for function in functions),
     ]
     return "\n".join(parts)
