@@ -162,13 +162,14 @@ class _Reader:
             rest, held = [data[end:]], len(data) - end
         data = b"".join(rest)
         if data:
+            data = data if data.endswith(b"\n") else data + b"\n"
             self._look(data)
-            yield data if data.endswith(b"\n") else data + b"\n"
+            yield data
 
     def _look(self, data: bytes) -> None:
         """Find out from the first sample whether there are call chains: its own line then ends with the event."""
         if self._chains is None:
-            for line in data.split(b"\n", 1000):
+            for line in data.split(b"\n")[:-1]:
                 if line.strip() and not line.startswith(b"#"):
                     self._chains = line.rstrip().endswith(b":")
                     return
@@ -180,7 +181,7 @@ class _Reader:
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
         for record, count in Counter(text.split(b"\n\n" if self._chains else b"\n")).items():
-            head, colon, tail = record.partition(b": ")
+            head, colon, tail = record.lstrip(b"\n").partition(b"\n" if self._chains else b": ")
             first, second = self._heads.get(head), self._tails.get(tail)
             if first is None or second is None:
                 if not record.strip():
@@ -199,16 +200,14 @@ class _Reader:
     def _parse(
         self, text: bytes, record: bytes, head: bytes, colon: bytes, tail: bytes
     ) -> tuple[tuple[int, str, int], tuple[Group, str, bool]]:
-        if not colon and record.rstrip().endswith(b":"):
-            head, tail = record.rstrip()[:-1], b""
-        elif not colon:
+        if not (head.rstrip().endswith(b":") if self._chains else colon):
             self._fail(text, record, 0)
         for memory in (self._heads, self._tails):
             if len(memory) > MOST_REMEMBERED:
                 memory.clear()
-        first = self._heads[head] = self._head(text, record, head)
+        first = self._heads[head] = self._head(text, record, head.rstrip().removesuffix(b":"))
         frames = []
-        for number, line in enumerate(tail.decode("utf-8", "replace").split("\n")):
+        for number, line in enumerate(tail.decode("utf-8", "replace").split("\n"), start=int(bool(self._chains))):
             if line.strip():
                 frame = _frame(line)
                 if frame is None:
@@ -234,8 +233,9 @@ class _Reader:
         return (int(numbers[-1]) if numbers else -1), event, period
 
     def _fail(self, text: bytes, record: bytes, line: int) -> None:
-        at = text.count(b"\n", 0, max(text.find(record), 0)) + line
-        shown = record.split(b"\n")[min(line, record.count(b"\n"))].strip()[:60].decode("utf-8", "replace")
+        blank = len(record) - len(record.lstrip(b"\n"))
+        at = text.count(b"\n", 0, max(text.find(record), 0)) + blank + line
+        shown = record.split(b"\n")[blank + line].strip()[:60].decode("utf-8", "replace")
         raise self._wrong(at, f"{shown!r} is no sample")
 
     def _wrong(self, line: int, what: str) -> InputError:

@@ -1,0 +1,212 @@
+"""callgrind and perf at work on small programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ranksight.collecting import COLLECTORS
+from ranksight.counters.collectors.callgrind import Callgrind
+from ranksight.counters.collectors.perf_clock import PerfClock
+from ranksight.counters.geometry import Cache, Geometry
+from ranksight.errors import InputError, ToolError
+from ranksight.launching import Template
+
+SOURCE = r"""
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define KERNEL __attribute__((noinline, noclone))
+enum { N = 4096, PASSES = 10 };
+double a[N], b[N], c[N];
+/* 2 loads and 1 store an element; three arrays of 32 KiB fit the second level and not the first */
+KERNEL static void triad(void) { for (int i = 0; i < N; i++) { a[i] = b[i] + 2.0 * c[i]; } }
+KERNEL static double law(int times) { double s = 0; for (int i = 0; i < times; i++) s += exp(-a[i % N]); return s; }
+KERNEL static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+int main(int argc, char **argv) {
+    int rank; double s = 0, t; MPI_Init(&argc, &argv); MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int times = argc > 1 ? atoi(argv[1]) : 1000;
+    for (int k = 0; k < PASSES; k++) { triad(); s += law(times * (rank + 1)); memcpy(b, c, sizeof b);
+        MPI_Allreduce(&s, &t, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); s = t; }
+    s += fib(12);
+    if (argc > 2) return 7;
+    if (rank == 0) printf("%g\n", s);
+    MPI_Finalize();
+    return 0;
+}
+"""
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "small.c").write_text(SOURCE)
+    subprocess.run(["mpicc", "-O1", "-g", "-o", "small", "small.c", "-lm"], cwd=folder, check=True)
+    return folder / "small"
+
+
+def measure(collector, ranks, program, folder, *arguments):
+    launch = Template(("mpirun", "-n", "{ranks}", "--oversubscribe", str(program), *arguments)).fill({"ranks": ranks})
+    for step in collector.steps(launch, folder):
+        subprocess.run(step.command, env={**os.environ, **ROOT, **step.environment}, check=True, capture_output=True)
+    return collector.collect(launch, folder)
+
+
+@pytest.mark.mpi
+@pytest.mark.valgrind
+def test_callgrind_counts_what_the_program_does(program, tmp_path):
+    collector = Callgrind(Geometry(l2=Cache(256 << 10), l3=Cache(8 << 20, 16)))
+    reading = measure(collector, 2, program, tmp_path)
+    table = reading.counters.set_index(["kernel", "rank"])
+    assert set(table.loc[(slice(None), 1), :].index.get_level_values("kernel")) == {
+        "triad", "law", "fib", "main", "memcpy [libc]", "exp [libm]"
+    }  # fmt: skip
+    triad = table.loc[("triad", 0)]
+    assert triad["visits"] == 10
+    # a call reads its return address too
+    assert triad["loads"] == pytest.approx(10 * 2 * 4096, rel=1e-3)
+    assert triad["stores"] == pytest.approx(10 * 4096, rel=1e-3)
+    # one line of 64 bytes is 8 elements; after the first pass the second level serves what the first lost
+    assert triad["loads_l2"] == pytest.approx(10 * 2 * 4096 / 8, rel=0.15)
+    levels = reading.counters[["loads_l1", "loads_l2", "loads_l3", "loads_mem"]].sum(axis=1)
+    assert levels.tolist() == pytest.approx(reading.counters["loads"].tolist())
+    assert (reading.counters[["loads_l1", "loads_l2", "loads_l3", "loads_mem"]] >= 0).all(axis=None)
+    assert table.loc[("fib", 0), "visits"] == 465
+    assert table.loc[("exp [libm]", 1), "visits"] == 20000
+    assert table.loc[("law", 1), "instructions"] == pytest.approx(2 * table.loc[("law", 0), "instructions"], rel=0.01)
+    assert table.loc[("memcpy [libc]", 0), "visits"] == 10
+    assert "simulated (callgrind" in reading.provenance["loads_l3"]
+    assert reading.tables["left_out"]["mpi_instructions"].min() > 0
+
+
+@pytest.mark.mpi
+@pytest.mark.valgrind
+def test_the_whole_process_gives_the_same_kernels(program, tmp_path, monkeypatch):
+    parts = tmp_path / "a"
+    whole = tmp_path / "b c"  # a path that cannot be preloaded from
+    parts.mkdir(), whole.mkdir()
+    first = measure(Callgrind(), 1, program, parts).counters.set_index("kernel")
+    second = measure(Callgrind(), 1, program, whole).counters.set_index("kernel")
+    assert not list(whole.glob("*.so"))
+    for kernel in ("triad", "law", "fib", "exp [libm]"):
+        for metric in ("visits", "instructions", "loads", "stores"):
+            assert first.loc[kernel, metric] == second.loc[kernel, metric]
+
+
+@pytest.mark.mpi
+@pytest.mark.perf
+def test_perf_clock_samples_the_kernels_time(program, tmp_path):
+    reading = measure(PerfClock(), 2, program, tmp_path, "3000000")
+    table = reading.counters.set_index(["kernel", "rank"])["time"]
+    exp = table.loc["exp [libm]"]
+    assert exp[0] > 0.5 * table.xs(0, level="rank").sum()
+    # rank 1 does twice the work of rank 0
+    assert exp[1] / exp[0] == pytest.approx(2.0, rel=0.4)
+    errors = reading.tables["sampling"].set_index(["kernel", "rank"])["relative_error"]
+    assert 0 < errors.loc[("exp [libm]", 1)] < 0.2
+    assert reading.provenance["time"].startswith("sampled, n = ")
+
+
+@pytest.mark.mpi
+@pytest.mark.perf
+def test_hardware_events_are_refused_without_a_pmu():
+    state = COLLECTORS["perf"].available()
+    if state.ok:
+        pytest.skip("this machine has a PMU")
+    assert "counters cannot be reached" in state.reason
+    assert "perf-clock" in state.remedy
+
+
+@pytest.mark.perf
+def test_a_clock_in_an_events_clothes_is_refused(tmp_path):
+    from ranksight.counters.collectors._perf import recorded_events, refuse_software
+
+    file = tmp_path / "perf.data"
+    done = subprocess.run(
+        ["perf", "record", "-q", "-e", "cycles", "-o", str(file), "sleep", "0.2"], capture_output=True, check=False
+    )
+    if done.returncode or set(recorded_events(file).values()) != {1}:
+        pytest.skip("this machine has a PMU, or perf says that it has none")
+    with pytest.raises(ToolError, match="software clock"):
+        refuse_software(file, {"cycles:u": "cycles"})
+
+
+@pytest.mark.mpi
+@pytest.mark.valgrind
+def test_a_rank_that_left_nothing_is_named(program, tmp_path):
+    launch = Template(("mpirun", "-n", "{ranks}", str(program))).fill({"ranks": 3})
+    with pytest.raises(ToolError, match="ranks 0, 1, 2 of 3"):
+        Callgrind().collect(launch, tmp_path)
+
+
+def test_a_script_is_refused(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text("#!/bin/sh\nexec true\n")
+    script.chmod(0o755)
+    launch = Template((str(script),)).fill({})
+    for name in ("callgrind", "perf-clock", "perf"):
+        with pytest.raises(InputError, match="is a script"):
+            COLLECTORS[name].steps(launch, tmp_path)
+
+
+def test_missing_tools_are_named_with_what_installs_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name, tool in (("callgrind", "valgrind"), ("perf-clock", "perf")):
+        state = COLLECTORS[name].available()
+        assert not state.ok
+        assert tool in state.reason
+        assert "install" in state.remedy
+        assert f"module load {tool}" in state.remedy
+
+
+@pytest.mark.parametrize("tool", ["valgrind", "perf", "likwid-perfctr"])
+@pytest.mark.parametrize(
+    ("release", "word"),
+    [("ID=ubuntu\nID_LIKE=debian\n", "apt-get"), ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf"), ("ID=x\n", "module load")],
+)
+def test_installation_lines(tool, release, word, tmp_path):
+    from ranksight.counters.installing import how_to_install
+
+    (tmp_path / "os-release").write_text(release)
+    assert word in how_to_install(tool, tmp_path / "os-release")
+
+
+def test_caches_that_a_simulator_takes():
+    # 54 MiB in 12 ways of 64 bytes have 73,728 sets, which is no power of two
+    fitted = Cache(54 << 20, 12).fitted()
+    sets = fitted.size // (fitted.ways * fitted.line)
+    assert sets & (sets - 1) == 0
+    assert fitted.size == pytest.approx(54 << 20, rel=0.04)
+    assert Cache(32 << 10, 8).fitted() == Cache(32 << 10, 8)
+    with pytest.raises(InputError):
+        Cache(100, 8)
+
+
+def test_caches_of_a_platform():
+    geometry = Geometry.of([{"level": 1, "size": 49152, "ways": 12}, {"level": 2, "size": 1310720, "ways": 20}])
+    assert (geometry.d1.size, geometry.l2.ways, geometry.l3.size) == (49152, 20, 1310720)
+    with pytest.raises(InputError, match="level 1"):
+        Geometry.of([{"level": 2, "size": 1 << 20}])
+
+
+def test_passes_never_ask_for_more_than_the_processor_counts():
+    perf = COLLECTORS["perf"].using({"cycles": "cycles", "instructions": "instructions", **{f"m{i}": f"e{i}" for i in range(9)}}, 4)
+    passes = perf.passes()
+    assert [len(one) for one in passes] == [6, 6, 3]
+    assert {name for one in passes for name in one} == set(perf.events)
+
+
+def test_ranks_that_take_themselves_for_each_other_are_refused(tmp_path):
+    from ranksight.counters.collectors._ranks import rank_files
+
+    for name in ("clock.0.100", "clock.0.101"):
+        (tmp_path / name).write_bytes(b"x")
+    launch = Template(("true",)).fill({"ranks": 2})
+    with pytest.raises(ToolError, match="rank 0"):
+        rank_files(Path(tmp_path), r"clock\.(?P<rank>\d+)\.\d+", launch, "perf")

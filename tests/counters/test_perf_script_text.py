@@ -1,0 +1,141 @@
+"""The reader of perf script's text: fields, chains, C++ names, damage; and whom a sample belongs to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksight.counters.perfscript import Frame, read, resolve
+from ranksight.errors import InputError
+
+APP, MPI, LIBC, LIBM = "/home/me/heat", "/opt/lib/libmpi.so.40", "/usr/lib/libc.so.6", "/usr/lib/libm.so.6"
+KERNEL = "[kernel.kallsyms]"
+
+LINES = f"""# ========
+# captured on: today
+heat  5843/5843  [001]   770.402692:    2000003 cycles:u:      7f64bcc03e00 apply_operator+0x1f ({APP})
+heat  5843/5844  [000]   770.404700:    2000003 cycles:u:      7f64bcc03e08 apply_operator+0x27 ({APP})
+heat  5843/5843  [001]   770.406702:    2000003 instructions:u:      7f64bc50c017 std::vector<double, A<double> >::at(unsigned long) const ({APP})
+heat  5850/5850  [001]   771.408719:    2000003 cycles:u:  7f64bc50c018 opal_progress ({MPI})
+my prog  5850/5850  [001]   771.408730:    2000003 cycles:u:  7f64bc50c018 relax ({APP} (deleted))
+heat  5850/5850  [001]   771.500000:    1000000 cycles:u:  7f64bc50c018 [unknown] ([unknown])
+"""
+
+CHAINS = f"""heat 7/7 1.000001: 1003009 cpu-clock:
+\tffffffff813cd05c clear_page_erms ({KERNEL})
+\tffffffff821ecc26 asm_exc_page_fault ({KERNEL})
+\t          401136 setup+0x36 ({APP})
+
+heat 7/7 1.001001: 1003009 cpu-clock:
+\tffffffff813cd05c __schedule ({KERNEL})
+\t    7f64bc50c017 __sched_yield ({LIBC})
+\t    7f64bc50c017 opal_progress (/opt/lib/libopen-pal.so.80)
+
+heat 7/7 1.002001: 1003009 cpu-clock:
+\t    7f64bc50c017 __ieee754_exp_fma ({LIBM})
+\t    7f64bc50c017 exp@@GLIBC_2.29 ({LIBM})
+\t          401150 law ({APP})
+
+heat 7/7 1.003001: 1003009 cpu-clock:
+
+"""
+
+
+def rows(samples):
+    return {(r.pid, r.event, r.group, r.kernel): (r.samples, r.period) for r in samples.table.itertuples()}
+
+
+def test_lines_with_all_fields():
+    found = read([LINES.encode()], "x")
+    assert rows(found) == {
+        (5843, "cycles:u", "application", "apply_operator"): (2, 4000006),
+        (5843, "instructions:u", "application", "std::vector<double, A<double> >::at(unsigned long) const"): (1, 2000003),
+        (5850, "cycles:u", "mpi", ""): (1, 2000003),
+        (5850, "cycles:u", "application", "relax"): (1, 2000003),
+        (5850, "cycles:u", "other", ""): (1, 1000000),
+    }
+    assert found.total == 6
+
+
+def test_call_chains_tell_whom_a_sample_served():
+    assert rows(read([CHAINS.encode()], "x")) == {
+        (7, "cpu-clock", "application", "setup"): (1, 1003009),
+        (7, "cpu-clock", "mpi", ""): (1, 1003009),
+        (7, "cpu-clock", "application", "exp [libm]"): (1, 1003009),
+        (7, "cpu-clock", "other", ""): (1, 1003009),
+    }
+
+
+def test_the_fewest_fields():
+    text = f"  2004008 cpu-clock:      401136 law ({APP})\n" * 3
+    assert rows(read([text.encode()], "x")) == {(-1, "cpu-clock", "application", "law"): (3, 3 * 2004008)}
+
+
+@pytest.mark.parametrize("text", [LINES, CHAINS])
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_pieces_of_any_size(text, size, monkeypatch):
+    monkeypatch.setattr("ranksight.counters.perfscript.BLOCK", 64)
+    data = text.encode()
+    pieces = [data[i : i + size] for i in range(0, len(data), size)]
+    assert rows(read(pieces, "x")) == rows(read([data], "x"))
+
+
+@pytest.mark.parametrize(
+    ("frames", "answer"),
+    [
+        ([("memcpy", LIBC), ("opal_copy", "/x/libopen-pal.so.80")], ("mpi", "", False)),
+        ([("__memmove_avx512_unaligned_erms", LIBC)], ("application", "memcpy [libc]", True)),
+        ([("__sched_yield", LIBC)], ("other", "", False)),
+        ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", "", False)),
+        ([("_dl_fixup", "/lib64/ld-linux-x86-64.so.2"), ("law", APP)], ("application", "law", False)),
+        ([("dgemm_kernel", "/x/libopenblas.so.0"), ("solve", APP)], ("application", "dgemm_kernel", False)),
+        ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "", False)),
+        ([("MPIR_Wait", APP)], ("mpi", "", False)),
+        ([("_start", APP)], ("other", "", False)),
+        ([("compare", APP), ("qsort", LIBC), ("main", APP)], ("application", "compare", False)),
+        ([("msort_with_tmp", LIBC), ("qsort_r", LIBC), ("main", APP)], ("application", "qsort_r [libc]", False)),
+        ([], ("other", "", False)),
+    ],
+)
+def test_whose_a_sample_is(frames, answer):
+    assert resolve([Frame(*frame) for frame in frames]) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (LINES + "what is this\n", 9),
+        (LINES.replace("7f64bcc03e08 apply", "xyz apply"), 4),
+        (CHAINS.replace("ffffffff821ecc26 asm", "!! asm"), 3),
+        ("\x00\x01\x02\n", 1),
+    ],
+)
+def test_damage_is_named_with_its_line(text, line):
+    with pytest.raises(InputError) as caught:
+        read([text.encode()], "perf.txt")
+    assert f"perf.txt:{line}: " in caught.value.what
+
+
+def test_nothing_is_no_samples():
+    assert read([], "x").total == 0
+    assert read([b"# only a header\n\n"], "x").table.empty
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_rubbish_is_read_or_refused_and_nothing_else(data):
+    text = bytearray(data.draw(st.sampled_from([LINES, CHAINS])).encode())
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(text)))
+        if data.draw(st.booleans()):
+            text[at : at + data.draw(st.integers(0, 30))] = data.draw(st.binary(max_size=10))
+        else:
+            text[at:at] = text[: data.draw(st.integers(0, 100))]
+    try:
+        found = read([bytes(text)], "fuzzed")
+    except InputError as error:
+        assert "fuzzed:" in error.what
+    else:
+        assert (found.table["samples"] > 0).all()
+        assert (found.table["period"] >= 0).all()
