@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ranksight.metrics import Kind
 from ranksight.model.noise import SMALLEST, Location, moderate
 from ranksight.model.search import Problem, Screened, evidence
-from ranksight.model.terms import Hypotheses
 
 Array = NDArray[np.float64]
 
 ALONE_FREEDOM = 2.0
 """Degrees of freedom of the prior when there are too few series to learn it."""
+LARGEST = 2
+"""Terms of the forms that the discrepancy is measured against: larger ones bend to the points."""
 TIME = 0.02**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
@@ -31,7 +32,7 @@ def configuration_variance(location: Location, kind: Kind) -> Array:
     return np.maximum(np.where(np.isnan(noise), guess, noise), SMALLEST**2)
 
 
-def learn(space: Hypotheses, problem: Problem, screened: Screened, noise: Array) -> tuple[float, float]:
+def learn(problem: Problem, screened: Screened, noise: Array) -> tuple[float, float]:
     """Factor on the variance of the noise and degrees of freedom of the total variance around functions.
 
     Parameters
@@ -45,10 +46,11 @@ def learn(space: Hypotheses, problem: Problem, screened: Screened, noise: Array)
         The factor is at least one.
     """
     alone = np.full(len(noise), ALONE_FREEDOM)
-    score = np.where(space.sizes[None, :] <= 2, evidence(space, screened, problem.count, noise, alone), -np.inf)
+    sizes = screened.sizes
+    score = np.where(sizes[None, :] <= LARGEST, evidence(screened, problem.count, noise, alone), -np.inf)
     best = score.argmax(axis=1)
     rows = np.arange(len(best))
-    size = space.sizes[best]
+    size = sizes[best]
     freedom = (problem.count - size).astype(np.float64)
     use = np.isfinite(score[rows, best]) & (freedom > 0)
     ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, np.nan)

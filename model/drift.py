@@ -18,8 +18,8 @@ from scipy.special import gammaln
 from ranksight.metrics import Kind
 from ranksight.model.forecast import components
 from ranksight.model.noise import Location
-from ranksight.model.search import Found, evidence, keep, pose, screen
-from ranksight.model.terms import Hypotheses
+from ranksight.model.offer import Offer
+from ranksight.model.search import Found, evidence, keep
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -62,7 +62,7 @@ def held_out(points: Array, present: Mask, axis: int) -> tuple[Mask, Array]:
 
 
 def densities(
-    space: Hypotheses,
+    space: Offer,
     points: Array,
     location: Location,
     positive: Mask,
@@ -80,14 +80,14 @@ def densities(
         return result
     mine, held = location.part(use), held[use]
     rest = replace(mine, repeats=np.where(held, 0.0, mine.repeats))
-    problem = pose(space, points, rest, positive[use], kind)
-    score = evidence(space, screen(space, problem), problem.count, v0[use], d0[use]) + shift
-    found = keep(space, problem, score, v0[use], d0[use], kept=8)
+    problem, screened = space.screen(points, rest, positive[use], kind)
+    score = evidence(screened, problem.count, v0[use], d0[use]) + shift
+    found = keep(problem, screened, score, v0[use], d0[use], kept=8)
     log_y = np.log(np.where(held, mine.values, 1.0))
     total = np.zeros((len(use), len(GRID)))
     for n in np.flatnonzero(held.any(axis=0)):
         rows = np.flatnonzero(held[:, n])
-        share, centre, spread, nu = (part[rows, 0] for part in _at(space, found, points[n : n + 1], positive[use]))
+        share, centre, spread, nu = (part[rows, 0] for part in _at(found, points[n : n + 1], positive[use]))
         wide = np.sqrt(spread[:, :, None] ** 2 + (GRID * distance[use][rows, None])[:, None, :] ** 2)
         z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
         nu = nu[:, :, None]
@@ -109,11 +109,11 @@ def densities(
     return result
 
 
-def _at(space: Hypotheses, found: Found, points: Array, positive: Mask) -> tuple[Array, Array, Array, Array]:
-    members = np.where(found.chosen[..., None] >= 0, space.members[found.chosen], -1)
+def _at(found: Found, points: Array, positive: Mask) -> tuple[Array, Array, Array, Array]:
+    occurring = np.unique(found.members[found.members >= 0])
     return components(
-        space.terms,
-        members,
+        found.basis.decode(occurring),
+        np.where(found.members >= 0, np.searchsorted(occurring, found.members), -1),
         points,
         weight=found.weight,
         coefficients=found.coefficients,

@@ -12,10 +12,10 @@ from ranksight.metrics import Kind, metric
 from ranksight.model import discrepancy, drift, forecast, noise, prevalence
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.noise import Location, locate
-from ranksight.model.search import Found, Problem, Screened, evidence, keep, pose, screen
+from ranksight.model.offer import Offer
+from ranksight.model.search import Found, Problem, Screened, evidence, keep
 from ranksight.model.series import Series
 from ranksight.model.spaces import SPACES
-from ranksight.model.terms import Hypotheses
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class _Habits:
 def fit_series(
     series: Series,
     *,
-    space: str | Hypotheses = "default",
+    space: str | Offer = "default",
     over_repetitions: str = "auto",
     guide: bool = True,
     intervals: bool = True,
@@ -47,7 +47,7 @@ def fit_series(
     Parameters
     ----------
     series : Series
-    space : str or Hypotheses
+    space : str, Hypotheses or Crossed
         Name of a search space (:data:`ranksight.model.spaces.SPACES`), or hypotheses of one's own.
     over_repetitions : str
         How repetitions become one value (:func:`ranksight.model.noise.locate`).
@@ -64,8 +64,8 @@ def fit_series(
         When the space or the reduction is unknown.
     """
     offered = SPACES[space](len(series.parameters)) if isinstance(space, str) else space
-    if offered.terms.shape[1] != len(series.parameters):
-        raise InputError(f"the space has {offered.terms.shape[1]} parameters, the series {len(series.parameters)}")
+    if offered.parameters != len(series.parameters):
+        raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
     positive = is_positive(series.metrics, series.values)
     names = np.array(series.metrics, dtype=object)
     founds: list[Found] = []
@@ -83,20 +83,18 @@ def fit_series(
     if not founds:
         raise InputError("there is no series to fit", "choose metrics that the experiment holds")
     back = np.argsort(np.concatenate(orders))
-    found = Found(
-        *(np.concatenate([getattr(part, name) for part in founds])[back] for name in Found.__dataclass_fields__)
-    )
+    found = _join(founds, back)
     stray = np.concatenate(strays)[back]
     label = space if isinstance(space, str) else "own"
-    return _assemble(series, offered, label, noise.join(locations, orders), positive, found, stray)
+    return _assemble(series, label, noise.join(locations, orders), positive, found, stray)
 
 
 def _fit_metric(
-    space: Hypotheses, points: Array, location: Location, positive: NDArray[np.bool_], kind: Kind, intervals: bool
+    space: Offer, points: Array, location: Location, positive: NDArray[np.bool_], kind: Kind, intervals: bool
 ) -> list[tuple[Found, Array]]:
     """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
     base = discrepancy.configuration_variance(location, kind)
-    step = max(1, BATCH // max(1, len(space.members)))
+    step = max(1, BATCH // max(1, space.load))
     # A shuffled order, so that the first batch speaks for all; seeded, so that results repeat.
     order = np.random.default_rng(0).permutation(len(base)) if len(base) > step else np.arange(len(base))
     habits: _Habits | None = None
@@ -104,24 +102,41 @@ def _fit_metric(
     for start in range(0, len(base), step):
         part = order[start : start + step]
         mine = location.part(part)
-        problem = pose(space, points, mine, positive[part], kind)
-        screened = screen(space, problem)
+        problem, screened = space.screen(points, mine, positive[part], kind)
         if habits is None:
             habits = _learn(space, points, mine, positive[part], kind, base[part], problem, screened, intervals)
         v0, d0 = base[part] * habits.factor, np.full(len(part), habits.freedom)
-        found = keep(space, problem, evidence(space, screened, problem.count, v0, d0) + habits.shift, v0, d0)
+        found = keep(problem, screened, evidence(screened, problem.count, v0, d0) + habits.shift, v0, d0)
         stray = np.zeros((len(part), points.shape[1]))
         for axis, law in enumerate(habits.drift):
             density = drift.densities(space, points, mine, positive[part], kind, v0, d0, habits.shift, axis)
             stray[:, axis] = drift.posterior(density, law)
         parts.append((found, stray))
     back = np.argsort(order)
-    joined = Found(*(np.concatenate([getattr(p, name) for p, _ in parts])[back] for name in Found.__dataclass_fields__))
+    joined = _join([found for found, _ in parts], back)
     return [(joined, np.concatenate([stray for _, stray in parts])[back])]
 
 
+def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
+    """Put parts over the same table together, padded to the same numbers of hypotheses and terms."""
+    kept = max(part.members.shape[1] for part in founds)
+    width = max(part.members.shape[2] for part in founds)
+    arrays = {}
+    for name in Found.__dataclass_fields__:
+        if name == "basis":
+            continue
+        fill = -1 if name == "members" else np.inf if name == "variance" else 1.0 if name == "freedom" else 0.0
+        grown = []
+        for part in founds:
+            array = getattr(part, name)
+            extra = [(0, 0), (0, kept - array.shape[1]), *((0, width - size) for size in array.shape[2:])]
+            grown.append(np.pad(array, extra, constant_values=fill))
+        arrays[name] = np.concatenate(grown)[order]
+    return Found(basis=founds[0].basis, **arrays)
+
+
 def _learn(
-    space: Hypotheses,
+    space: Offer,
     points: Array,
     location: Location,
     positive: NDArray[np.bool_],
@@ -132,9 +147,9 @@ def _learn(
     intervals: bool,
 ) -> _Habits:
     """Discrepancy, common forms and drift, in this order: each is learned with the ones before."""
-    factor, freedom = discrepancy.learn(space, problem, screened, base)
+    factor, freedom = discrepancy.learn(problem, screened, base)
     v0, d0 = base * factor, np.full(len(base), freedom)
-    shift = prevalence.shift(space, evidence(space, screened, problem.count, v0, d0))
+    shift = prevalence.shift(problem, screened, evidence(screened, problem.count, v0, d0))
     laws = []
     for axis in range(points.shape[1] if intervals else 0):
         density = drift.densities(space, points, location, positive, kind, v0, d0, shift, axis)
@@ -144,18 +159,14 @@ def _learn(
 
 def _assemble(
     series: Series,
-    space: Hypotheses,
     label: str,
     location: Location,
     positive: NDArray[np.bool_],
     found: Found,
     stray: Array,
 ) -> Fitted:
-    members = np.where(found.chosen[..., None] >= 0, space.members[found.chosen], -1)
-    occurring = np.unique(members[members >= 0])
-    back = np.zeros(len(space.terms), dtype=np.intp)
-    back[occurring] = np.arange(len(occurring))
-    members = np.where(members >= 0, back[members], -1)
+    occurring = np.unique(found.members[found.members >= 0])
+    members = np.where(found.members >= 0, np.searchsorted(occurring, found.members), -1)
     present = location.repeats > 0
     count = present.sum(axis=1)
     varied = int((np.ptp(series.points, axis=0) > 0).sum()) if len(series.points) else 0
@@ -179,8 +190,8 @@ def _assemble(
         series.kernels,
         series.metrics,
         label,
-        space.terms[occurring],
-        members.astype(np.intp),
+        found.basis.decode(occurring),
+        members,
         found.weight,
         found.coefficients,
         found.root,

@@ -6,6 +6,7 @@ three unknowns are solved in closed form, element by element (no loop over serie
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +43,7 @@ def solve(design: Array, weights: Array, values: Array) -> Solution:
     weights, values : (s, n)
         A weight of zero leaves a point out.
     """
-    count, _, unknowns = design.shape
-    series = len(weights)
+    unknowns = design.shape[2]
     weighted = weights * values
     pairs = {
         (a, b): weights @ np.ascontiguousarray((design[:, :, a] * design[:, :, b]).T)
@@ -51,41 +51,56 @@ def solve(design: Array, weights: Array, values: Array) -> Solution:
         for b in range(a + 1)
     }
     right = [weighted @ np.ascontiguousarray(design[:, :, a].T) for a in range(unknowns)]
-    total = (weighted * values).sum(axis=1)[:, None]
-    # Cholesky L L' = X'WX and forward substitution, element by element over (s, h).
+    return cholesky(pairs, right, (weighted * values).sum(axis=1))
+
+
+def cholesky(pairs: Mapping[tuple[int, int], Array], right: Sequence[Array], total: Array) -> Solution:
+    """Solve normal equations element by element.
+
+    Parameters
+    ----------
+    pairs : mapping of (a, b <= a) to (s, h)
+        Entries of X'WX.
+    right : sequence of (s, h)
+        Entries of X'Wy.
+    total : (s,)
+        y'Wy.
+    """
+    unknowns = len(right)
     lower: dict[tuple[int, int], Array] = {}
     forward: list[Array] = []
-    determinant = np.zeros((series, count))
-    explained = np.zeros((series, count))
+    product = np.ones_like(right[0])
+    explained = np.zeros_like(product)
     with np.errstate(divide="ignore", invalid="ignore"):
         for a in range(unknowns):
-            pivot = pairs[a, a].copy()
+            pivot = pairs[a, a]
             for c in range(a):
-                pivot -= lower[a, c] ** 2
+                pivot = pivot - lower[a, c] ** 2
             pivot = np.where(pivot > 1e-13 * pairs[a, a], pivot, np.nan)
             root = np.sqrt(pivot)
             lower[a, a] = root
             for b in range(a + 1, unknowns):
-                rest = pairs[b, a].copy()
+                rest = pairs[b, a]
                 for c in range(a):
-                    rest -= lower[b, c] * lower[a, c]
+                    rest = rest - lower[b, c] * lower[a, c]
                 lower[b, a] = rest / root
-            step = right[a].copy()
+            step = right[a]
             for c in range(a):
-                step -= lower[a, c] * forward[c]
-            step /= root
+                step = step - lower[a, c] * forward[c]
+            step = step / root
             forward.append(step)
-            determinant += np.log(pivot)
+            product *= pivot
             explained += step**2
-        coefficients = np.empty((series, count, unknowns))
+        solved: list[Array] = [forward[-1]] * unknowns
         for a in reversed(range(unknowns)):
-            back = forward[a].copy()
+            back = forward[a]
             for c in range(a + 1, unknowns):
-                back -= lower[c, a] * coefficients[:, :, c]
-            coefficients[:, :, a] = back / lower[a, a]
-    singular = np.isnan(determinant)
-    residual = np.where(singular, np.inf, np.maximum(total - explained, 0.0))
-    return Solution(coefficients, residual, np.where(singular, -np.inf, determinant))
+                back = back - lower[c, a] * solved[c]
+            solved[a] = back / lower[a, a]
+        determinant = np.log(product)
+    singular = ~np.isfinite(determinant)
+    residual = np.where(singular, np.inf, np.maximum(total[:, None] - explained, 0.0))
+    return Solution(np.stack(solved, axis=2), residual, np.where(singular, -np.inf, determinant))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.terms import Hypotheses
+from ranksight.model.search import Problem, Screened
 
 Array = NDArray[np.float64]
 
@@ -19,18 +19,18 @@ PSEUDO = 20.0
 ROUNDS = 3
 
 
-def classes(space: Hypotheses) -> NDArray[np.intp]:
-    """Class (h,) of each hypothesis."""
-    exponent, logs, rate = (space.terms[:, :, part] for part in range(3))
+def classes(table: Array, members: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Class (h,) of each hypothesis, from terms (t, m, 3) and the hypotheses' rows of them (h, q)."""
+    exponent, logs, rate = (table[:, :, part] for part in range(3))
     grows = (rate > 0) | (exponent > 0) | ((exponent == 0) & (logs > 0))
     digit = np.where(exponent < 0, 2 + np.round(-12 * exponent), np.where(grows, 1.0, 0.0))
-    code = 1 + digit @ (256.0 ** np.arange(space.terms.shape[1]))
-    rows = np.where(space.members >= 0, code[space.members], 0.0)
+    code = 1 + digit @ (256.0 ** np.arange(table.shape[1]))
+    rows = np.where(members >= 0, code[members], 0.0)
     _, found = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
     return np.asarray(found.reshape(-1), dtype=np.intp)
 
 
-def shift(space: Hypotheses, evidence: Array) -> Array:
+def shift(problem: Problem, screened: Screened, evidence: Array) -> Array:
     """What to add to the hypotheses' evidence (s, h): logarithm (h,) of how much more common their classes are than thought.
 
     Parameters
@@ -39,9 +39,12 @@ def shift(space: Hypotheses, evidence: Array) -> Array:
         Log marginal likelihoods with the space's own prior; series without any count for nothing.
     """
     evidence = evidence[np.isfinite(evidence).any(axis=1)]
-    base = np.exp(space.prior - space.prior.max())
+    if screened.choice is not None:
+        # Each series has hypotheses of its own: there are no common classes to count.
+        return np.zeros(evidence.shape[1])
+    base = np.exp(screened.prior - screened.prior.max())
     base = base / base.sum()
-    group = classes(space)
+    group = classes(problem.basis.decode(np.arange(screened.members.max() + 1)), screened.members)
     expected = np.bincount(group, base)
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True)) if len(evidence) else np.ones((0, len(base)))
     ratio = np.ones(len(expected))

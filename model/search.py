@@ -13,6 +13,7 @@ Analysis*, 3rd ed., 14.2).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,9 @@ from scipy.special import gammaln
 
 from ranksight.metrics import Kind
 from ranksight.model import leastsquares
+from ranksight.model.basis import Basis
 from ranksight.model.noise import SMALLEST, Location
-from ranksight.model.terms import Hypotheses, values
+from ranksight.model.terms import Hypotheses
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -38,13 +40,12 @@ class Problem:
 
     Attributes
     ----------
-    shape : (t, n)
-        Terms at the points, at most one in size; zero for those that have no value somewhere.
-    norm : (t,)
-        ``term = norm * shape``.
-    usable : (t,) bool
+    basis : Basis
+        Terms at the points.
     weights, values : (s, n)
-        Relative weights, zero where missing.
+        Relative weights, zero where missing, and values in units of `unit`.
+    unit : (s,)
+        Largest size of each series.
     count : (s,)
         Points of each series.
     positive : (s,) bool
@@ -53,14 +54,25 @@ class Problem:
         Series whose terms add up as parts of a whole, like times.
     """
 
-    shape: Array
-    norm: Array
-    usable: Mask
+    basis: Basis
     weights: Array
     values: Array
+    unit: Array
     count: NDArray[np.intp]
     positive: Mask
     parts: Mask
+
+    def part(self, which: slice | NDArray[np.intp]) -> Problem:
+        """The same problem of some series."""
+        return Problem(
+            self.basis,
+            self.weights[which],
+            self.values[which],
+            self.unit[which],
+            self.count[which],
+            self.positive[which],
+            self.parts[which],
+        )
 
 
 @dataclass(frozen=True)
@@ -73,10 +85,33 @@ class Screened:
         Relative residual sum of squares.
     offset : (s, h)
         Prior, determinant and penalties; -inf where the hypothesis is impossible.
+    members : (h, q) intp
+        Terms of each hypothesis: of the basis, or of the series' own choice among them where there is one; -1 pads.
+    prior : (h,)
+        Logarithm of the weight of each hypothesis before the data.
+    choice : (s, d) intp or None
+        For each series the terms of the basis that `members` speak of.
     """
 
     residual: Array
     offset: Array
+    members: NDArray[np.intp]
+    prior: Array
+    choice: NDArray[np.intp] | None = None
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of terms (h,) of each hypothesis."""
+        return np.asarray((self.members >= 0).sum(axis=1), dtype=np.intp)
+
+    def terms(self, which: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Terms of the basis (s, c, q) in hypotheses (s, c)."""
+        members = self.members[which]
+        if self.choice is None:
+            return members
+        flat = members.reshape(len(members), -1)
+        found = np.take_along_axis(self.choice, np.maximum(flat, 0), axis=1)
+        return np.where(flat >= 0, found, -1).reshape(members.shape)
 
 
 @dataclass(frozen=True)
@@ -85,8 +120,10 @@ class Found:
 
     Attributes
     ----------
-    chosen : (s, c) intp
-        Index into the hypotheses, the leading one first; -1 where fewer were possible.
+    basis : Basis
+        Terms.
+    members : (s, c, q) intp
+        Terms of each hypothesis, the leading one first; -1 pads, and fills those that were impossible.
     weight : (s, c)
         Posterior weights, adding up to one (zero where nothing could be fitted).
     coefficients : (s, c, q)
@@ -100,7 +137,8 @@ class Found:
         Mean squared relative leave-one-out error; sum of squared relative residuals.
     """
 
-    chosen: NDArray[np.intp]
+    basis: Basis
+    members: NDArray[np.intp]
     weight: Array
     coefficients: Array
     root: Array
@@ -110,79 +148,113 @@ class Found:
     residual: Array
 
 
-def pose(space: Hypotheses, points: Array, location: Location, positive: Mask, kind: Kind) -> Problem:
-    """Evaluate terms at the points and weigh the values."""
-    at = values(space.terms, points)
-    usable = np.isfinite(at).all(axis=1) & (np.abs(at).max(axis=1, initial=0.0) > 0)
-    shape = np.where(usable[:, None], at, 0.0)
-    norm = np.where(usable, np.abs(shape).max(axis=1, initial=0.0), 1.0)
+def pose(basis: Basis, location: Location, positive: Mask, kind: Kind) -> Problem:
+    """Weigh the values of series at the points of a basis."""
     present = location.repeats > 0
     count = present.sum(axis=1)
     mean_repeats = location.repeats.sum(axis=1, keepdims=True) / np.maximum(count, 1)[:, None]
-    weights = np.where(
-        present, location.repeats / np.where(mean_repeats > 0, mean_repeats, 1.0) / location.scale**2, 0.0
-    )
+    relative = location.repeats / np.where(mean_repeats > 0, mean_repeats, 1.0)
+    y = np.where(present, location.values, 0.0)
+    unit = np.abs(y).max(axis=1, initial=0.0)
+    unit = np.where(unit > 0, unit, 1.0)[:, None]
     return Problem(
-        shape / norm[:, None],
-        norm,
-        usable,
-        weights,
-        np.where(present, location.values, 0.0),
+        basis,
+        np.where(present, relative * (unit / location.scale) ** 2, 0.0),
+        y / unit,
+        unit[:, 0],
         count,
         positive,
         positive & (kind in ("time", "other", "state")),
     )
 
 
+def shares(problem: Problem, shape: Array) -> Array:
+    """Logarithm (s, t) of the largest share that terms (t, n) of size one have in series: the scale of their coefficients."""
+    share = np.empty((len(problem.weights), len(shape)))
+    root = np.sqrt(problem.weights)
+    for at in range(0, len(shape), 256):
+        share[:, at : at + 256] = (root[:, None, :] * np.abs(shape[None, at : at + 256])).max(axis=2, initial=0.0)
+    return np.log(np.where(share > 0, share, 1.0))
+
+
+def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> tuple[Mask, Array]:
+    """Which solutions respect the physics of their series, and what their negative coefficients cost.
+
+    Parameters
+    ----------
+    coefficients : (s, h, k)
+    terms : (h, k) or (s, h, k)
+        Terms of the basis, the fastest growing last.
+
+    Returns
+    -------
+    allowed : (s, h) bool
+    penalty : (s, h)
+    """
+    size = terms.shape[-1]
+    negative = coefficients < 0
+    any_negative = negative.any(axis=2)
+    last = problem.basis.order(terms[..., -1]) > 0
+    # A function whose fastest growing term is negative turns negative somewhere.
+    falls = negative[:, :, -1] & (last | (size == 1))
+    allowed = (problem.count[:, None] > size) | (size == 1)
+    allowed = allowed & ~(problem.positive[:, None] & falls)
+    if size > 2:
+        allowed &= ~(problem.parts[:, None] & any_negative)
+    elif size == 2:
+        # Parts of a time add up; only what a whole tends to (c - a/p) or starts from (a log p - c) may be negative: a
+        # term that grows along an axis must there grow as the leading one does.
+        grows = problem.basis.grows(terms)
+        beside = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
+        same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
+        allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (beside | same))
+    return allowed, NEGATIVE * negative.sum(axis=2)
+
+
 def screen(space: Hypotheses, problem: Problem) -> Screened:
-    """Solve all hypotheses on all series."""
-    shape, weights = problem.shape, problem.weights
-    share = np.sqrt((weights[:, None, :] * shape[None, :, :] ** 2).max(axis=2, initial=0.0))
-    log_share = np.log(np.where(share > 0, share, 1.0))
-    residual = np.full((len(weights), len(space.members)), np.inf)
+    """Solve all hypotheses of a space on all series; the problem's basis lists the space's terms."""
+    every = np.arange(len(space.terms))
+    shape, usable_term = problem.basis.shape(every), problem.basis.usable(every)
+    log_share = shares(problem, shape)
+    residual = np.full((len(problem.weights), len(space.members)), np.inf)
     offset = np.full_like(residual, -np.inf)
-    growing = (space.terms.sum(axis=1) > 0).any(axis=1)
-    usable = np.where(space.members >= 0, problem.usable[space.members], True).all(axis=1)
+    usable = np.where(space.members >= 0, usable_term[space.members], True).all(axis=1)
     for size in np.unique(space.sizes):
         rows = np.flatnonzero((space.sizes == size) & usable)
         if not len(rows) or size > shape.shape[1]:
             continue
         members = space.members[rows, :size]
-        solution = leastsquares.solve(np.moveaxis(shape[members], 1, 2), weights, problem.values)
-        negative = solution.coefficients < 0
-        # A function whose fastest growing term is negative turns negative somewhere.
-        falls = negative[:, :, -1] & (growing[members[:, -1]][None, :] | (size == 1))
-        # Parts of a time add up; only what a whole tends to (c - a/p) or starts from (a log p - c) may be negative.
-        inner = (negative & growing[members][None, :, :]).any(axis=2) | (negative.any(axis=2) & (size > 2))
-        allowed = (problem.count[:, None] > size) | (size == 1)
-        allowed = allowed & ~(problem.positive[:, None] & falls) & np.isfinite(solution.residual)
-        allowed = allowed & ~(problem.parts[:, None] & inner)
+        solution = leastsquares.solve(np.moveaxis(shape[members], 1, 2), problem.weights, problem.values)
+        allowed, penalty = admissible(problem, solution.coefficients, members)
         determinant = solution.determinant
         for a in range(size):
             determinant = determinant - 2 * log_share[:, members[:, a]]
-        known = space.prior[rows] + size / 2 * np.log(2 * np.pi) - NEGATIVE * negative.sum(axis=2)
+        known = space.prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
         residual[:, rows] = solution.residual
-        offset[:, rows] = np.where(allowed, known - determinant / 2, -np.inf)
-    return Screened(residual, offset)
+        offset[:, rows] = np.where(allowed & np.isfinite(solution.residual), known - determinant / 2, -np.inf)
+    return Screened(residual, offset, space.members, space.prior)
 
 
-def evidence(space: Hypotheses, screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
+def evidence(screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
     """Log marginal likelihoods (s, h) of all hypotheses, given the prior of the variance (s,)."""
-    nu = np.maximum(count[:, None] - space.sizes[None, :] + d0[:, None], 0.5)
+    nu = np.maximum(count[:, None] - screened.sizes[None, :] + d0[:, None], 0.5)
     floor = (d0 * v0 + count * SMALLEST**2)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return screened.offset + gammaln(nu / 2) - nu / 2 * np.log((screened.residual + floor) / 2)
+        return np.asarray(screened.offset + gammaln(nu / 2) - nu / 2 * np.log((screened.residual + floor) / 2))
 
 
-def keep(space: Hypotheses, problem: Problem, evidence: Array, v0: Array, d0: Array, kept: int = KEPT) -> Found:
-    """Solve the heaviest hypotheses again, to full precision, and weigh them."""
-    kept = min(kept, evidence.shape[1])
-    top = np.argpartition(-evidence, kept - 1, axis=1)[:, :kept]
-    score = np.take_along_axis(evidence, top, axis=1)
+def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Array, kept: int = KEPT) -> Found:
+    """Solve the hypotheses of the highest score (s, h) again, to full precision, and weigh them."""
+    kept = min(kept, score.shape[1])
+    top = np.argpartition(-score, kept - 1, axis=1)[:, :kept]
+    score = np.take_along_axis(score, top, axis=1)
     possible = np.isfinite(score)
-    members = np.where(possible[..., None], space.members[top], -1)
+    basis = problem.basis
+    members = np.where(possible[..., None], screened.terms(top), -1)
+    growth = np.where(members >= 0, basis.order(members), np.inf)
+    members = np.take_along_axis(members, np.argsort(growth, axis=2, kind="stable"), axis=2)
     used = members >= 0
-    design = np.moveaxis(np.where(used[..., None], problem.shape[members], 0.0), 2, 3)
+    design = np.moveaxis(np.where(used[..., None], basis.shape(members), 0.0), 2, 3)
     refined = leastsquares.refine(design, used, problem.weights, problem.values)
     size = used.sum(axis=2)
     # Positive at every measured point, too.
@@ -195,15 +267,17 @@ def keep(space: Hypotheses, problem: Problem, evidence: Array, v0: Array, d0: Ar
     weight = weight / np.where(total > 0, total, 1.0)
     freedom = np.maximum(problem.count[:, None] - size + d0[:, None], 1.0)
     variance = (refined.residual + (d0 * v0)[:, None]) / freedom
-    scale = np.where(used, problem.norm[members], 1.0)
-    order = np.argsort(-_precedence(space, top, weight), axis=1, kind="stable")
+    scale = np.where(used, basis.norm(members), 1.0) / problem.unit[:, None, None]
+    order = np.argsort(-_precedence(problem, members, weight), axis=1, kind="stable")
 
-    def sort(array: Array) -> Array:
+    def sort(array: NDArray[Any]) -> NDArray[Any]:
         return np.take_along_axis(array, order.reshape(order.shape + (1,) * (array.ndim - 2)), axis=1)
 
+    weight = sort(weight)
     return Found(
-        np.where(sort(weight) > 0, np.take_along_axis(top, order, axis=1), -1),
-        sort(weight),
+        basis,
+        np.where(weight[..., None] > 0, sort(members), -1),
+        weight,
         sort(refined.coefficients / scale),
         sort(refined.root / scale[..., :, None]),
         sort(np.where(np.isfinite(variance), variance, np.inf)),
@@ -213,17 +287,17 @@ def keep(space: Hypotheses, problem: Problem, evidence: Array, v0: Array, d0: Ar
     )
 
 
-def _precedence(space: Hypotheses, top: NDArray[np.intp], weight: Array) -> Array:
+def _precedence(problem: Problem, members: NDArray[np.intp], weight: Array) -> Array:
     """Order of the hypotheses kept: the leading one is the heaviest within the neighbourhood of most weight.
 
-    The neighbourhood of a hypothesis are those whose fastest growing term has the same exponents within a quarter: single
-    hypotheses next to each other split their weight, and the heaviest alone may lie apart from most of it.
+    The neighbourhood of a hypothesis are those whose fastest growing term has the same exponents within a quarter:
+    single hypotheses next to each other split their weight, and the heaviest alone may lie apart from most of it.
     """
-    last = np.take_along_axis(space.members, (space.sizes - 1)[:, None], axis=1)[:, 0]
-    exponent = space.terms[last][:, :, 0][top]
+    size = np.maximum((members >= 0).sum(axis=2), 1)
+    last = np.take_along_axis(members, (size - 1)[..., None], axis=2)[..., 0]
+    exponent = problem.basis.decode(last.reshape(-1))[:, :, 0].reshape(*last.shape, -1)
     near = (np.abs(exponent[:, :, None, :] - exponent[:, None, :, :]) <= 0.25 + 1e-9).all(axis=3)
     around = (near * weight[:, None, :]).sum(axis=2)
-    # Sort by the heaviest neighbourhood's members first, then by weight.
     centre = np.where(weight > 0, around, -1.0).argmax(axis=1)
     within = np.take_along_axis(near, centre[:, None, None], axis=1)[:, 0]
-    return weight + 2.0 * (within & (weight > 0))
+    return np.asarray(weight + 2.0 * (within & (weight > 0)))

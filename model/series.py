@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, Experiment, Run
 from ranksight.metrics import REDUCTIONS, Reduction, metric

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.model import forecast
 from ranksight.model.forecast import REASONS, WIDEST, Forecast
 

@@ -1,15 +1,15 @@
-"""Search spaces: which functions a fit may choose from, each registered by name.
+"""Search spaces: which functions a fit may choose from, each registered by name; one family a file.
 
-A space is a function ``(m) -> Hypotheses`` of the number of parameters (see :mod:`ranksight.model.terms`); one family a file.
+A space is a function ``(m) -> Offer`` of the number of parameters (see :mod:`ranksight.model.offer`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ranksight.model.terms import Hypotheses
+from ranksight.model.offer import Offer
 from ranksight.registry import Registry
 
-Space = Callable[[int], Hypotheses]
+Space = Callable[[int], Offer]
 
 SPACES: Registry[Space] = Registry("search space", packages=("ranksight.model.spaces",), group="ranksight.spaces")

@@ -8,6 +8,9 @@ from __future__ import annotations
 import itertools
 from functools import lru_cache
 
+from ranksight.errors import InputError
+from ranksight.model.crosswise import Crossed
+from ranksight.model.offer import Listed, Offer
 from ranksight.model.spaces import SPACES
 from ranksight.model.terms import ONE, Factor, Hypotheses, hypotheses
 
@@ -63,11 +66,19 @@ _ALONE, _FALL_AND_GROW, _MORE = -1.0, -2.0, -4.0
 
 @SPACES.register("default")
 @lru_cache(maxsize=8)
-def default(parameters: int) -> Hypotheses:
-    """Hypotheses of the default space over `parameters` parameters."""
+def default(parameters: int) -> Offer:
+    """The default space over `parameters` parameters.
+
+    Raises
+    ------
+    InputError
+        For more than four parameters.
+    """
     if parameters == 1:
-        return _single()
-    return _several(parameters)
+        return Listed(_single())
+    if parameters > MOST:
+        raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
+    return Crossed(_FALLS + GROWING, COARSE[parameters], parameters)
 
 
 def _single() -> Hypotheses:
@@ -95,67 +106,19 @@ def _single() -> Hypotheses:
     return hypotheses(forms, prior)
 
 
-_PLAIN: tuple[Factor, ...] = tuple(
-    (i, j, 0.0)
-    for i, j in (
-        (-2.0, 0.0),
-        (-1.0, 0.0),
-        (-2 / 3, 0.0),
-        (-0.5, 0.0),
-        (-1 / 3, 0.0),
-        (0.0, 1.0),
-        (0.0, 2.0),
-        (0.25, 0.0),
-        (1 / 3, 0.0),
-        (0.5, 0.0),
-        (0.5, 1.0),
-        (2 / 3, 0.0),
-        (0.75, 0.0),
-        (1.0, 0.0),
-        (1.0, 1.0),
-        (1.0, 2.0),
-        (1.25, 0.0),
-        (4 / 3, 0.0),
-        (1.5, 0.0),
-        (1.5, 1.0),
-        (2.0, 0.0),
-        (2.0, 1.0),
-        (2.5, 0.0),
-        (3.0, 0.0),
-    )
+MOST = 4
+_FALLS: tuple[Factor, ...] = tuple(
+    (-n / d, 0.0, 0.0) for n, d in ((1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (1, 1), (5, 4), (4, 3), (3, 2), (2, 1))
 )
-
-
-def _several(parameters: int) -> Hypotheses:
-    plain = (
-        _PLAIN
-        if parameters == 2
-        else _PLAIN[1:6] + tuple(f for f in _PLAIN if f[0] in (0.5, 1.0, 2.0, 3.0) and f[1] <= 1)
-    )
-    one = (ONE,) * parameters
-    forms: list[tuple[tuple[Factor, ...], ...]] = [(one,)]
-    prior = [0.0]
-
-    def alone(axis: int, factor: Factor) -> tuple[Factor, ...]:
-        return tuple(factor if at == axis else ONE for at in range(parameters))
-
-    for axis in range(parameters):
-        for factor in plain:
-            forms += [(alone(axis, factor),), (one, alone(axis, factor))]
-            prior += [-1.0, 0.0]
-    for a, b in itertools.combinations(range(parameters), 2):
-        for f, g in itertools.product(plain, plain):
-            product = tuple(f if at == a else g if at == b else ONE for at in range(parameters))
-            forms += [
-                (product,),
-                (one, product),
-                (one, alone(a, f), alone(b, g)),
-                (one, alone(a, f), product),
-                (one, alone(b, g), product),
-            ]
-            prior += [-1.0, -1.0, -1.0, -2.0, -2.0]
-    if parameters > 2:
-        for combination in itertools.product(plain, repeat=parameters):
-            forms += [(combination,), (one, combination)]
-            prior += [-1.0, -1.0]
-    return hypotheses(forms, prior)
+_FEW: tuple[Factor, ...] = (
+    *((-n / d, 0.0, 0.0) for n, d in ((2, 1), (1, 1), (2, 3), (1, 2), (1, 3))),
+    *((n / d, 0.0, 0.0) for n, d in ((1, 3), (1, 2), (2, 3), (1, 1), (4, 3), (3, 2), (5, 3), (2, 1), (5, 2), (3, 1))),
+    *((i, j, 0.0) for i, j in ((0.0, 1.0), (0.0, 2.0), (0.5, 1.0), (1.0, 1.0), (1.0, 2.0), (2.0, 1.0))),
+)
+_FEWEST: tuple[Factor, ...] = (
+    *((-n / d, 0.0, 0.0) for n, d in ((1, 1), (2, 3), (1, 2))),
+    (0.0, 1.0, 0.0),
+    (1.0, 1.0, 0.0),
+    *((n / d, 0.0, 0.0) for n, d in ((1, 2), (1, 1), (3, 2), (2, 1), (3, 1))),
+)
+COARSE: dict[int, tuple[Factor, ...]] = {2: _FEW, 3: _FEWEST, 4: _FEWEST[:1] + _FEWEST[3:4] + _FEWEST[5:]}
