@@ -19,6 +19,7 @@ from ranksight.model.levels import fit_levels
 from ranksight.model.model import Model, model_of
 from ranksight.model.neighbours import Tables, fit_neighbours
 from ranksight.model.resource import Machine, fit_resources
+from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
 
 
@@ -52,12 +53,14 @@ def assemble(
     """
     chosen = None if metrics is None else tuple(metrics)
     series = series_from_experiment(experiment, chosen, _means_of_samples(experiment, over_ranks))
+    sampled = settle(experiment, series)
+    series = sampled.series
     model = model_of(series, experiment.application, **settings)
     functions = structured(experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), **settings)
     extras: dict[str, Any] = dict(model.extras)
     if found := functions.structures():
         extras["structures"] = found
-    equation = _equation(experiment, series, platform, **settings)
+    equation = _equation(experiment, sampled, platform, **settings)
     if equation != Application():
         extras["application"] = equation.to_dict()
     return replace(model, extras=extras), series
@@ -80,13 +83,16 @@ def _means_of_samples(
     return dict.fromkeys(sorted(sampled), "mean") or None
 
 
-def _equation(experiment: Experiment, series: Series, platform: Any, **settings: Any) -> Application:
+def _equation(experiment: Experiment, sampled: Sampled, platform: Any, **settings: Any) -> Application:
     """Resources, communication, network and imbalance, each where its evidence is there."""
     each = {name: value for name, value in settings.items() if name != "jobs"}
     resources = communication = network = None
     if platform is not None:
         how = each.get("over_repetitions", "auto")
-        resources = fit_resources(series, Machine.of(platform), "median" if how == "auto" else how, **each)
+        over = "median" if how == "auto" else how
+        resources = fit_resources(
+            sampled.series, Machine.of(platform), sampled.samples, **{**each, "over_repetitions": over}
+        )
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is not None:
         fitted = fit_series(messages, **each)

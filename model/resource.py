@@ -11,6 +11,9 @@ deterministic, and put together where a prediction is asked for.
 
 Where no stalls were counted, a kernel's CPI without stalls is its CPI where memory asks least of it (Panadero et al.,
 minimum CPI); where no cycles were, cycles are time x clock. The model says which it used.
+
+A factor from sampled times scatters as the samples do. Where all configurations agree with one factor within that
+(chi-squared test), it is that one, with its standard error; only where they do not is it a function of the parameters.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc, ndtri
 
 from ranksight.errors import InputError
 from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.forecast import Forecast
-from ranksight.model.levels import Levels, fit_levels
+from ranksight.model.functions import choose
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
 
@@ -38,6 +42,10 @@ LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 CALM = 0.25
 """Share of the configurations, those where memory asks least per instruction, that tell the CPI without stalls."""
 RATIO = "bf_mem"
+ENOUGH = 400
+"""Samples that tell a sampled CPI to a twentieth."""
+DOUBT = 0.01
+"""Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +85,10 @@ class Resources:
         s kernels.
     cpi : (s,)
         Cycles per instruction without stalls.
-    blocking : Fitted or Levels
-        BF_mem of each kernel over the parameters.
+    factor, error : (s,)
+        BF_mem where it is one number, and its standard error.
+    trend : Fitted or None
+        BF_mem over the parameters, of the kernels where it is a function.
     evidence : tuple of str
         What each kernel's cycles and stalls were.
     closure : float
@@ -88,7 +98,9 @@ class Resources:
     machine: Machine
     kernels: tuple[str, ...]
     cpi: Array
-    blocking: Fitted | Levels
+    factor: Array
+    error: Array
+    trend: Fitted | None
     evidence: tuple[str, ...]
     closure: float
 
@@ -112,7 +124,7 @@ class Resources:
             values = getattr(requirements, which)[index]
             return np.asarray(np.where(index[:, None] >= 0, values, 0.0), dtype=np.float64)
 
-        blocking = self.blocking.predict(points, level)
+        blocking = self.blocking(points, level)
         factor = blocking.value
         instructions = of("instructions", "value")
         execution = instructions * self.cpi[:, None] / f
@@ -137,6 +149,27 @@ class Resources:
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
         lower = time * np.exp(-down / np.where(time > 0, time, 1.0))
         return Parts(time, lower, time + up, execution, memory, status, reason, level)
+
+    def blocking(self, points: Array, level: float) -> Forecast:
+        """BF_mem of each kernel at `points` (k, m)."""
+        shape = (len(self.kernels), len(points))
+        reach = float(ndtri((1 + level) / 2)) * self.error[:, None]
+        value = np.broadcast_to(self.factor[:, None], shape)
+        half = np.full(shape, 0.5)
+        steady = Forecast(
+            value,
+            value - reach,
+            value + reach,
+            np.zeros(shape, dtype=np.intp),
+            np.full(shape, "", dtype=object),
+            half,
+            half,
+            level,
+        )
+        if self.trend is None:
+            return steady
+        index = np.array([self.kernels.index(kernel) for kernel in self.trend.kernels])
+        return choose(steady, self.trend.predict(points, level), index, np.ones((len(index), len(points)), dtype=bool))
 
     def _judge(
         self,
@@ -171,8 +204,9 @@ class Resources:
             "machine": [self.machine.name, self.machine.frequency, list(self.machine.latencies)],
             "kernels": list(self.kernels),
             "cpi": self.cpi.tolist(),
-            "kind": "levels" if isinstance(self.blocking, Levels) else "fitted",
-            "blocking": self.blocking.to_dict(),
+            "factor": self.factor.tolist(),
+            "error": self.error.tolist(),
+            "trend": None if self.trend is None else self.trend.to_dict(),
             "evidence": list(self.evidence),
             "closure": self.closure,
         }
@@ -185,20 +219,20 @@ class Resources:
             machine = Machine(str(name), float(frequency), tuple(float(x) for x in latencies))
             kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
             cpi = np.array(content["cpi"], dtype=np.float64)
-            blocking = (Levels if content["kind"] == "levels" else Fitted).from_dict(content["blocking"])
+            factor, error = (np.array(content[key], dtype=np.float64) for key in ("factor", "error"))
+            trend = None if content["trend"] is None else Fitted.from_dict(content["trend"])
             closure = float(content["closure"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'resources' is damaged: {error}", "fit the model again") from error
+        except (KeyError, TypeError, ValueError, AttributeError) as cause:
+            raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
         if (
             len(machine.latencies) != len(LEVELS)
             or not machine.frequency > 0
-            or cpi.shape != (len(kernels),)
-            or blocking.kernels != kernels
+            or any(column.shape != (len(kernels),) or not np.isfinite(column).all() for column in (cpi, factor, error))
+            or (trend is not None and not set(trend.kernels) <= set(kernels))
             or len(evidence) != len(kernels)
-            or not np.isfinite(cpi).all()
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
-        return cls(machine, kernels, cpi, blocking, evidence, closure)
+        return cls(machine, kernels, cpi, factor, error, trend, evidence, closure)
 
 
 @dataclass(frozen=True)
@@ -221,7 +255,7 @@ class Parts:
     execution: Array
     memory: Array
     status: NDArray[np.intp]
-    reason: NDArray[np.object_]
+    reason: NDArray[Any]
     level: float
 
     def forecast(self) -> Forecast:
@@ -231,7 +265,11 @@ class Parts:
 
 
 def fit_resources(
-    series: Series, machine: Machine, over_repetitions: str = "median", **settings: Any
+    series: Series,
+    machine: Machine,
+    samples: Mapping[str, Array] | None = None,
+    over_repetitions: str = "median",
+    **settings: Any,
 ) -> Resources | None:
     """Set the equation up for every kernel that has instructions, loads per level, and time or cycles.
 
@@ -240,6 +278,8 @@ def fit_resources(
     series : Series
         Means over ranks.
     machine : Machine
+    samples : mapping of kernel to (n,), optional
+        Samples behind each time, for kernels whose time was sampled.
     over_repetitions : str
         How repetitions become one value.
     **settings
@@ -252,51 +292,105 @@ def fit_resources(
     """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, over_repetitions, axis=2)
-    f, latencies = machine.frequency, np.array(machine.latencies)
-    kernels, cpis, factors, evidence, closures = [], [], [], [], [0.0]
+    parts = []
     for kernel in dict.fromkeys(series.kernels):
-        instructions = values[rows[kernel, "instructions"]] if (kernel, "instructions") in rows else None
-        time_row = next((rows[kernel, name] for name in ("cycles", "time") if (kernel, name) in rows), None)
-        served = [rows[kernel, name] for name in LEVELS if (kernel, name) in rows]
-        if instructions is None or time_row is None or not served:
-            continue
-        cycles = values[time_row] * (f if series.metrics[time_row] == "time" else 1.0)
-        waiting = sum(
-            np.nan_to_num(values[rows[kernel, name]]) * latency
-            for name, latency in zip(LEVELS, latencies, strict=True)
-            if (kernel, name) in rows
-        )
-        known = (cycles > 0) & (instructions > 0) & (waiting > 0)
-        if known.sum() < 2:
-            continue
-        if (kernel, "stall_cycles") in rows:
-            stalls = values[rows[kernel, "stall_cycles"]]
-            known &= np.isfinite(stalls)
-            if known.sum() < 2:
-                continue
-            cpi = float(((cycles - stalls)[known]).sum() / instructions[known].sum())
-            how = "stalls counted"
-        else:
-            cpi = _calm_cpi(cycles[known], instructions[known], waiting[known])
-            stalls = cycles - instructions * cpi
-            how = "stalls from the CPI where memory asks least"
-        factor = np.where(known, (cycles - instructions * cpi) / np.where(known, waiting, 1.0), np.nan)
-        closure = np.abs((instructions * cpi + factor * waiting) / cycles - 1)[known].max()
-        kernels.append(kernel)
-        cpis.append(cpi)
-        factors.append(factor)
-        closures.append(float(closure))
-        evidence.append(f"{how}, cycles from {series.metrics[time_row]}")
-    if not kernels:
+        counted = {name: values[rows[kernel, name]] for name in _NEEDED if (kernel, name) in rows}
+        part = _kernel(kernel, counted, machine, (samples or {}).get(kernel))
+        if part is not None:
+            parts.append(part)
+    if not parts:
         return None
-    names = tuple(kernels)
-    ratios = Series(series.parameters, series.points, np.array(factors)[:, :, None], names, (RATIO,) * len(names))
-    blocking = fit_levels(ratios, **settings) or fit_series(ratios, **settings)
-    return Resources(machine, names, np.array(cpis), blocking, tuple(evidence), max(closures))
+    trending = [part for part in parts if not part.steady]
+    trend = None
+    if trending:
+        ratios = Series(
+            series.parameters,
+            series.points,
+            np.array([part.factors for part in trending])[:, :, None],
+            tuple(part.name for part in trending),
+            (RATIO,) * len(trending),
+        )
+        trend = fit_series(ratios, **settings)
+    return Resources(
+        machine,
+        tuple(part.name for part in parts),
+        np.array([part.cpi for part in parts]),
+        np.array([part.factor for part in parts]),
+        np.array([part.error for part in parts]),
+        trend,
+        tuple(part.evidence for part in parts),
+        max(part.closure for part in parts),
+    )
 
 
-def _calm_cpi(cycles: Array, instructions: Array, waiting: Array) -> float:
-    """CPI over the configurations with the fewest memory cycles per instruction, weighed by their cycles."""
+_NEEDED = ("instructions", "cycles", "time", "stall_cycles", *LEVELS)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """One kernel's equation: BF_mem at every configuration, and as one number."""
+
+    name: str
+    cpi: float
+    factors: Array
+    factor: float
+    error: float
+    steady: bool
+    evidence: str
+    closure: float
+
+
+def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, samples: Array | None) -> _Kernel | None:
+    source = "cycles" if "cycles" in counted else "time"
+    served = [level for level in LEVELS if level in counted]
+    if "instructions" not in counted or source not in counted or not served:
+        return None
+    instructions = counted["instructions"]
+    cycles = counted[source] * (machine.frequency if source == "time" else 1.0)
+    latency = dict(zip(LEVELS, machine.latencies, strict=True))
+    waiting = np.sum([np.nan_to_num(counted[level]) * latency[level] for level in served], axis=0)
+    stalls = counted.get("stall_cycles")
+    known = (cycles > 0) & (instructions > 0) & (waiting > 0)
+    if stalls is not None:
+        known &= np.isfinite(stalls)
+    if not known.any():
+        return None
+    weight = np.where(known, 1.0, 0.0)
+    if samples is not None:
+        # A time of n samples has the variance time^2 / n, so a sum over configurations weighs by samples alone.
+        weight = np.where(known, np.maximum(samples, 0.5) / np.maximum(np.where(known, cycles, 1.0), 1e-300), 0.0)
+    if stalls is not None:
+        cpi = float((cycles - stalls)[known].sum() / instructions[known].sum())
+        how = "stalls counted"
+    else:
+        enough = None if samples is None else samples[known]
+        cpi = _calm_cpi(cycles[known], instructions[known], waiting[known], enough)
+        how = "stalls from the CPI where memory asks least"
+    factors = np.where(known, (cycles - instructions * cpi) / np.where(known, waiting, 1.0), np.nan)
+    closure = float(np.abs((instructions * cpi + factors * waiting) / cycles - 1)[known].max())
+    factor = float((weight * (cycles - instructions * cpi))[known].sum() / (weight * waiting)[known].sum())
+    error, steady = 0.0, bool(known.sum() < 3)
+    if samples is not None:
+        if factor < 0:  # the calm configurations were unlucky: all of the time is execution, as far as samples tell
+            cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
+        said = instructions * cpi + factor * waiting
+        count = np.maximum(samples, 0.5)[known]
+        chi = float((count * (cycles[known] / said[known] - 1) ** 2).sum())
+        steady = bool(chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
+        total = said[known].sum()
+        error = float(total / np.sqrt(count.sum()) / waiting[known].sum())
+        how += ", one blocking factor within the sampling error" if steady else ""
+    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, cycles from {source}", closure)
+
+
+def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, samples: Array | None) -> float:
+    """CPI over the configurations with the fewest memory cycles per instruction, weighed by their cycles.
+
+    Sampled ones are taken on until they have :data:`ENOUGH` samples together.
+    """
     order = np.argsort(waiting / instructions, kind="stable")
-    calm = order[: max(1, int(np.ceil(CALM * len(order))))]
+    count = max(1, int(np.ceil(CALM * len(order))))
+    if samples is not None:
+        count = max(count, int(np.searchsorted(np.cumsum(samples[order]), ENOUGH)) + 1)
+    calm = order[:count]
     return float(cycles[calm].sum() / instructions[calm].sum())
