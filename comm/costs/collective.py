@@ -45,8 +45,10 @@ OPERATIONS = (
     "scatter",
     "scatterv",
 )
-SPREAD = ("alltoall", "alltoallv", "scatter", "scatterv", "reduce_scatter", "reduce_scatter_block")
-"""Operations of which a rank (for scatter: the root) hands over one block for every rank."""
+SPREAD = ("alltoall", "alltoallv", "reduce_scatter", "reduce_scatter_block")
+"""Operations of which every rank hands over one block for every rank."""
+ALIASES = {"alltoallw": "alltoallv", "win_fence": "barrier"}
+"""Operations that cost what another does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,10 @@ def collective(operation: str, kind: str) -> Collective:
 
 
 def operation_name(text: str) -> str:
-    """The plain name of an MPI function: ``"MPI_Iallreduce"`` and ``"allreduce_init"`` are ``"allreduce"``."""
-    name = text.lower().removeprefix("pmpi_").removeprefix("mpi_").removesuffix("_c").removesuffix("_init")
-    return name[1:] if name[:1] == "i" and name[1:] in OPERATIONS else name
+    """The plain name of an MPI function: ``"MPI_Iallreduce"`` and ``"Allreduce_start"`` are ``"allreduce"``."""
+    name = text.lower().removeprefix("pmpi_").removeprefix("mpi_").removesuffix("_c").removesuffix("_start")
+    name = name[1:] if name[:1] == "i" and name[1:] in (*OPERATIONS, *ALIASES) else name
+    return ALIASES.get(name, name)
 
 
 def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Floats]:
@@ -112,7 +115,10 @@ def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Floats]:
 
 
 def block(operation: str, ranks: ArrayLike, handed_over: ArrayLike) -> Floats:
-    """Convert the bytes that one rank hands over in one call into the ``size`` of this module; broadcast shape."""
+    """Convert the bytes that one rank hands over in one call into the ``size`` of this module; broadcast shape.
+
+    Scatter is not converted: its root hands over all blocks and the others none, so the block is what the others get.
+    """
     ranks, handed_over = np.asarray(ranks, dtype=float), np.asarray(handed_over, dtype=float)
     spread: NDArray[np.float64] = handed_over / ranks
     return spread if operation_name(operation) in SPREAD else handed_over + 0.0 * ranks

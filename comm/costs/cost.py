@@ -52,9 +52,11 @@ def cost(
         rules = choice if isinstance(choice, Selector) else forced(choice, selector("openmpi-5.0"))
     name = operation_name(operation)
     ranks, size = checked(ranks, size)
-    if name in pointtopoint.SENDS:
+    if name in pointtopoint.SENDS or name in pointtopoint.NEIGHBOURS:
         return pointtopoint.message(size, ranks, fabric)
-    if name in pointtopoint.RECEIVES:
+    if name in pointtopoint.FETCHES:
+        return pointtopoint.message(size * 0.0, ranks, fabric) + pointtopoint.message(size, ranks, fabric)
+    if name in pointtopoint.RECEIVES or name.endswith("_init"):
         return np.zeros(size.shape)
     if name not in OPERATIONS:
         raise InputError(f"no cost is known for the operation {operation!r}", f"known: {', '.join(OPERATIONS)}, send")

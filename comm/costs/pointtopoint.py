@@ -13,14 +13,21 @@ from ranksight.comm.network import NetworkParameters
 
 SENDS = (
     *("send", "isend", "ssend", "issend", "bsend", "ibsend", "rsend", "irsend"),
-    *("sendrecv", "sendrecv_replace", "isendrecv", "psend"),
+    *("sendrecv", "sendrecv_replace", "isendrecv", "isendrecv_replace", "psend"),
+    *("put", "rput", "accumulate", "raccumulate"),
 )
 """Operations that carry a message: its time is counted here."""
+FETCHES = ("get", "rget", "get_accumulate", "rget_accumulate", "fetch_and_op", "compare_and_swap")
+"""One-sided operations that ask for data: an empty message there, the data back."""
+NEIGHBOURS = tuple(f"{form}neighbor_{name}" for form in ("", "i") for name in ("allgather", "allgatherv"))
+NEIGHBOURS += tuple(f"{form}neighbor_{name}" for form in ("", "i") for name in ("alltoall", "alltoallv", "alltoallw"))
+"""Collectives among neighbours: messages to each of them, posted together."""
 RECEIVES = (
-    *("recv", "irecv", "mrecv", "imrecv", "precv", "probe", "iprobe", "mprobe", "improbe", "start", "startall"),
-    *("wait", "waitall", "waitany", "waitsome", "test", "testall", "testany", "testsome"),
+    *("recv", "irecv", "mrecv", "imrecv", "precv", "sendrecv_recv", "sendrecv_replace_recv", "isendrecv_recv"),
+    *("probe", "iprobe", "mprobe", "improbe", "start", "startall", "request_free", "cancel", "parrived", "pready"),
+    *("wait", "waitall", "waitany", "waitsome", "test", "testall", "testany", "testsome", "request_get_status"),
 )
-"""Operations that end a message begun elsewhere: counting them as well would count it twice."""
+"""Operations that end or prepare a message counted elsewhere: counting them as well would count it twice."""
 
 
 def blocking(size: ArrayLike, link: NetworkParameters, pairs: ArrayLike = 1) -> Floats:

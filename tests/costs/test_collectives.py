@@ -144,7 +144,8 @@ def test_bad_ranks_and_sizes_are_refused() -> None:
 
 def test_names_of_operations() -> None:
     assert operation_name("MPI_Iallreduce") == "allreduce"
-    assert operation_name("MPI_Allgather_init") == "allgather"
+    assert operation_name("Allgather_start") == "allgather"
+    assert operation_name("MPI_Ialltoallw") == "alltoallv"
     assert operation_name("MPI_Ibarrier") == "barrier"
     assert operation_name("PMPI_Bcast_c") == "bcast"
     assert operation_name("MPI_Isend") == "isend"

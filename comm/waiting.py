@@ -1,0 +1,144 @@
+"""Time in MPI split into transfer, waiting and the rest, from totals a rank; and the blocking factor of communication.
+
+No trace is needed. A rank that enters a collective operation early waits there for the last; the last one waits for
+nobody. So over the ranks of one operation the *least* time is the operation's own, and what others spend beyond it is
+waiting:
+
+    own      = min over ranks of t
+    waiting  = t - own                         (a rank)
+    transfer = min(own, cost on the network)   (where a cost is known; else all of own)
+    rest     = own - transfer                  (overheads of the library, of the tool, contention)
+
+so that ``t = transfer + waiting + rest`` for every rank.
+
+Limits. The least time over ranks is an upper bound of the own time: if no rank is last every time (the late rank
+changes from call to call), everyone waits now and then, the minimum holds part of the waiting, and the split
+understates it; with one rank late throughout it is exact. Ranks with different work in the operation itself (the root
+of a gather, more neighbours) count as waiting. Point-to-point waiting is told from transfer by the network's cost
+alone. An event trace, with matched sends and receives, has none of these limits (Geimer et al., "The Scalasca
+performance toolset architecture", CCPE 22 (2010) 702; that late senders appear in minimum and maximum over ranks:
+Calotoiu et al. 2013, section 4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from ranksight.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataFrame:
+    """Split each rank's time in each operation.
+
+    Parameters
+    ----------
+    messages : DataFrame
+        ``kernel``, ``rank``, ``operation``, ``comm_size`` and ``seconds`` (``run`` where there are several runs);
+        rows of one rank that differ in size class alone are summed.
+    transfer : array_like, optional
+        Seconds that each row costs on the network (:func:`ranksight.comm.costs.messages.message_times`); NaN where it
+        is not known.
+
+    Returns
+    -------
+    DataFrame
+        One row a kernel x operation x communicator size (x run) x rank: ``seconds``, ``transfer``, ``waiting``,
+        ``rest``.
+
+    Raises
+    ------
+    InputError
+        When a column is missing, times are negative, or a row is reduced over ranks already.
+    """
+    missing = [name for name in ("kernel", "rank", "operation", "comm_size", "seconds") if name not in messages.columns]
+    if missing:
+        raise InputError(f"the message table lacks the column {', '.join(missing)}")
+    if bool((messages["rank"] < 0).any()):
+        raise InputError(
+            "the message table is reduced over ranks already: waiting cannot be told", "import times a rank"
+        )
+    if bool((messages["seconds"] < 0).any()):
+        raise InputError("the message table holds a negative time")
+    known = np.full(len(messages), np.nan) if transfer is None else np.asarray(transfer, dtype=float)
+    if known.shape != (len(messages),):
+        raise InputError(f"{known.size} costs are given for {len(messages)} rows")
+    keys = [*(["run"] if "run" in messages.columns else []), "kernel", "operation", "comm_size"]
+    rows = messages[[*keys, "rank", "seconds"]].assign(transfer=known)
+    # A sum over size classes of which one has no cost has none either.
+    sums = rows.groupby([*keys, "rank"], observed=True, sort=False).agg(
+        seconds=("seconds", "sum"), transfer=("transfer", lambda column: column.sum(skipna=False))
+    )
+    sums = sums.reset_index()
+    own = sums.groupby(keys, observed=True)["seconds"].transform("min").to_numpy()
+    carried = np.where(sums["transfer"].isna(), own, np.minimum(sums["transfer"].to_numpy(), own))
+    return sums.assign(transfer=carried, waiting=sums["seconds"].to_numpy() - own, rest=own - carried)
+
+
+def split_reduced(
+    least: ArrayLike, mean: ArrayLike, transfer: ArrayLike | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """The same split of the mean over ranks where a tool kept minimum, mean and maximum alone.
+
+    Parameters
+    ----------
+    least, mean : array_like
+        Minimum and mean over ranks of the time in the operation, seconds.
+    transfer : array_like, optional
+        Cost on the network, seconds.
+
+    Returns
+    -------
+    transfer, waiting, rest : arrays
+        They sum to `mean`.
+    """
+    own, middle = np.broadcast_arrays(np.asarray(least, dtype=float), np.asarray(mean, dtype=float))
+    # Tools print rounded figures: a mean just below the minimum is the minimum.
+    if bool(np.any(own < 0)) or bool(np.any(middle < own * (1 - 1e-3))):
+        raise InputError("a mean over ranks lies below the minimum, or a time is negative")
+    carried = np.array(own) if transfer is None else np.asarray(np.minimum(np.asarray(transfer, dtype=float), own))
+    return carried, np.asarray(np.maximum(middle - own, 0.0)), np.asarray(own - carried)
+
+
+def blocking_factor(
+    application: ArrayLike, computation: ArrayLike, communication: ArrayLike, others: ArrayLike = 0.0
+) -> Floats:
+    """Blocking factor of communication, ``BF_comm = (T_app - T_comp - T_others) / T_comm``.
+
+    How long the program's time outside computation is, in units of what its messages alone would take: 1 when nothing
+    waits and nothing overlaps, more with waiting, less with overlap. Ding et al. 2018, Table 2, subtracts no T_others
+    and adds it again in Eq. 1: it is counted once here.
+
+    Parameters
+    ----------
+    application, computation, communication, others : array_like
+        ``T_app``, ``T_comp``, ``T_comm`` and ``T_others`` (start and end of MPI), seconds; broadcast.
+
+    Returns
+    -------
+    array
+        NaN where ``T_comm`` is 0 and nothing is left to explain.
+
+    Raises
+    ------
+    InputError
+        When computation and others exceed the application's time by more than rounding (1e-6 of it), or no message
+        carries time that is left.
+    """
+    app, comp, comm, rest = np.broadcast_arrays(
+        *(np.asarray(value, dtype=float) for value in (application, computation, communication, others))
+    )
+    left = app - comp - rest
+    if bool(np.any(left < -1e-6 * app)):
+        raise InputError(
+            "computation and others take longer than the application",
+            "sum the computation of one rank, not of all, and take the wall time of the same run",
+        )
+    left = np.maximum(left, 0.0)
+    if bool(np.any((comm <= 0) & (left > 1e-6 * app))):
+        raise InputError("time outside computation is left, and no message explains it", "trace the communication too")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(comm > 0, left / comm, np.nan)

@@ -1,0 +1,115 @@
+"""Waiting told from transfer, the blocking factor, and the cost of message tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.costs.messages import message_times
+from ranksight.comm.network import NetworkParameters
+from ranksight.comm.waiting import blocking_factor, split, split_reduced
+from ranksight.errors import InputError
+from ranksight.experiment import MESSAGE_COLUMNS
+
+LINK = NetworkParameters.linear(2e-6, 1e-9)
+
+
+def table(rows: list[tuple[object, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(MESSAGE_COLUMNS))
+
+
+def test_the_last_rank_waits_for_nobody() -> None:
+    # Rank 2 comes last each time: its 0.3 s are the operation's own, of which the network explains 0.1 s.
+    messages = table([("f", rank, "Allreduce", 3, 8, 10, 80, t, 0) for rank, t in enumerate((1.3, 0.9, 0.3))])
+    parts = split(messages, [0.1, 0.1, 0.1])
+    np.testing.assert_allclose(parts["waiting"], [1.0, 0.6, 0.0])
+    np.testing.assert_allclose(parts["transfer"], 0.1)
+    np.testing.assert_allclose(parts["rest"], 0.2)
+    np.testing.assert_allclose(parts[["transfer", "waiting", "rest"]].sum(axis=1), parts["seconds"])
+
+
+def test_size_classes_of_a_rank_are_one_operation_and_kernels_are_not() -> None:
+    messages = table(
+        [
+            ("f", 0, "Bcast", 2, 8, 1, 8, 1.0, 0),
+            ("f", 0, "Bcast", 2, 64, 1, 64, 2.0, 0),
+            ("f", 1, "Bcast", 2, 8, 1, 8, 0.5, 0),
+            ("f", 1, "Bcast", 2, 64, 1, 64, 0.5, 0),
+            ("g", 0, "Bcast", 2, 8, 1, 8, 7.0, 0),
+        ]
+    )
+    parts = split(messages).set_index(["kernel", "rank"])
+    assert parts.loc[("f", 0), "waiting"] == pytest.approx(2.0)
+    assert parts.loc[("f", 1), "waiting"] == 0.0
+    assert parts.loc[("g", 0), "waiting"] == 0.0
+    assert parts.loc[("g", 0), "transfer"] == 7.0
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=1, max_size=20), st.floats(0, 1e3))
+def test_parts_always_sum_to_the_time_and_none_is_negative(times: list[float], own: float) -> None:
+    messages = table([("f", rank, "Barrier", len(times), 0, 1, 0, t, 0) for rank, t in enumerate(times)])
+    parts = split(messages, [own] * len(times))
+    assert (parts[["transfer", "waiting", "rest"]].to_numpy() >= 0).all()
+    np.testing.assert_allclose(parts[["transfer", "waiting", "rest"]].sum(axis=1), parts["seconds"], rtol=1e-9)
+
+
+def test_reduced_figures_split_alike() -> None:
+    carried, waiting, rest = split_reduced([0.3], [0.8], [0.1])
+    assert (carried[0], waiting[0], rest[0]) == pytest.approx((0.1, 0.5, 0.2))
+    with pytest.raises(InputError, match="below the minimum"):
+        split_reduced([1.0], [0.5])
+    with pytest.raises(InputError, match="reduced over ranks"):
+        split(table([("f", -1, "Barrier", 4, 0, 1, 0, 1.0, 0)]))
+
+
+def test_blocking_factor_counts_others_once() -> None:
+    # 10 s in all, 6 s computing, 1 s starting MPI: 3 s for messages that alone take 2 s.
+    assert blocking_factor(10.0, 6.0, 2.0, 1.0) == pytest.approx(1.5)
+    assert np.isnan(blocking_factor(5.0, 5.0, 0.0))
+    with pytest.raises(InputError, match="longer than"):
+        blocking_factor(5.0, 6.0, 1.0)
+    with pytest.raises(InputError, match="no message"):
+        blocking_factor(5.0, 4.0, 0.0)
+
+
+def test_message_tables_cost_their_rows() -> None:
+    fabric = Fabric(NetworkParameters.linear(1e-7, 1e-10), LINK, 4)
+    messages = table(
+        [
+            ("f", 0, "Isend", 16, 1024, 10, 10_000, 0.0, 2),
+            ("f", 0, "Irecv", 16, 1024, 10, 10_000, 0.0, 0),
+            ("f", 0, "Waitall", 0, 0, 10, 0, 0.0, 0),
+            ("f", 0, "Allreduce", 16, 8, 5, 40, 0.0, 0),
+            ("f", 0, "Alltoall", 16, 4096, 2, 2 * 16 * 256, 0.0, 0),
+            ("f", 0, "File_write", 16, 8, 1, 8, 0.0, 0),
+            ("f", 0, "Send_init", 16, 0, 1, 0, 0.0, 0),
+            ("f", 0, "Send_start", 16, 1024, 1, 1000, 0.0, 1),
+            ("f", 0, "Get", 16, 1024, 1, 1000, 0.0, 1),
+            ("f", 0, "Neighbor_alltoall", 16, 4096, 1, 4000, 0.0, 4),
+        ]
+    )
+    seconds = message_times(messages, fabric, "mpich").to_numpy()
+    expected = [
+        10 * 3e-6,
+        0.0,
+        0.0,
+        5 * float(cost("allreduce", 16, 8.0, fabric, "mpich")),
+        2 * float(cost("alltoall", 16, 256.0, fabric, "mpich")),
+        np.nan,
+        0.0,
+        3e-6,
+        2e-6 + 3e-6,
+        4 * 3e-6,
+    ]
+    np.testing.assert_allclose(seconds, expected, rtol=1e-12)
+
+
+def test_a_scatter_counts_the_block_though_its_root_hands_over_all() -> None:
+    messages = table([("f", rank, "Scatter", 4, 512, 1, 2000 if rank == 0 else 500, 0.0, 0) for rank in range(4)])
+    seconds = message_times(messages, LINK, "mpich")
+    np.testing.assert_allclose(seconds, float(cost("scatter", 4, 500.0, LINK, "mpich")))
