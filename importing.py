@@ -89,13 +89,10 @@ class Naming:
         Raises
         ------
         InputError
-            When a metric to be renamed is not there, or its new name is taken.
+            When the new name of a metric is taken.
         """
-        renames = {old: new for new, old in self.metrics.items() if old != new}
+        renames = {old: new for new, old in self.metrics.items() if old != new and old in table.columns}
         for old, new in renames.items():
-            if old not in table.columns:
-                held = ", ".join(str(name) for name in table.columns if name not in COUNTER_KEYS)
-                raise InputError(f"{path} holds no metric {old!r}", f"it holds {held}")
             if new in table.columns and new not in renames:
                 raise InputError(
                     f"{path} holds a metric {new!r} already", f"rename that one too, or {old!r} to another name"
@@ -149,6 +146,11 @@ class Import:
     force : bool
         Replace an experiment that is there.
 
+    Attributes
+    ----------
+    kernels : set of str
+        Kernels seen so far.
+
     Raises
     ------
     InputError
@@ -173,6 +175,7 @@ class Import:
         self._experiment: Experiment | None = None
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
+        self.kernels: set[str] = set()
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
 
     def __enter__(self) -> Import:
@@ -191,9 +194,17 @@ class Import:
         InputError
             When the file is damaged, lacks a parameter, or has others than the files before.
         """
-        checked = [self._checked(reading, path) for reading in readings]
+        held: dict[str, None] = {}
+        checked = []
+        for reading in readings:
+            if reading.counters is not None:
+                held.update(dict.fromkeys(str(name) for name in reading.counters.columns if name not in COUNTER_KEYS))
+            checked.append(self._checked(reading, path))
         if not checked:
             raise InputError(f"{path} holds no measurement")
+        for old in self.naming.metrics.values():
+            if old not in held:
+                raise InputError(f"{path} holds no metric {old!r}", f"it holds {', '.join(held) or 'none'}")
         names = self._experiment.parameters if self._experiment is not None else tuple(checked[0].configuration)
         for reading in checked:
             if set(reading.configuration) != set(names):
@@ -246,6 +257,8 @@ class Import:
             notes=reading.notes,
             source=reading.source or (str(path),),
         )
+        if reading.counters is not None:
+            self.kernels.update(map(str, reading.counters["kernel"].unique()))
         experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
 
     def _collector(self, reading: Reading, reader: str) -> str:

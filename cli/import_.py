@@ -128,7 +128,7 @@ def run(chosen: argparse.Namespace) -> int:
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         print(f"ranksight: not recognised: {', '.join(map(str, unknown[:3]))}{more}", file=sys.stderr)
-    _summary(experiment, len(todo) - len(refused), len(refused), chosen)
+    _summary(experiment, len(work.kernels), len(todo) - len(refused), len(refused), chosen)
     return 0
 
 
@@ -245,13 +245,7 @@ def _rest(what: str, count: int) -> None:
         print(f"ranksight: {count - SHOWN} more {what}", file=sys.stderr)
 
 
-def _summary(experiment: Experiment, read: int, skipped: int, chosen: argparse.Namespace) -> None:
-    kernels = {
-        str(name)
-        for run in experiment.runs
-        if (table := experiment.table(run, "counters", ["kernel"])) is not None
-        for name in table["kernel"].unique()
-    }
+def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:
     ranges = {name: sorted({run.configuration[name] for run in experiment.runs}) for name in experiment.parameters}
     configurations = len({tuple(sorted(run.configuration.items())) for run in experiment.runs})
     if chosen.format == "json":
@@ -262,7 +256,7 @@ def _summary(experiment: Experiment, read: int, skipped: int, chosen: argparse.N
             "runs": len(experiment),
             "configurations": configurations,
             "parameters": ranges,
-            "kernels": len(kernels),
+            "kernels": kernels,
             "metrics": list(experiment.metrics()),
             "files_read": read,
             "files_skipped": skipped,
@@ -276,7 +270,7 @@ def _summary(experiment: Experiment, read: int, skipped: int, chosen: argparse.N
     print(f"runs            {len(experiment)} of {configurations} configurations")
     for name, values in ranges.items():
         print(f"  {name:<14}{_listed(values)}")
-    print(f"kernels         {len(kernels)}")
+    print(f"kernels         {kernels}")
     print(f"metrics         {', '.join(experiment.metrics())}")
     print(f"next: ranksight fit {experiment.path}")
 

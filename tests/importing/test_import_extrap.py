@@ -1,0 +1,278 @@
+"""Importing Extra-P's formats, alone and in folders with other files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ranksight.cli import main
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE, read
+from ranksight.reading import READERS, Reading
+
+TEXT = """# by hand
+PARAMETER p
+PARAMETER n
+POINTS ( 2 10 ) ( 2 20 )
+POINTS (4 10)
+METRIC time
+REGION main
+DATA 1.5 1.75
+DATA 2.5 2.75
+DATA 3.5
+REGION main->solve
+DATA 0.5 0.25
+DATA 0.75
+METRIC visits
+REGION main
+DATA 7 7
+"""
+OLD = {
+    "parameters": [{"id": 1, "name": "p"}],
+    "metrics": [{"id": 1, "name": "time"}],
+    "callpaths": [{"id": 1, "name": "sweep"}],
+    "coordinates": [
+        {"id": 1, "parameter_value_pairs": [{"parameter_id": 1, "parameter_value": 4}]},
+        {"id": 2, "parameter_value_pairs": [{"parameter_id": 1, "parameter_value": 8}]},
+    ],
+    "measurements": [
+        {"id": 1, "coordinate_id": 1, "callpath_id": 1, "metric_id": 1, "value": 1.5},
+        {"id": 2, "coordinate_id": 1, "callpath_id": 1, "metric_id": 1, "value": 1.75},
+        {"id": 3, "coordinate_id": 2, "callpath_id": 1, "metric_id": 1, "value": 2.5},
+    ],
+}
+NEW = {
+    "parameters": ["p"],
+    "measurements": {"sweep": {"time": [{"point": [4], "values": [1.5, 1.75]}, {"point": 8, "values": [2.5]}]}},
+}
+LINES = [
+    {"params": {"p": 4}, "callpath": "sweep", "metric": "time", "value": 1.5},
+    {"params": {"p": 4}, "callpath": "sweep", "metric": "time", "value": 1.75},
+    {"params": {"p": 8}, "callpath": "sweep", "metric": "time", "value": 2.5},
+]
+TALPAS = "\n".join(
+    f'{{"parameters":{{"p":{p}}};"metric":"time";"callpath":"sweep;loop";"value":{value}}}'
+    for p, value in ((4, 1.5), (4, 1.75), (8, 2.5))
+)
+
+
+def readings(path: Path) -> list[Reading]:
+    return list(READERS["extrap"].read(path))
+
+
+def values(found: list[Reading], kernel: str, metric: str) -> dict[tuple[tuple[float, ...], int | None], float]:
+    table = {}
+    for reading in found:
+        assert reading.counters is not None
+        for row in reading.counters.to_dict("records"):
+            if row["kernel"] == kernel and row.get(metric) == row.get(metric) is not None:
+                table[tuple(reading.configuration.values()), reading.repetition] = row[metric]
+    return table
+
+
+def test_text_gives_every_value_its_point_and_repetition(tmp_path: Path) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text(TEXT)
+    found = readings(path)
+    assert values(found, "main", "time") == {
+        ((2, 10), 0): 1.5,
+        ((2, 10), 1): 1.75,
+        ((2, 20), 0): 2.5,
+        ((2, 20), 1): 2.75,
+        ((4, 10), 0): 3.5,
+    }
+    assert values(found, "main->solve", "time") == {((2, 10), 0): 0.5, ((2, 10), 1): 0.25, ((2, 20), 0): 0.75}
+    assert values(found, "main", "visits") == {((2, 10), 0): 7, ((2, 10), 1): 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kernel"),
+    [
+        ("old.json", json.dumps(OLD, indent=1), "sweep"),
+        ("new.json", json.dumps(NEW, indent=1), "sweep"),
+        ("lines.jsonl", "\n\n".join(map(json.dumps, LINES)), "sweep"),
+        ("talpas.txt", TALPAS, "sweep;loop"),
+    ],
+)
+def test_all_forms_say_the_same(tmp_path: Path, name: str, content: str, kernel: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    assert READERS["extrap"].recognises(path, content.encode()[:4096])
+    assert values(readings(path), kernel, "time") == {((4,), 0): 1.5, ((4,), 1): 1.75, ((8,), 0): 2.5}
+
+
+def test_one_line_is_a_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"params":{"x":1},"value":2}\n')
+    (reading,) = readings(path)
+    assert reading.counters is not None
+    assert reading.counters["kernel"].tolist() == [WHOLE]
+    assert reading.counters["value"].tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("PARAMETER p\nPOINTS 1 2\nDATA 1\nDATA 2\nDATA 3\n", "input.txt:5: a DATA line more"),
+        ("PARAMETER p\nPOINTS (1 2)\nDATA 1\n", "input.txt:2: the point (1 2) has 2 values for 1"),
+        ("PARAMETER p\nPOINTS (1\nDATA 1\n", "input.txt:2: parentheses"),
+        ("POINTS 1\n", "input.txt:1: POINTS before"),
+        ("PARAMETER p\nPOINTS 1\nDATA fast\n", "input.txt:3: 'fast' is no number"),
+        ("PARAMETER p\nPOINTS 1\nDATA inf\n", "input.txt:3: 'inf' is not finite"),
+        ("PARAMETER p\nPOINTS nan\n", "input.txt:2: 'nan' is not finite"),
+        ("PARAMETER p\nPOINTS 1\nDATE 1\n", "input.txt:3: 'DATE' is none of"),
+        ("PARAMETER p\nPOINTS 1\n", "holds no measurement"),
+        ("PARAMETER p\nPARAMETER p\n", "input.txt:2"),
+        ('{"params":{"x":1},"value":2}\n{"params":{"y":1},"value":2}\n', "input.txt:2 has the parameters y"),
+        ('{"params":{"x":1},"value":2}\n{"params":{"x":1}\n', "input.txt:2 is no JSON"),
+        ('{"params":{"x":1},"value":2}\n{"params":{"x":1}}\n', "input.txt:2 lacks value"),
+        ('{"params":{"x":"a"},"value":2}\n', "no number"),
+        (
+            json.dumps({**OLD, "measurements": [{"coordinate_id": 9, "callpath_id": 1, "metric_id": 1, "value": 1}]}),
+            "9",
+        ),
+        (json.dumps({**NEW, "parameters": ["p", "q"]}), "1 values for 2 parameters"),
+        (json.dumps({"parameters": ["p"], "measurements": [1]}), "not built as"),
+        ("{" * 100_000, "input.txt"),
+        ("", "is empty"),
+    ],
+)
+def test_damaged_files_name_the_place(tmp_path: Path, content: str, said: str) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text(content)
+    with pytest.raises(InputError) as caught:
+        readings(path)
+    assert said in str(caught.value)
+
+
+def test_a_folder_is_searched_and_the_rest_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "data"
+    (folder / "more").mkdir(parents=True)
+    (folder / "a.json").write_text(json.dumps(OLD))
+    (folder / "more" / "b.jsonl").write_text("\n".join(map(json.dumps, LINES)))
+    (folder / "c.txt").write_text("PARAMETER q\nPOINTS 1\nDATA 1\n")
+    (folder / "d.json").write_text(json.dumps(OLD)[:-40])
+    (folder / "notes.md").write_text("nothing to read")
+    assert main(["import", str(folder), "-o", str(tmp_path / "made")]) == 0
+    said = capsys.readouterr().err
+    assert "c.txt has the parameters q" in said
+    assert "d.json" in said
+    assert "not recognised" in said and "notes.md" in said
+    experiment = read(tmp_path / "made")
+    assert experiment.parameters == ("p",)
+    assert [(run.configuration["p"], run.repetition) for run in experiment.runs] == [
+        (4, 0),
+        (4, 1),
+        (4, 2),
+        (4, 3),
+        (8, 0),
+        (8, 1),
+    ]
+
+
+def test_strict_refuses_all_of_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a.json").write_text(json.dumps(OLD))
+    (folder / "d.json").write_text(json.dumps(OLD)[:-40])
+    assert main(["import", "extrap", str(folder), "-o", str(tmp_path / "made"), "--strict"]) == 1
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["data"]
+
+
+def test_parameters_and_metrics_are_renamed_and_added(tmp_path: Path) -> None:
+    path = tmp_path / "nodes3.txt"
+    path.write_text(TEXT)
+    line = [
+        "import",
+        "extrap",
+        str(path),
+        "--parameter",
+        "ranks=p",
+        "--parameter",
+        r"nodes=nodes(\d)",
+        "--set",
+        "steps=5",
+    ]
+    assert main([*line, "--metric", "calls=visits", "-o", str(tmp_path / "made")]) == 0
+    experiment = read(tmp_path / "made")
+    assert set(experiment.parameters) == {"ranks", "n", "nodes", "steps"}
+    assert experiment.metrics() == ("time", "calls")
+    assert {run.configuration["nodes"] for run in experiment.runs} == {3.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--parameter", "ranks=cores"), "does not state 'cores'"),
+        (("--parameter", r"ranks=rank(\d+)"), "does not match its path"),
+        (("--parameter", "ranks=("), "no regular expression"),
+        (("--parameter", r"ranks=(\d)(\d)"), "2 groups"),
+        (("--metric", "time=cycles"), "holds no metric 'cycles'"),
+        (("--parameter", "a=p", "--set", "a=1"), "found and set"),
+    ],
+)
+def test_wrong_options_name_what_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text(TEXT)
+    assert main(["import", str(path), *options, "-o", str(tmp_path / "made")]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()
+
+
+def test_unknown_formats_point_to_the_table_reader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text("p,t\n1,2\n")
+    assert main(["import", str(path)]) == 1
+    assert "ranksight import csv" in capsys.readouterr().err
+    assert main(["import", str(tmp_path / "absent")]) == 1
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.one_of(
+        st.text(alphabet="PARMETOINSDGC pn()0123.e-#\n", max_size=150).map(
+            lambda text: "PARAMETER p\nPOINTS 1 2 3\n" + text
+        ),
+        st.lists(
+            st.sampled_from(
+                ["PARAMETER n", "POINTS (1 2)", "POINTS 4", "METRIC m", "REGION r", "DATA 1 2", "DATA x", ""]
+            )
+        ).map("\n".join),
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.text(max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(
+                        ["parameters", "measurements", "params", "value", "callpaths", "id", "point", "values"]
+                    ),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=12,
+        ).map(lambda content: json.dumps({"parameters": ["p"], "measurements": content})),
+    )
+)
+def test_any_text_is_read_or_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "any.txt"
+    path.write_text(content)
+    try:
+        found = readings(path)
+    except InputError as error:
+        assert "any.txt" in error.what
+    else:
+        assert found
+
+
+def test_the_samples_of_extrap_are_all_read(shared: Path) -> None:
+    folder = shared / "data" / "formats" / "extrap"
+    counts = {file.name: len(readings(file)) for file in sorted(folder.iterdir())}
+    assert len(counts) == 15
+    assert counts["two_parameter_1.txt"] == counts["talpas_2.txt"] == 125
+    assert counts["one_parameter_1.txt"] == 30
