@@ -6,13 +6,12 @@ Every measurement runs in a process of its own, so that memory is that of the ta
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
 
 import numpy as np
-from benchmarks.settings import ROOT, Settings
+from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.synthetic_functions import tasks_of
 from benchmarks.table import markdown
 from benchmarks.tasks import Array, stack
@@ -44,7 +43,6 @@ def measure(parameters: int, count: int, jobs: int = 1) -> dict[str, float]:
     names = tuple(f"k{at}" for at in range(count))
     series = Series(tuple("xyz"[:parameters]), points, values, names, ("time",) * count)
     fit_series(series.select(np.arange(min(2, count))), space="default").predict(targets)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, start = time.perf_counter(), time.process_time()
     fitted = fit_series(series, space="default", jobs=jobs)
     middle = time.process_time()
@@ -54,8 +52,7 @@ def measure(parameters: int, count: int, jobs: int = 1) -> dict[str, float]:
         "choose": middle - start,
         "all": end - start,
         "wall": time.perf_counter() - wall,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "before": before * 1024,
+        "peak": peak_memory(),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from benchmarks.settings import ROOT, Settings
+from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.table import markdown
 from ranksight.experiment import Experiment, Run, read
 
@@ -47,7 +46,7 @@ def reading(folder: str) -> dict[str, float]:
         "seconds": time.perf_counter() - start,
         "rows": float(len(table)),
         "sum": total,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak": peak_memory(),
     }
 
 

@@ -21,14 +21,16 @@ def run(settings: Settings) -> str:
     """Tables for one, two and three parameters."""
     parts = [
         "Random functions of the performance model normal form (`synthetic_functions.py`), seeded; 10 % noise is +-5 %. "
-        "*Lead* is the share of functions whose leading exponent, in every parameter, is within 1/4 of the truth; errors "
+        "*Lead* is the share of functions whose exponent, in every parameter, is within 1/4 of the truth (in a sum the "
+        "smaller term may be too small to be seen by any method); errors "
         "are medians in percent at 2, 4, 8 and 16 times the largest training value of every parameter. *Best possible* "
         "knows the generator: its forms, the priors of its coefficients, and the noise."
     ]
     for parameters, count in COUNTS.items():
         count = max(20, count // 10) if settings.quick else count
         rows = [row for noise in NOISE for row in _rows(settings, parameters, count, noise)]
-        head = ["noise, method", "lead %", *(f"error % at {factor:g}x" for factor in FACTORS), "covered %", "abstained %"]
+        lead = ["lead %"] if parameters == 1 else ["lead %", "products", "sums"]
+        head = ["noise, method", *lead, *(f"error % at {factor:g}x" for factor in FACTORS), "covered %", "abstained %"]
         title = "One parameter" if parameters == 1 else f"{parameters} parameters"
         parts.append(f"### {title}, {count} functions\n\n" + markdown(head, rows))
     return "\n\n".join(parts)
@@ -47,13 +49,22 @@ def _rows(settings: Settings, parameters: int, count: int, noise: float) -> list
         rows.append(
             [
                 f"{noise:.0%}, {method.name}",
-                100 * lead_share(answers, functions),
+                *_lead(answers, functions, parameters),
                 *np.median(error, axis=0),
                 100 * covered(points) if method.intervals else float("nan"),
                 100 * float(points.flagged.mean()) if method.intervals else float("nan"),
             ]
         )
     return rows
+
+
+def _lead(answers: list[Answer], functions: list[Function], parameters: int) -> list[float]:
+    """Share in percent of leading exponents found: of all functions and, of several parameters, of products and sums."""
+    shares = [100 * lead_share(answers, functions)]
+    for product in (True, False) if parameters > 1 else ():
+        pairs = [pair for pair in zip(answers, functions, strict=True) if pair[1].product == product]
+        shares.append(100 * lead_share([a for a, _ in pairs], [f for _, f in pairs]) if pairs else float("nan"))
+    return shares
 
 
 def lead_share(answers: list[Answer], functions: list[Function]) -> float:

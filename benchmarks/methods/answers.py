@@ -26,8 +26,8 @@ class Answer:
     reasons : tuple of str
         Why, one a target.
     exponents : (m, 2)
-        Polynomial and logarithmic exponent of each parameter in the term that is largest at the last target; NaN where
-        the method has none.
+        Polynomial and logarithmic exponent of each parameter in that of its terms which is largest at the last target;
+        NaN where the method has none.
     formula : str
     """
 

@@ -54,11 +54,14 @@ class Engine:
 
 
 def leading_exponents(fitted: Fitted, row: int, target: Array) -> Array:
-    """Exponents (m, 2) of the term of the leading hypothesis that is largest at the target (1, m)."""
+    """For every parameter the exponents (m, 2) in the term of it that is largest at the target (1, m)."""
     terms = fitted.leading(row)
     if not terms:
         return np.full((len(fitted.parameters), 2), np.nan)
-    sizes = [abs(coefficient * values(term[None], target)[0, 0]) for coefficient, term in terms]
-    growing = [at for at, (_, term) in enumerate(terms) if term.any()]
-    at = max(growing, key=lambda place: sizes[place]) if growing else 0
-    return np.asarray(terms[at][1][:, :2])
+    found = np.zeros((len(fitted.parameters), 2))
+    size = np.full(len(fitted.parameters), -1.0)
+    for coefficient, term in terms:
+        value = abs(coefficient * values(term[None], target)[0, 0])
+        larger = term.any(axis=1) & (value > size)
+        found[larger], size[larger] = term[larger, :2], value
+    return found

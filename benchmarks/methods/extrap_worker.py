@@ -2,14 +2,13 @@
 
 Called as ``python extrap_worker.py INPUT OUTPUT``; imports nothing of this project. Input:
 ``{"groups": [{"parameters": [...], "points": n x m, "values": s x n x r with nulls, "targets": k x m, "negative": allow
-negative exponents}]}``; output: for every group ``values`` (s x k, null where Extra-P gave no model), ``formulas``, ``exponents`` (s x m pairs of the leading
-polynomial and logarithmic exponent at the last target), ``cpu`` (seconds in the modeller alone) and once ``version``,
+negative exponents}]}``; output: for every group ``values`` (s x k, null where Extra-P gave no model), ``formulas``, ``exponents`` (s x m pairs of polynomial and
+logarithmic exponent, see :func:`leading`, at the last target), ``cpu`` (seconds in the modeller alone) and once ``version``,
 ``peak`` (bytes, of the process).
 """
 
 import json
 import math
-import resource
 import sys
 import time
 import warnings
@@ -47,22 +46,25 @@ def experiment_of(group):
 
 
 def leading(function, parameters, target):
-    """Exponents (polynomial, logarithm) of every parameter in the term that is largest at the target."""
-    best, size = None, -1.0
+    """For every parameter the exponents (polynomial, logarithm) in the term of it that is largest at the target."""
+    exponents = [[0.0, 0.0] for _ in range(parameters)]
+    sizes = [-1.0] * parameters
     for term in function.compound_terms:
         pairs = getattr(term, "parameter_term_pairs", None)
         parts = [(0, term)] if pairs is None else pairs
         value = term.coefficient
-        exponents = [[0.0, 0.0] for _ in range(parameters)]
+        found = {}
         for index, part in parts:
+            here = found.setdefault(index, [0.0, 0.0])
             for simple in part.simple_terms:
                 power = float(simple.exponent)
                 logarithm = simple.term_type == "logarithm"
-                exponents[index][logarithm] += power
+                here[logarithm] += power
                 value *= (math.log2(target[index]) if logarithm else target[index]) ** power
-        if abs(value) > size:
-            best, size = exponents, abs(value)
-    return best or [[0.0, 0.0] for _ in range(parameters)]
+        for index, here in found.items():
+            if abs(value) > sizes[index]:
+                sizes[index], exponents[index] = abs(value), here
+    return exponents
 
 
 def answer(group):
@@ -100,6 +102,15 @@ def refused(group, error):
     return {"values": values, "formulas": empty, "exponents": empty, "cpu": 0.0, "error": f"{type(error).__name__}: {error}"}
 
 
+def peak():
+    """Largest resident memory of this process since it was started, in bytes; NaN where the system does not tell."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as stream:
+            return next(float(line.split()[1]) * 1024 for line in stream if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return math.nan
+
+
 def main():
     """Answer the groups of the input file one after another."""
     warnings.simplefilter("ignore")
@@ -114,7 +125,7 @@ def main():
     result = {
         "version": extrap.__version__,
         "python": sys.version.split()[0],
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak": peak(),
         "groups": answers,
     }
     with open(sys.argv[2], "w", encoding="utf-8") as stream:
