@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
 from ranksight.errors import InputError
 
 MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "."})

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
 from ranksight.counters.readers._delimited import Delimited, read_delimited
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers
 from ranksight.errors import InputError

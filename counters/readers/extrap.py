@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
 from ranksight.counters.readers._delimited import decode
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
