@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any
 
 from ranksight.errors import InputError
@@ -82,13 +83,13 @@ class Memory:
     Attributes
     ----------
     scaling : mapping of str to tuple of (int, float)
-        Measured bandwidth in B/s of 1 and more cores of a domain, by kernel (``read``, ``write``, ``copy``, ``triad``),
-        with bytes counted as the program moves them (no write-allocate transfers).
+        Measured bandwidth in B/s of 1 and more cores of a domain, by kernel (``read``, ``write``, ``update``, ``copy``,
+        ``triad``), with bytes counted as the program moves them (no write-allocate transfers).
     """
 
     latency: float = _value("load-to-use latency, local domain, idle", "s")
-    bandwidth_core: float = _value("bandwidth of one core", "B/s")
-    bandwidth_domain: float = _value("bandwidth of a domain with all its cores", "B/s")
+    bandwidth_core: float = _value("read bandwidth of one core", "B/s")
+    bandwidth_domain: float = _value("read bandwidth of a domain with all its cores", "B/s")
     scaling: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)
 
 
@@ -158,15 +159,28 @@ class Platform:
         """Load-to-use latency in cycles at :attr:`frequency` of ``L1``, ``L2``, ..., ``memory``."""
         return {cache.name: cache.latency for cache in self.caches} | {MEMORY: self.memory.latency * self.frequency}
 
-    def bandwidth(self, cores: int) -> float:
+    def bandwidth(self, cores: int, kernel: str = "read") -> float:
         """Memory bandwidth in B/s that `cores` active cores of one domain reach together.
 
-        ``min(cores * bandwidth_core, bandwidth_domain)``: linear until the domain saturates (Treibig and Hager,
-        "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
+        Interpolated between the measured points of ``memory.scaling[kernel]``, constant beyond the last. Where that
+        kernel was not measured ``min(cores * bandwidth_core, bandwidth_domain)``: linear until the domain saturates
+        (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
+
+        Parameters
+        ----------
+        cores : int
+        kernel : str
+            ``read``, or ``update`` for as many reads as writes; the others count no write-allocate transfers.
         """
         if cores < 1:
             raise InputError(f"bandwidth of {cores} cores was asked for", "ask for one core or more")
-        return min(cores * self.memory.bandwidth_core, self.memory.bandwidth_domain)
+        curve = self.memory.scaling.get(kernel, ())
+        if not curve or curve[0][0] > cores:
+            return min(cores * self.memory.bandwidth_core, self.memory.bandwidth_domain)
+        for (low, below), (high, above) in pairwise(curve):
+            if cores <= high:
+                return below + (above - below) * (cores - low) / (high - low)
+        return curve[-1][1]
 
     def source(self, key: str) -> Source | None:
         """Where the value of a dotted key comes from, such as ``"clock.base"``; None where the file does not say."""

@@ -3,7 +3,7 @@
  *
  *   bandwidth KERNEL BYTES CPUS SECONDS SAMPLES
  *
- * KERNEL is read (s += a), write (a = s), copy (a = b) or triad (a = b + s c); BYTES is the working set of one thread over
+ * KERNEL is read (s += a), write (a = s), update (a = s a), copy (a = b) or triad (a = b + s c); BYTES is the working set of one thread over
  * all its arrays; CPUS is a list such as 0,2,4, one thread each.  Reports the bytes that all threads moved, and the time
  * from the first start to the last end (the processor time, of one thread).  A sample in which a thread had to give its
  * processor away is taken again, up to four times SAMPLES in all.  Bytes are those of the program's loads and stores.
@@ -30,6 +30,10 @@ typedef struct {
     double sink; /* what was read must be used */
 } Worker;
 
+static const char *const names[] = {"read", "write", "update", "copy", "triad"};
+static const int arrays_of[] = {1, 1, 1, 2, 3}, streams_of[] = {1, 1, 2, 2, 3}; /* streams: loads and stores */
+enum { KERNELS = sizeof names / sizeof *names };
+
 static Worker workers[THREADS];
 static int count;
 static size_t vectors;
@@ -50,6 +54,10 @@ KERNEL static void write_all(Vector *restrict a, size_t n, Vector s) {
     for (size_t i = 0; i < n; i++) a[i] = s;
 }
 
+KERNEL static void update_all(Vector *restrict a, size_t n, Vector s) {
+    for (size_t i = 0; i < n; i++) a[i] *= s;
+}
+
 KERNEL static void copy_all(Vector *restrict a, const Vector *restrict b, size_t n) {
     for (size_t i = 0; i < n; i++) a[i] = b[i];
 }
@@ -61,10 +69,10 @@ KERNEL static void triad_all(Vector *restrict a, const Vector *restrict b, const
 static void *work(void *argument) {
     Worker *me = argument;
     pin(me->cpu);
-    const int arrays = kernel < 2 ? 1 : kernel;
+    const int arrays = arrays_of[kernel];
     const size_t n = vectors / (size_t)arrays / WIDE * WIDE;
     Vector *array[3] = {NULL, NULL, NULL}, s;
-    for (int k = 0; k < 8; k++) s[k] = 0.5;
+    for (int k = 0; k < 8; k++) s[k] = 1; /* so that values stay as they are however often they are updated */
     for (int i = 0; i < arrays; i++) {
         array[i] = lines_of(n * sizeof(Vector) + 64);
         for (size_t k = 0; k < n; k++) array[i][k] = s;
@@ -76,7 +84,8 @@ static void *work(void *argument) {
             switch (kernel) {
             case 0: me->sink += read_all(array[0], n); break;
             case 1: write_all(array[0], n, s); break;
-            case 2: copy_all(array[0], array[1], n); break;
+            case 2: update_all(array[0], n, s); break;
+            case 3: copy_all(array[0], array[1], n); break;
             default: triad_all(array[0], array[1], array[2], n, s);
             }
             __asm__ volatile("" ::: "memory"); /* every sweep is done */
@@ -106,21 +115,21 @@ static double sample(double *share) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const names[] = {"read", "write", "copy", "triad"};
     if (argc != 6) stop("usage: bandwidth KERNEL BYTES CPUS SECONDS SAMPLES");
-    while (kernel < 4 && strcmp(argv[1], names[kernel]) != 0) kernel++;
-    if (kernel == 4) stop("the kernel is none of read, write, copy, triad");
+    while (kernel < KERNELS && strcmp(argv[1], names[kernel]) != 0) kernel++;
+    if (kernel == KERNELS) stop("the kernel is none of read, write, update, copy, triad");
     vectors = (size_t)number(argv[2], 3 * WIDE * sizeof(Vector)) / sizeof(Vector);
     for (char *cpu = strtok(argv[3], ","); cpu != NULL && count < THREADS; cpu = strtok(NULL, ","))
         workers[count++].cpu = (int)number(cpu, -1);
     if (count == 0) stop("no processor is named");
     const double least = number(argv[4], 0);
-    const int samples = (int)number(argv[5], 1), arrays = kernel < 2 ? 1 : kernel;
+    const int samples = (int)number(argv[5], 1);
     if (pthread_barrier_init(&gate, NULL, (unsigned)count + 1) != 0) stop("cannot make a barrier");
     for (int t = 0; t < count; t++)
         if (pthread_create(&workers[t].thread, NULL, work, &workers[t]) != 0) stop("cannot start a thread");
 
-    const double swept = (double)(vectors / (size_t)arrays / WIDE * WIDE) * arrays * sizeof(Vector) * count;
+    const size_t length = vectors / (size_t)arrays_of[kernel] / WIDE * WIDE;
+    const double swept = (double)length * streams_of[kernel] * sizeof(Vector) * count;
     double share, seconds = sample(&share);
     while (seconds < least && sweeps < 1L << 40) sweeps *= 2, seconds = sample(&share);
     report(swept * (double)sweeps, seconds, share);

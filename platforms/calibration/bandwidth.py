@@ -11,8 +11,8 @@ from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.programs import Programs
 from ranksight.platforms.calibration.sampling import Samples, merge
 
-KERNELS = ("read", "write", "copy", "triad")
-TRAFFIC = {"read": 1.0, "write": 2.0, "copy": 1.5, "triad": 4.0 / 3.0}
+KERNELS = ("read", "write", "update", "copy", "triad")
+TRAFFIC = {"read": 1.0, "write": 2.0, "update": 1.0, "copy": 1.5, "triad": 4.0 / 3.0}
 """Memory traffic over the bytes counted, where every written line is read first (write-allocate)."""
 _LEAST = 32 << 20
 _EVADED = 0.75

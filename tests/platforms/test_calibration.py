@@ -231,13 +231,18 @@ def test_pointers_form_one_cycle_through_all_nodes_window_by_window(tmp_path: Pa
 
 
 @needs_compiler
-@pytest.mark.parametrize(("kernel", "arrays"), [("read", 1), ("write", 1), ("copy", 2), ("triad", 3)])
+@pytest.mark.parametrize(
+    ("kernel", "arrays", "streams"),
+    [("read", 1, 1), ("write", 1, 1), ("update", 1, 2), ("copy", 2, 2), ("triad", 3, 3)],
+)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_bandwidth_counts_the_bytes_of_all_threads(programs: Programs, kernel: str, arrays: int, threads: int) -> None:
+def test_bandwidth_counts_loads_and_stores_of_all_threads(
+    programs: Programs, kernel: str, arrays: int, streams: int, threads: int
+) -> None:
     size = 3 * 512 * 100
     cpus = ",".join(["-1"] * threads)
     samples = programs.run("bandwidth", (kernel, size, cpus, 1e-5, 2), "test")
-    swept = size // 64 // arrays // 8 * 8 * 64 * arrays * threads
+    swept = size // 64 // arrays // 8 * 8 * 64 * streams * threads
     assert all(work % swept == 0 for work, _ in samples.pairs)
     sweeps = {work / swept for work, _ in samples.pairs}
     assert all(math.log2(count).is_integer() for count in sweeps)
@@ -249,7 +254,7 @@ def test_bandwidth_counts_the_bytes_of_all_threads(programs: Programs, kernel: s
     [
         ("latency", (4096,), "usage: latency"),
         ("latency", (4096, 128, 4096, -1, 1, "soon", 3), "a number on the command line is off"),
-        ("bandwidth", ("scale", 65536, "-1", 1e-5, 1), "none of read, write, copy, triad"),
+        ("bandwidth", ("scale", 65536, "-1", 1e-5, 1), "none of read, write, update, copy, triad"),
         ("bandwidth", ("read", 65536, ",", 1e-5, 1), "no processor is named"),
         ("clock", ("4000", 1e-5, 1), "cannot bind a thread"),
     ],
@@ -292,7 +297,7 @@ class SyntheticPrograms(Programs):
             (seconds,) = step([int(str(arguments[0]))], self.capacities, self.levels)
             return Samples(label, ((1e7, 1e7 * seconds),) * 2)
         kernel, size, cpus = str(arguments[0]), int(str(arguments[1])), str(arguments[2]).split(",")
-        traffic = {"read": 1, "write": 2, "copy": 1.5, "triad": 4 / 3}[kernel]
+        traffic = {"read": 1, "write": 2, "update": 1, "copy": 1.5, "triad": 4 / 3}[kernel]
         fast = size * len(cpus) <= self.capacities[-1]
         rate = 100e9 if fast else min(len(cpus) * self.rate, self.limit) / traffic
         return Samples(label, ((1e9, 1e9 / rate),) * 2)

@@ -94,9 +94,19 @@ def test_values_units_and_sources_of_a_small_file() -> None:
     assert platform.latencies() == {"L1": 4.0, "memory": pytest.approx(180)}
     assert platform.memory.scaling == {"read": ((1, 10e9), (2, 20e9))}
     assert platform.network == {"note": "kept", "p2p": {"from": [0, 4096], "alpha": [1e-6, 2e-6]}}
-    assert [platform.bandwidth(cores) for cores in (1, 3, 4, 9)] == [10e9, 30e9, 40e9, 40e9]
+    assert [platform.bandwidth(cores, "copy") for cores in (1, 3, 4, 9)] == [10e9, 30e9, 40e9, 40e9]
+    assert [platform.bandwidth(cores) for cores in (1, 2, 3)] == [10e9, 20e9, 20e9]
+    with pytest.raises(InputError, match="0 cores"):
+        platform.bandwidth(0)
     with pytest.raises(InputError, match="no cache of level 2"):
         platform.cache(2)
+
+
+def test_bandwidth_follows_the_measured_points() -> None:
+    memory = dataclasses.replace(small().memory, scaling={"update": ((2, 20e9), (4, 30e9), (8, 32e9))})
+    platform = dataclasses.replace(small(), memory=memory)
+    found = [platform.bandwidth(cores, "update") for cores in (1, 2, 3, 4, 6, 8, 16)]
+    assert found == pytest.approx([10e9, 20e9, 25e9, 30e9, 31e9, 32e9, 32e9])
 
 
 def test_measured_clock_counts_before_the_nominal_one() -> None:
