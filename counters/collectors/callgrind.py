@@ -18,9 +18,8 @@ simulated, which halves the time that short runs take.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,12 +29,14 @@ from ranksight.counters.attribution import Attributed, attribute
 from ranksight.counters.callgrind import read
 from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
-from ranksight.counters.geometry import Geometry
 from ranksight.counters.installing import how_to_install
-from ranksight.errors import ToolError
+from ranksight.errors import InputError, ToolError
 from ranksight.launching import Launch
+from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 from ranksight.reading import Reading
 
+INSTRUCTIONS = "32768,8,64"
+"""First-level cache of instructions; platforms describe what serves data, and every core since has had about this."""
 _DIFFERENT = 1e-3
 
 
@@ -45,18 +46,35 @@ class Callgrind:
 
     Parameters
     ----------
-    geometry : Geometry
-        Caches to simulate; :meth:`on` takes those of a platform.
+    platform : Platform or None
+        Whose caches are simulated; None for the generic platform's.
+    active : int
+        Cores that work under each shared cache at a time; each is simulated with its share.
     """
 
-    geometry: Geometry = field(default_factory=Geometry)
+    platform: Platform | None = None
+    active: int = 1
     text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (some 90 times slower)"
     deterministic: bool = True
     default: bool = True
 
-    def on(self, caches: Any) -> Callgrind:
-        """The same with a platform's caches; see :meth:`Geometry.of`."""
-        return replace(self, geometry=Geometry.of(caches))
+    def on(self, platform: Platform, active: int = 1) -> Callgrind:
+        """The same with the caches of another platform."""
+        return replace(self, platform=platform, active=active)
+
+    def caches(self) -> tuple[SimulatedCache, SimulatedCache, SimulatedCache]:
+        """First, second and last level as simulated.
+
+        Raises
+        ------
+        InputError
+            When the platform has no two levels of cache.
+        """
+        platform = self.platform or load("generic")
+        levels = simulated_caches(platform, self.active)
+        if len(levels) < 2:
+            raise InputError(f"platform {platform.name} has one level of cache", "describe two or three in its file")
+        return levels[0], levels[1], levels[-1]
 
     def available(self) -> Availability:
         """Whether valgrind is here."""
@@ -72,11 +90,11 @@ class Callgrind:
         library = build(folder) if uses_shared_mpi(launch.program) else None
         start = " --instr-atstart=no" if library else ""
         preload = f'env LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" ' if library else ""
-        caches = self.geometry
+        first, second, last = self.caches()
         steps = []
-        for level, cache, more in (("l2", caches.l2, ""), ("l3", caches.l3, " --simulate-wb=yes")):
+        for level, cache, more in (("l2", second, ""), ("l3", last, " --simulate-wb=yes")):
             options = f"--cache-sim=yes{more}{start}"
-            options += f" --I1={caches.i1.fitted()} --D1={caches.d1.fitted()} --LL={cache.fitted()}"
+            options += f" --I1={INSTRUCTIONS} --D1={first.option} --LL={cache.option}"
             # a child that the program forks writes a file of its own, told by its %p
             options += f' --callgrind-out-file="$place/{level}.$rank.$$.%p" --log-file="$place/{level}-log.$rank.$$.%p"'
             command = f"{preload}valgrind -q --tool=callgrind {options}"
@@ -89,11 +107,13 @@ class Callgrind:
             rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
             for level in ("l2", "l3")
         )
-        tables, libraries, unlike = [], [], 0.0
+        levels = self.caches()
+        line = levels[-1].line
+        tables, libraries, unlike = [], [], ("", 0.0)
         for rank in range(launch.ranks):
             small, large = (attribute(read(found[rank])) for found in (first, second))
-            table, difference = _join(small, large, self.geometry.l3.line)
-            unlike = max(unlike, difference)
+            table, difference = _join(small, large, line)
+            unlike = max(unlike, difference, key=lambda pair: pair[1])
             tables.append(table.reset_index(names="kernel").assign(rank=rank))
             out = {"mpi_instructions": large.mpi["Ir"], "other_instructions": large.other["Ir"]}
             libraries.append({"rank": rank, **out})
@@ -105,15 +125,11 @@ class Callgrind:
             f"left out: {left_out['mpi_instructions'].mean():.4g} instructions per rank in MPI libraries and "
             f"{left_out['other_instructions'].mean():.4g} in start-up and the system"
         ]
-        if unlike > _DIFFERENT:
-            notes.append(
-                f"the two runs differ by up to {unlike:.2g} in a kernel's instructions: the program does not repeat"
-            )
-        caches = self.geometry
-        how = (
-            f"simulated (callgrind, D1 {caches.d1.fitted()}, L2 {caches.l2.fitted()}, LL {caches.l3.fitted()}: "
-            "bytes, ways, bytes a line)"
-        )
+        if unlike[1] > _DIFFERENT:
+            notes.append(f"{unlike[0]} does not repeat: its instructions differ by {unlike[1]:.2g} between the two runs")
+        notes.extend(level.note for level in levels if level.note)
+        shown = ", ".join(f"{name} {level.option}" for name, level in zip(("D1", "L2", "LL"), levels, strict=True))
+        how = f"simulated (callgrind, {shown}: bytes, ways, bytes a line)"
         metrics = [name for name in counters.columns if name not in ("kernel", "rank")]
         return Reading(
             configuration=dict(launch.configuration),
@@ -125,15 +141,16 @@ class Callgrind:
         )
 
 
-def _join(small: Attributed, large: Attributed, line: int) -> tuple[pd.DataFrame, float]:
-    """One rank's metrics from its two runs; and by how much the runs differ."""
+def _join(small: Attributed, large: Attributed, line: int) -> tuple[pd.DataFrame, tuple[str, float]]:
+    """One rank's metrics from its two runs; and the kernel of weight in which the runs differ most."""
     names = small.kernels.index.union(large.kernels.index)
     a = small.kernels.reindex(names, fill_value=0.0)
     b = large.kernels.reindex(names, fill_value=0.0)
     one, other = a["Ir"].to_numpy(), b["Ir"].to_numpy()
     top = np.maximum(one, other)
     heavy = top > _DIFFERENT * max(float(top.sum()), 1.0)
-    difference = float((np.abs(one - other)[heavy] / top[heavy]).max(initial=0.0))
+    change = np.where(heavy, np.abs(one - other) / np.maximum(top, 1.0), 0.0)
+    difference = (str(names[int(change.argmax())]), float(change.max())) if len(names) else ("", 0.0)
     # the larger cache may lose a line that the smaller kept (sets and ways differ): levels never turn negative
     missed_l2 = np.minimum(a["DLmr"], b["D1mr"])
     memory = np.minimum(b["DLmr"], missed_l2)

@@ -11,9 +11,9 @@ import pytest
 from ranksight.collecting import COLLECTORS
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
-from ranksight.counters.geometry import Cache, Geometry
 from ranksight.errors import InputError, ToolError
 from ranksight.launching import Template
+from ranksight.platforms import load
 
 SOURCE = r"""
 #include <math.h>
@@ -61,8 +61,7 @@ def measure(collector, ranks, program, folder, *arguments):
 @pytest.mark.mpi
 @pytest.mark.valgrind
 def test_callgrind_counts_what_the_program_does(program, tmp_path):
-    collector = Callgrind(Geometry(l2=Cache(256 << 10), l3=Cache(8 << 20, 16)))
-    reading = measure(collector, 2, program, tmp_path)
+    reading = measure(Callgrind().on(load("haswell-e5-2680v3")), 2, program, tmp_path)
     table = reading.counters.set_index(["kernel", "rank"])
     assert set(table.loc[(slice(None), 1), :].index.get_level_values("kernel")) == {
         "triad", "law", "fib", "main", "memcpy [libc]", "exp [libm]"
@@ -177,22 +176,15 @@ def test_installation_lines(tool, release, word, tmp_path):
     assert word in how_to_install(tool, tmp_path / "os-release")
 
 
-def test_caches_that_a_simulator_takes():
-    # 54 MiB in 12 ways of 64 bytes have 73,728 sets, which is no power of two
-    fitted = Cache(54 << 20, 12).fitted()
-    sets = fitted.size // (fitted.ways * fitted.line)
-    assert sets & (sets - 1) == 0
-    assert fitted.size == pytest.approx(54 << 20, rel=0.04)
-    assert Cache(32 << 10, 8).fitted() == Cache(32 << 10, 8)
-    with pytest.raises(InputError):
-        Cache(100, 8)
-
-
-def test_caches_of_a_platform():
-    geometry = Geometry.of([{"level": 1, "size": 49152, "ways": 12}, {"level": 2, "size": 1310720, "ways": 20}])
-    assert (geometry.d1.size, geometry.l2.ways, geometry.l3.size) == (49152, 20, 1310720)
-    with pytest.raises(InputError, match="level 1"):
-        Geometry.of([{"level": 2, "size": 1 << 20}])
+def test_the_caches_are_the_platforms(tmp_path):
+    launch = Template(("true",)).fill({})
+    steps = Callgrind().on(load("haswell-e5-2680v3")).steps(launch, tmp_path)
+    lines = [" ".join(step.command) for step in steps]
+    assert "--LL=262144,8,64" in lines[0]
+    assert "--D1=32768,8,64" in lines[1]
+    assert lines[1].split("--LL=")[1].startswith("3")
+    shared = Callgrind().on(load("haswell-e5-2680v3"), active=12).caches()
+    assert shared[2].size < Callgrind().on(load("haswell-e5-2680v3")).caches()[2].size / 4
 
 
 def test_passes_never_ask_for_more_than_the_processor_counts():
