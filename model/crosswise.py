@@ -57,7 +57,7 @@ class Crossed(Offer):
     @property
     def load(self) -> int:
         """Numbers held a series while its hypotheses are solved."""
-        return 20 * len(_structures((min(BEST[self.parameters], len(self.factors)),) * self.parameters)[0])
+        return 5 * len(_structures((min(BEST[self.parameters], len(self.factors)),) * self.parameters)[0])
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve the hypotheses that suit each series."""

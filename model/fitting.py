@@ -19,7 +19,7 @@ from ranksight.model.spaces import SPACES
 
 Array = NDArray[np.float64]
 
-BATCH = 500_000
+BATCH = 250_000
 """Hypotheses x series in memory at once."""
 
 
@@ -30,7 +30,7 @@ class _Habits:
     factor: float
     freedom: float
     shift: Array
-    drift: tuple[Array, ...]
+    drift: dict[int, Array]
 
 
 def fit_series(
@@ -104,12 +104,13 @@ def _fit_metric(
         mine = location.part(part)
         problem, screened = space.screen(points, mine, positive[part], kind)
         if habits is None:
-            habits = _learn(space, points, mine, positive[part], kind, base[part], problem, screened, intervals)
+            habits = _learn(base[part], problem, screened)
         v0, d0 = base[part] * habits.factor, np.full(len(part), habits.freedom)
         found = keep(problem, screened, evidence(screened, problem.count, v0, d0) + habits.shift, v0, d0)
         stray = np.zeros((len(part), points.shape[1]))
-        for axis, law in enumerate(habits.drift):
+        for axis in range(points.shape[1] if intervals else 0):
             density = drift.densities(space, points, mine, positive[part], kind, v0, d0, habits.shift, axis)
+            law = habits.drift.setdefault(axis, drift.learn(density, kind))
             stray[:, axis] = drift.posterior(density, law)
         parts.append((found, stray))
     back = np.argsort(order)
@@ -135,26 +136,12 @@ def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
     return Found(basis=founds[0].basis, **arrays)
 
 
-def _learn(
-    space: Offer,
-    points: Array,
-    location: Location,
-    positive: NDArray[np.bool_],
-    kind: Kind,
-    base: Array,
-    problem: Problem,
-    screened: Screened,
-    intervals: bool,
-) -> _Habits:
-    """Discrepancy, common forms and drift, in this order: each is learned with the ones before."""
+def _learn(base: Array, problem: Problem, screened: Screened) -> _Habits:
+    """Discrepancy, then common forms with it; drift follows from the first batch."""
     factor, freedom = discrepancy.learn(problem, screened, base)
     v0, d0 = base * factor, np.full(len(base), freedom)
     shift = prevalence.shift(problem, screened, evidence(screened, problem.count, v0, d0))
-    laws = []
-    for axis in range(points.shape[1] if intervals else 0):
-        density = drift.densities(space, points, location, positive, kind, v0, d0, shift, axis)
-        laws.append(drift.learn(density, kind))
-    return _Habits(factor, freedom, shift, tuple(laws))
+    return _Habits(factor, freedom, shift, {})
 
 
 def _assemble(

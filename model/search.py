@@ -28,6 +28,8 @@ from ranksight.model.terms import Hypotheses
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+CANCELLED = 1e-7
+"""Relative scatter that rounding of normal equations may feign."""
 KEPT = 16
 """Hypotheses kept a series: those that carry the posterior weight."""
 NEGATIVE = 3.0
@@ -237,10 +239,17 @@ def screen(space: Hypotheses, problem: Problem) -> Screened:
 
 def evidence(screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
     """Log marginal likelihoods (s, h) of all hypotheses, given the prior of the variance (s,)."""
-    nu = np.maximum(count[:, None] - screened.sizes[None, :] + d0[:, None], 0.5)
-    floor = (d0 * v0 + count * SMALLEST**2)[:, None]
+    return screened.offset + _likelihood(screened.residual, screened.sizes[None, :], count, v0, d0, CANCELLED)
+
+
+def _likelihood(
+    residual: Array, size: NDArray[np.intp], count: NDArray[np.intp], v0: Array, d0: Array, exact: float
+) -> Array:
+    """``ln Gamma(nu/2) - nu/2 ln((RSS + d0 v0)/2)`` of residual sums of squares (s, h)."""
+    nu = np.maximum(count[:, None] - size + d0[:, None], 0.5)
+    floor = (d0 * v0 + count * exact**2)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(screened.offset + gammaln(nu / 2) - nu / 2 * np.log((screened.residual + floor) / 2))
+        return np.asarray(gammaln(nu / 2) - nu / 2 * np.log((residual + floor) / 2))
 
 
 def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Array, kept: int = KEPT) -> Found:
@@ -257,6 +266,14 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
     design = np.moveaxis(np.where(used[..., None], basis.shape(members), 0.0), 2, 3)
     refined = leastsquares.refine(design, used, problem.weights, problem.values)
     size = used.sum(axis=2)
+    # Sums of squares of nearly exact fits cancel in the normal equations; these do not.
+    rough = np.take_along_axis(screened.residual, top, axis=1)
+    with np.errstate(invalid="ignore"):
+        score = score + (
+            _likelihood(refined.residual, size, problem.count, v0, d0, SMALLEST)
+            - _likelihood(rough, size, problem.count, v0, d0, CANCELLED)
+        )
+    possible &= np.isfinite(score)
     # Positive at every measured point, too.
     fitted = np.einsum("scnk,sck->scn", design, refined.coefficients)
     below = ((problem.weights > 0)[:, None, :] & (fitted <= 0)).any(axis=2)
