@@ -13,6 +13,7 @@ from ranksight import __version__
 from ranksight.errors import RanksightError, UsageError
 
 VERBS: dict[str, str] = {
+    "doctor": "say what can be measured here, what not, and what would mend it",
     "calibrate": "measure this node and describe it as a platform",
     "measure": "run a program over configurations and collect counters, messages and time",
     "import": "read measurements that other tools made",

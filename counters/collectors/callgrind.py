@@ -126,7 +126,7 @@ class Callgrind:
             f"{left_out['other_instructions'].mean():.4g} in start-up and the system"
         ]
         if unlike[1] > _DIFFERENT:
-            notes.append(f"{unlike[0]} does not repeat: its instructions differ by {unlike[1]:.2g} between the two runs")
+            notes.append(f"{unlike[0]} does not repeat: the two runs differ by {unlike[1]:.2g} in its instructions")
         notes.extend(level.note for level in levels if level.note)
         shown = ", ".join(f"{name} {level.option}" for name, level in zip(("D1", "L2", "LL"), levels, strict=True))
         how = f"simulated (callgrind, {shown}: bytes, ways, bytes a line)"

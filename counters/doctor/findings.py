@@ -1,0 +1,67 @@
+"""Findings about a machine, and the registry-free list of examinations that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+Level = Literal["ok", "note", "warning", "missing"]
+"""``ok``: in order; ``note``: good to know; ``warning``: numbers get worse; ``missing``: something cannot be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found.
+
+    Attributes
+    ----------
+    topic : str
+        What was looked at: ``PMU``, ``perf``, ``frequency governor`` ...
+    level : {"ok", "note", "warning", "missing"}
+    found : str
+        What was found, with its figures.
+    means : str
+        What follows for measuring; empty where nothing does.
+    remedy : str
+        What mends it, as a line to type where there is one; empty where nothing needs mending.
+    """
+
+    topic: str
+    level: Level
+    found: str
+    means: str = ""
+    remedy: str = ""
+
+    def plain(self) -> dict[str, str]:
+        """As plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where examinations look: the root of the file system (another in tests), and a folder whose free space counts."""
+
+    root: Path = Path("/")
+    folder: Path = Path()
+
+    def text(self, path: str) -> str | None:
+        """Content of a small system file without the blanks around it; None where it cannot be read."""
+        try:
+            with (self.root / path).open("rb") as file:
+                return file.read(65536).decode("utf-8", "replace").strip()
+        except OSError:
+            return None
+
+
+Examination = Callable[[Machine], Iterator[Finding]]
+
+
+def examine(machine: Machine | None = None) -> Sequence[Finding]:
+    """Look at everything; an examination that finds no such thing on this system says nothing."""
+    from ranksight.counters.doctor import counting, mpi, system
+
+    machine = machine or Machine()
+    examinations: tuple[Examination, ...] = (*counting.EXAMINATIONS, *mpi.EXAMINATIONS, *system.EXAMINATIONS)
+    return [finding for examination in examinations for finding in examination(machine)]
