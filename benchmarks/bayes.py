@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.synthetic_functions import EXPONENTS, LARGEST, SMALLEST
 from benchmarks.tasks import Array, Task

@@ -8,28 +8,36 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks import sources
 from benchmarks.measures import Points, covered, judge, widening
 from benchmarks.methods.answers import Method
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, check_frozen
+from ranksight.errors import RanksightError
 
 TITLE = "Measured series"
 WORST = 12
 
 
-def tasks_of(data: Path) -> list[Task]:
-    """Tasks of all sources, in order of their names."""
-    names = sorted(module.name for module in pkgutil.iter_modules(sources.__path__))
-    return [task for name in names for task in importlib.import_module(f"benchmarks.sources.{name}").load(data)]
+def tasks_of(data: Path) -> tuple[list[Task], list[str]]:
+    """Tasks of all sources, in order of their names, and why a source is left out."""
+    tasks: list[Task] = []
+    without: list[str] = []
+    for name in sorted(module.name for module in pkgutil.iter_modules(sources.__path__)):
+        try:
+            tasks += importlib.import_module(f"benchmarks.sources.{name}").load(data)
+        except RanksightError as error:
+            without.append(f"{name} is left out: {error}")
+    return tasks, without
 
 
 def run(settings: Settings) -> str:
     """Tables of errors, coverage and abstentions; raises Skipped where the data is absent."""
     if not settings.data.is_dir():
         raise Skipped("the folder of real measurements, ../shared/data, is not beside this repository")
-    tasks = tasks_of(settings.data)
+    tasks, without = tasks_of(settings.data)
     changed = check_frozen(tasks, record=settings.freeze)
     if changed:
         raise Skipped("; ".join(changed))
@@ -40,7 +48,8 @@ def run(settings: Settings) -> str:
             "Every series is trained on its first points and asked for the held-out ones; splits are frozen "
             f"(`frozen.json`): {len(tasks)} series, {sum(len(task.measured) for task in tasks)} held-out points. "
             "Errors are 100 |predicted - measured| / measured, in percent.",
-            "### Error at the farthest held-out point\n\nMedian (maximum) over the series of a split, abstentions included.",
+            *without,
+            "### Error at the farthest held-out point\n\nMedian (maximum) over the series, abstentions included.",
             _farthest(tasks, methods, points),
             "### Error at all held-out points\n\nMean / median.",
             _everywhere(tasks, methods, points),
@@ -106,13 +115,21 @@ def _honesty(tasks: Sequence[Task], points: Points) -> str:
     for split in _splits(tasks):
         add(split, points.of(_mask(tasks, split=split)))
     add("**all series**", points)
-    head = ["split", "points", "abstained %", "median error % where answered", "covered by 90 % interval %", "gross, unwarned"]
+    head = [
+        "split",
+        "points",
+        "abstained %",
+        "median error % where answered",
+        "covered by 90 % interval %",
+        "gross, unwarned",
+    ]
     every = sorted({task.source for task in tasks})
     each = np.mean([covered(points.of(_mask(tasks, source=source))) for source in every])
     return (
         markdown(head, rows)
-        + f"\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is {100 * each:.0f} %. "
-        "*Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside the interval: it has to be 0."
+        + "\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is "
+        f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside the "
+        "interval: it has to be 0."
         + "\n\n#### Leaving one source out\n\nNothing in the engine is fitted to these series. If it were, the "
         "columns would differ: *widening* is the factor on the intervals (in logarithms) that gives 90 % on the other "
         "sources, *covered then* what it gives on the source left out.\n\n" + _one_out(tasks, points, every)
@@ -138,13 +155,21 @@ def _one_out(tasks: Sequence[Task], points: Points, every: Sequence[str]) -> str
                 100 * then,
             ]
         )
-    head = ["source", "median error % at the farthest", "the same of the others", "covered %", "covered, others %", "widening", "covered then %"]
+    head = [
+        "source",
+        "median error % at the farthest",
+        "the same of the others",
+        "covered %",
+        "covered, others %",
+        "widening",
+        "covered then %",
+    ]
     return markdown(head, rows)
 
 
 def worst(settings: Settings, method: Method) -> str:
     """The series with the largest errors that nothing warned of, in full, for those who look for causes."""
-    tasks = tasks_of(settings.data)
+    tasks, _ = tasks_of(settings.data)
     answers = method.answer(tasks)
     points = judge(tasks, answers)
     score = np.where(points.flagged, 0.0, np.where(points.inside, 0.0, points.error))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.methods.answers import Answer
 from benchmarks.tasks import Array, Task
-from numpy.typing import NDArray
 
 GROSS = 50.0
 """Error in percent beyond which an answer misleads when nothing warns of it."""

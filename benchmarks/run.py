@@ -1,7 +1,7 @@
 """Run the benchmarks and write RESULTS.md.
 
-``python -m benchmarks`` runs all, ``python -m benchmarks NAME ...`` those named; the sections of the others stay as they
-were. Extra-P is compared where ``--extrap-python`` names the interpreter of an environment that holds it, made with
+``python -m benchmarks`` runs all, ``python -m benchmarks NAME ...`` those named; the sections of the others stay as
+they were. Extra-P is compared where ``--extrap-python`` names the interpreter of an environment that holds it, made with
 ``python -m venv extrap-env && extrap-env/bin/pip install extrap==4.2.5``.
 """
 
@@ -39,7 +39,9 @@ def machine() -> str:
 
 def versions() -> str:
     """Versions of what carries the figures."""
-    return ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in ("numpy", "scipy", "pandas"))])
+    return ", ".join(
+        [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in ("numpy", "scipy", "pandas"))]
+    )
 
 
 def sections(text: str) -> dict[str, str]:
@@ -50,12 +52,16 @@ def sections(text: str) -> dict[str, str]:
 
 def main() -> int:
     """Command line; 1 when a benchmark was skipped."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--extrap-python", type=Path, metavar="PATH", help="interpreter of an environment with Extra-P")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work; prints, and leaves RESULTS.md alone")
     parser.add_argument("--print", action="store_true", help="print, and leave RESULTS.md alone")
-    parser.add_argument("--worst", action="store_true", help="print the series with the largest errors that nothing warned of")
+    parser.add_argument(
+        "--worst", action="store_true", help="print the series with the largest errors that nothing warned of"
+    )
     parser.add_argument("--freeze", action="store_true", help="record splits that are not frozen yet")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.names if name not in BENCHMARKS]
@@ -79,7 +85,7 @@ def main() -> int:
             print(f"{name}: skipped, {reason}", file=sys.stderr)
             skipped = True
             continue
-        extra = f" Extra-P 4.2.5 in the same table." if chosen.extrap_python and name != "store" else ""
+        extra = " Extra-P 4.2.5 in the same table." if chosen.extrap_python and name != "store" else ""
         head = f"## {module.TITLE}\n\n{date.today():%Y-%m-%d}; {machine()}; {versions()}.{extra}"
         kept[name] = f"{head}\n\n{body}"
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def peak_memory() -> float:
     """Largest resident memory of this process since it was started, in bytes; NaN where the system does not tell.
 
-    The kernel's high-water mark, because the one of getrusage outlives the start of a program and so holds the parent's.
+    The kernel's high-water mark: the one of getrusage outlives the start of a program and so holds the parent's.
     """
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text(encoding="ascii")) if status.is_file() else None

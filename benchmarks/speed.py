@@ -11,6 +11,7 @@ import sys
 import time
 
 import numpy as np
+
 from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.synthetic_functions import tasks_of
 from benchmarks.table import markdown
@@ -31,7 +32,11 @@ def values_of(parameters: int, count: int) -> tuple[Array, Array, Array]:
     generator = np.random.default_rng(SEED)
     which = np.arange(count) % len(values)
     scatter = 1 + NOISE / 8 * generator.uniform(-1, 1, size=(count, *values.shape[1:]))
-    return tasks[0].points, np.where(np.arange(count)[:, None, None] < len(values), 1.0, scatter) * values[which], tasks[0].targets
+    return (
+        tasks[0].points,
+        np.where(np.arange(count)[:, None, None] < len(values), 1.0, scatter) * values[which],
+        tasks[0].targets,
+    )
 
 
 def measure(parameters: int, count: int, jobs: int = 1) -> dict[str, float]:
@@ -73,7 +78,12 @@ def run(settings: Settings) -> str:
         count //= shrink
         found = _apart(parameters, count)
         rows.append(
-            [f"{count:,} models, {parameters} parameters, Ranksight", found["choose"], found["all"], found["peak"] / 1e6]
+            [
+                f"{count:,} models, {parameters} parameters, Ranksight",
+                found["choose"],
+                found["all"],
+                found["peak"] / 1e6,
+            ]
         )
         if settings.extrap_python is not None:
             cpu, peak = _extrap(settings, parameters, count)
@@ -81,9 +91,18 @@ def run(settings: Settings) -> str:
     if not settings.quick:
         for count in (100_000, 1_000_000):
             found = _apart(1, count)
-            rows.append([f"{count:,} models, 1 parameter, Ranksight", found["choose"], found["all"], found["peak"] / 1e6])
+            rows.append(
+                [f"{count:,} models, 1 parameter, Ranksight", found["choose"], found["all"], found["peak"] / 1e6]
+            )
         found = _apart(1, 100_000, jobs=2)
-        rows.append([f"100,000 models, 1 parameter, --jobs 2: {found['wall']:.1f} s on the clock", float("nan"), float("nan"), float("nan")])
+        rows.append(
+            [
+                f"100,000 models, 1 parameter, --jobs 2: {found['wall']:.1f} s on the clock",
+                float("nan"),
+                float("nan"),
+                float("nan"),
+            ]
+        )
     return (
         "CPU seconds, one process, after the first call; five points an axis, five repetitions, four targets; the time "
         "of Extra-P is that of its modeller alone. Peak memory is that of the whole process.\n\n"

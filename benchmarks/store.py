@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.table import markdown
 from ranksight.experiment import Experiment, Run, read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks.bayes import BayesOptimal
 from benchmarks.measures import covered, judge
 from benchmarks.methods.answers import Answer, Method
@@ -20,7 +21,7 @@ CLOSE = 0.25
 def run(settings: Settings) -> str:
     """Tables for one, two and three parameters."""
     parts = [
-        "Random functions of the performance model normal form (`synthetic_functions.py`), seeded; 10 % noise is +-5 %. "
+        "Random functions of the performance model normal form (`synthetic_functions.py`); 10 % noise is +-5 %. "
         "*Lead* is the share of functions whose exponent, in every parameter, is within 1/4 of the truth (in a sum the "
         "smaller term may be too small to be seen by any method); errors "
         "are medians in percent at 2, 4, 8 and 16 times the largest training value of every parameter. *Best possible* "
@@ -59,7 +60,7 @@ def _rows(settings: Settings, parameters: int, count: int, noise: float) -> list
 
 
 def _lead(answers: list[Answer], functions: list[Function], parameters: int) -> list[float]:
-    """Share in percent of leading exponents found: of all functions and, of several parameters, of products and sums."""
+    """Percent of leading exponents found: in all and, for several parameters, in products and in sums."""
     shares = [100 * lead_share(answers, functions)]
     for product in (True, False) if parameters > 1 else ():
         pairs = [pair for pair in zip(answers, functions, strict=True) if pair[1].product == product]

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from benchmarks.tasks import Array, Task
 from numpy.typing import NDArray
+
+from benchmarks.tasks import Array, Task
 
 EXPONENTS: tuple[tuple[float, float], ...] = tuple(
     (n / d, float(j))
@@ -96,6 +97,10 @@ def tasks_of(
         names = tuple("xyz"[:parameters])
         truth = function(targets)
         name = f"function {number}"
-        tasks.append(Task(f"{parameters} parameters, {noise:.0%} noise", name, "synthetic", names, points, values, targets, truth))
+        tasks.append(
+            Task(
+                f"{parameters} parameters, {noise:.0%} noise", name, "synthetic", names, points, values, targets, truth
+            )
+        )
         functions.append(function)
     return tasks, functions

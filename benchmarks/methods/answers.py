@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from benchmarks.tasks import Array, Task
 from numpy.typing import NDArray
+
+from benchmarks.tasks import Array, Task
 
 
 @dataclass(frozen=True, slots=True)

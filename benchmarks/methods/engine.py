@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+
 from benchmarks.methods.answers import Answer
 from benchmarks.tasks import Array, Task, batches, stack
 from ranksight.model.fitted import Fitted

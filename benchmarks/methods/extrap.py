@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.tasks import Array, Task, batches, stack
 from ranksight.errors import ToolError
@@ -57,7 +58,9 @@ class ExtraP:
                 )
             except (OSError, subprocess.SubprocessError) as error:
                 last = (getattr(error, "stderr", "") or str(error)).strip().split("\n")[-1]
-                raise ToolError(f"Extra-P does not run with {self.python}: {last}", "its module's text tells how to make one") from error
+                raise ToolError(
+                    f"Extra-P does not run with {self.python}: {last}", "its module's text tells how to make one"
+                ) from error
             result = json.loads(made.read_text(encoding="utf-8"))
         self.version, self.peak = str(result["version"]), float(result["peak"])
         answers: list[dict[str, object]] = result["groups"]

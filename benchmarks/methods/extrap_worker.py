@@ -2,9 +2,9 @@
 
 Called as ``python extrap_worker.py INPUT OUTPUT``; imports nothing of this project. Input:
 ``{"groups": [{"parameters": [...], "points": n x m, "values": s x n x r with nulls, "targets": k x m, "negative": allow
-negative exponents}]}``; output: for every group ``values`` (s x k, null where Extra-P gave no model), ``formulas``, ``exponents`` (s x m pairs of polynomial and
-logarithmic exponent, see :func:`leading`, at the last target), ``cpu`` (seconds in the modeller alone) and once ``version``,
-``peak`` (bytes, of the process).
+negative exponents}]}``; output: for every group ``values`` (s x k, null where Extra-P gave no model), ``formulas``,
+``exponents`` (s x m pairs of polynomial and logarithmic exponent, see :func:`leading`, at the last target), ``cpu``
+(seconds in the modeller alone) and once ``version``, ``peak`` (bytes, of the process).
 """
 
 import json
@@ -38,7 +38,7 @@ def experiment_of(group):
     for number, series in enumerate(group["values"]):
         callpath = Callpath(f"series{number}")
         experiment.add_callpath(callpath)
-        for coordinate, values in zip(coordinates, series):
+        for coordinate, values in zip(coordinates, series, strict=True):
             present = [value for value in values if value is not None]
             if present:
                 experiment.add_measurement(Measurement(coordinate, callpath, METRIC, present))
@@ -99,7 +99,13 @@ def refused(group, error):
     """The answer where Extra-P raises."""
     empty = [None] * len(group["values"])
     values = [[None] * len(group["targets"]) for _ in empty]
-    return {"values": values, "formulas": empty, "exponents": empty, "cpu": 0.0, "error": f"{type(error).__name__}: {error}"}
+    return {
+        "values": values,
+        "formulas": empty,
+        "exponents": empty,
+        "cpu": 0.0,
+        "error": f"{type(error).__name__}: {error}",
+    }
 
 
 def peak():

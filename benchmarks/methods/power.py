@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import least_squares
+
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.tasks import Array, Task
-from scipy.optimize import least_squares
 
 
 class Power:

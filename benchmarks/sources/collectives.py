@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+
 from benchmarks.tasks import Task, make
 
 HELD_FROM = 512

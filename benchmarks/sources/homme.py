@@ -1,4 +1,4 @@
-"""HOMME on Summit: trained on the smallest grid (ne32, 6 to 96 ranks), asked for grids of up to ne1024 and 27,600 ranks.
+"""HOMME on Summit: trained on the smallest grid (ne32, 6 to 96 ranks), asked for up to ne1024 and 27,600 ranks.
 
 The parameter is the work per rank, x = 6 ne^2 / ranks elements. Runs with a ``compose`` timer use the semi-Lagrangian
 tracer scheme, the others the Eulerian one; the two are series of their own.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+
 from benchmarks.tasks import Task, make
 
 SMALL = 32
@@ -38,7 +39,9 @@ def load(data: Path) -> Iterator[Task]:
         for ne, larger in series[series["ne"] > SMALL].groupby("ne"):
             held = [((x,), list(group["wallmax"])) for x, group in larger.groupby("x")]
             held.sort(key=lambda pair: -pair[0][0])
-            group = "main loop" if kernel in MAIN_LOOP else "communication" if kernel in COMMUNICATION else "other timers"
+            group = (
+                "main loop" if kernel in MAIN_LOOP else "communication" if kernel in COMMUNICATION else "other timers"
+            )
             name = f"{kernel}, {scheme}" + ("" if group == "main loop" else f", ne{ne}")
             split = f"homme {group} ne32 -> ne{ne}" if group == "main loop" else f"homme {group} ne32 -> larger"
             yield make(split, name, "homme", ("elements_per_rank",), train, held)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+
 from benchmarks.tasks import Task, make
 
 TRAIN_TO = 5
@@ -15,7 +16,7 @@ LEAST_POINTS = 10
 
 
 def load(data: Path) -> Iterator[Task]:
-    """Time per step over nodes 1..5; series that lack one of these, or have fewer than ten node counts, are left out."""
+    """Time per step; series that lack one of 1..5 nodes, or have fewer than ten node counts, are left out."""
     table = pd.read_csv(data / "scaling" / "md_archer2_gromacs_lammps.csv")
     keys = ["code", "katoms", "threads", "tasks_per_node"]
     for (code, katoms, threads, tasks), series in table.groupby(keys):

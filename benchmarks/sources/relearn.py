@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks.tasks import Task, make
 from ranksight.counters.readers.extrap import read_text
 
