@@ -134,7 +134,10 @@ def _measure_one(
     try:
         steps = collector.steps(launch, folder)
         for index, step in enumerate(steps):
-            seconds = execute(step, folder / f"output-{index}.txt", timeout)
+            try:
+                seconds = execute(step, folder / f"output-{index}.txt", timeout)
+            except ToolError as error:
+                raise ToolError(f"'{' '.join(launch.command)}' {error.what}", error.remedy) from error
             wall = seconds if wall is None else wall
         reading = collector.collect(launch, folder)
         full = replace(
@@ -168,7 +171,6 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     ToolError
         When it cannot be started, exits with another status than 0, is killed, or takes longer than `timeout`.
     """
-    words = " ".join(step.command)
     with output.open("wb") as sink:
         begin = time.perf_counter()
         try:
@@ -181,19 +183,19 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
                 start_new_session=True,
             )
         except OSError as error:
-            raise ToolError(f"'{words}' cannot be started: {error.strerror or error}") from error
+            raise ToolError(f"cannot be started: {error.strerror or error}") from error
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
             _end(process)
-            raise ToolError(f"'{words}' ran longer than {timeout:g} s and was ended", "give --timeout more") from None
+            raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None
         except BaseException:
             _end(process)
             raise
         seconds = time.perf_counter() - begin
     if status != 0:
         how = f"was killed by signal {-status} ({_signal(-status)})" if status < 0 else f"exited with status {status}"
-        raise ToolError(f"'{words}' {how}")
+        raise ToolError(how)
     return seconds
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, Experiment, Run
@@ -25,7 +26,7 @@ from ranksight.model.decomposition import Cartesian, cartesian_of
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.forecast import Forecast
-from ranksight.model.levels import Levels, fit_levels
+from ranksight.model.levels import COUNTS, Levels, fit_levels
 from ranksight.model.series import Series
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 CLOSE = 5e-3
 """Largest error of the law, relative to the kernel's mean: that of counts, with what alignment changes in them."""
+NEAR = 0.15
+"""The same for the root mean square error of loads by cache level, which depend on addresses as well."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Neighbours:
     coefficients : Fitted, Levels or (s * (1 + d),) values
         The coefficients as functions of the other parameters, a before b_1 ... b_d of each series; plain values where
         no other parameter varied.
+    residual : (s,)
+        Root mean square error of the law over ranks, relative to the mean; 0 for counts.
     """
 
     parameters: tuple[str, ...]
@@ -59,6 +64,7 @@ class Neighbours:
     over_ranks: tuple[str, ...]
     others: tuple[str, ...]
     coefficients: Fitted | Levels | Array
+    residual: Array
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s series at `points` (k, m)."""
@@ -93,9 +99,9 @@ class Neighbours:
                 each = np.einsum("st,ct->sc", end[:, :, at], basis)
                 target[:, at] = [_reduce(row, times, how) for row, how in zip(each, self.over_ranks, strict=True)]
         form = np.ones((s, k))
-        return Forecast(
-            value, np.minimum(lower, upper), np.maximum(lower, upper), status, reason, form, 1 - form, level
-        )
+        reach = float(ndtri((1 + level) / 2)) * self.residual[:, None] * np.abs(value)
+        down, up = np.minimum(lower, upper) - reach, np.maximum(lower, upper) + reach
+        return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, 1 - form, level)
 
     def formula(self, i: int) -> str:
         """The law of series `i`, as people read it."""
@@ -120,6 +126,7 @@ class Neighbours:
             "over_ranks": list(self.over_ranks),
             "others": list(self.others),
             "kind": "values" if isinstance(given, np.ndarray) else "levels" if isinstance(given, Levels) else "fitted",
+            "residual": self.residual.tolist(),
             "coefficients": given.tolist() if isinstance(given, np.ndarray) else given.to_dict(),
         }
 
@@ -133,6 +140,7 @@ class Neighbours:
             }
             grid = Cartesian(int(content["dimensions"]), tuple(bool(x) for x in content["periodic"]))
             kind, given = content["kind"], content["coefficients"]
+            residual = np.array(content["residual"], dtype=np.float64)
             coefficients: Fitted | Levels | Array
             if kind == "values":
                 coefficients = np.array(given, dtype=np.float64)
@@ -142,9 +150,10 @@ class Neighbours:
             raise InputError(f"'neighbours' is damaged: {error}", "fit the model again") from error
         size = len(names["kernels"])
         held = len(coefficients) if isinstance(coefficients, np.ndarray) else len(coefficients.kernels)
-        if len(names["metrics"]) != size or len(names["over_ranks"]) != size or held != size * (1 + grid.dimensions):
+        lengths = (len(names["metrics"]), len(names["over_ranks"]), len(residual), held / (1 + grid.dimensions))
+        if any(length != size for length in lengths):
             raise InputError("'neighbours' does not fit together", "fit the model again")
-        return cls(grid=grid, coefficients=coefficients, **names)
+        return cls(grid=grid, coefficients=coefficients, residual=residual, **names)
 
 
 def _reduce(values: Array, times: NDArray[np.int64], how: str) -> float:
@@ -207,7 +216,8 @@ def fit_neighbours(
     shared = sorted(set.intersection(*(set(held) for held, _, _ in groups.values())))
     terms = 1 + grid.dimensions
     solved = np.empty((len(shared), terms, len(groups)))
-    follows = np.ones(len(shared), dtype=bool)
+    counts = np.array([name in COUNTS for _, name in shared])
+    follows, residual = np.ones(len(shared), dtype=bool), np.zeros(len(shared))
     for at, (held, basis, values) in enumerate(groups.values()):
         if np.linalg.matrix_rank(basis) < terms:
             return None
@@ -216,7 +226,10 @@ def fit_neighbours(
         scale = np.abs(rows).mean(axis=1, keepdims=True)
         solution = np.where(np.abs(solution) < 1e-6 * scale, 0.0, solution)
         error = np.abs(solution @ basis.T - rows).max(axis=1)
-        follows &= (error <= CLOSE * scale[:, 0]) & (np.abs(solution[:, 1:]) > CLOSE * scale).any(axis=1)
+        scatter = np.sqrt(((solution @ basis.T - rows) ** 2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)[:, 0]
+        follows &= np.where(counts, error <= CLOSE * scale[:, 0], scatter <= NEAR)
+        follows &= (np.abs(solution[:, 1:]) > np.maximum(CLOSE, 2 * scatter[:, None]) * scale).any(axis=1)
+        residual = np.maximum(residual, np.where(counts, 0.0, scatter))
         solved[:, :, at] = solution
     if not follows.any():
         return None
@@ -230,7 +243,8 @@ def fit_neighbours(
         series = Series(others, points, flat[:, :, None], tuple(k for k, _ in each), tuple(m for _, m in each))
         coefficients = fit_levels(series, **settings) or fit_series(series, **settings)
     reduced = tuple(metric(name).over_ranks for name in found)
-    return Neighbours(experiment.parameters, grid, kernels, found, reduced, others, coefficients)
+    parameters = experiment.parameters
+    return Neighbours(parameters, grid, kernels, found, reduced, others, coefficients, residual[follows])
 
 
 _ADDED = ("mean", "max", "sum", "min")

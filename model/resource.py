@@ -86,7 +86,7 @@ class Resources:
     cpi : (s,)
         Cycles per instruction without stalls.
     factor, error : (s,)
-        BF_mem where it is one number, and its standard error.
+        BF_mem as one number, and its standard error; where it is a function, their mean and scatter.
     trend : Fitted or None
         BF_mem over the parameters, of the kernels where it is a function.
     evidence : tuple of str
@@ -116,7 +116,7 @@ class Resources:
         f, latencies = self.machine.frequency, np.array(self.machine.latencies)
         take = {
             name: np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
-            for name in ("instructions", *LEVELS)
+            for name in ("instructions", "loads", *LEVELS)
         }
 
         def of(name: str, which: str) -> Array:
@@ -133,11 +133,15 @@ class Resources:
         memory = factor[:, :, None] * np.nan_to_num(loads) * latencies / f
         time = execution + memory.sum(axis=2)
 
+        # No level serves more loads than the kernel has.
+        every = of("loads", "upper")
+        most = np.where((take["loads"][:, None] >= 0) & np.isfinite(every), every, np.inf)
+
         def spread(name: str, scale: Array) -> tuple[Array, Array]:
-            middle = of(name, "value")
+            middle, top = of(name, "value"), of(name, "upper")
+            top = np.minimum(top, np.maximum(most, middle)) if name in LEVELS else top
             down = np.nan_to_num(middle - of(name, "lower")) * np.abs(scale)
-            up = np.nan_to_num(of(name, "upper") - middle) * np.abs(scale)
-            return down, up
+            return down, np.nan_to_num(top - middle) * np.abs(scale)
 
         sides = [spread("instructions", self.cpi[:, None] / f)]
         sides += [spread(name, factor * latency / f) for name, latency in zip(LEVELS, latencies, strict=True)]
@@ -169,7 +173,9 @@ class Resources:
         if self.trend is None:
             return steady
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.kernels])
-        return choose(steady, self.trend.predict(points, level), index, np.ones((len(index), len(points)), dtype=bool))
+        given = self.trend.predict(points, level)
+        # Where no trend can be told, the factors measured are what is known: their mean, and how they scatter.
+        return choose(steady, given, index, given.status == forecast.OK)
 
     def _judge(
         self,
@@ -369,7 +375,9 @@ def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, samples: 
     factors = np.where(known, (cycles - instructions * cpi) / np.where(known, waiting, 1.0), np.nan)
     closure = float(np.abs((instructions * cpi + factors * waiting) / cycles - 1)[known].max())
     factor = float((weight * (cycles - instructions * cpi))[known].sum() / (weight * waiting)[known].sum())
-    error, steady = 0.0, bool(known.sum() < 3)
+    steady = bool(known.sum() < 3)
+    share = (weight * waiting)[known] / (weight * waiting)[known].sum()
+    error = float(np.sqrt((share * (factors[known] - factor) ** 2).sum()))
     if samples is not None:
         if factor < 0:  # the calm configurations were unlucky: all of the time is execution, as far as samples tell
             cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
@@ -377,8 +385,8 @@ def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, samples: 
         count = np.maximum(samples, 0.5)[known]
         chi = float((count * (cycles[known] / said[known] - 1) ** 2).sum())
         steady = bool(chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
-        total = said[known].sum()
-        error = float(total / np.sqrt(count.sum()) / waiting[known].sum())
+        if steady:
+            error = float(said[known].sum() / np.sqrt(count.sum()) / waiting[known].sum())
         how += ", one blocking factor within the sampling error" if steady else ""
     return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, cycles from {source}", closure)
 
