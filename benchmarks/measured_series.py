@@ -128,8 +128,8 @@ def _honesty(tasks: Sequence[Task], points: Points) -> str:
     return (
         markdown(head, rows)
         + "\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is "
-        f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside the "
-        "interval: it has to be 0."
+        f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside "
+        "the interval: it has to be 0."
         + "\n\n#### Leaving one source out\n\nNothing in the engine is fitted to these series. If it were, the "
         "columns would differ: *widening* is the factor on the intervals (in logarithms) that gives 90 % on the other "
         "sources, *covered then* what it gives on the source left out.\n\n" + _one_out(tasks, points, every)

@@ -1,8 +1,8 @@
 """Run the benchmarks and write RESULTS.md.
 
 ``python -m benchmarks`` runs all, ``python -m benchmarks NAME ...`` those named; the sections of the others stay as
-they were. Extra-P is compared where ``--extrap-python`` names the interpreter of an environment that holds it, made with
-``python -m venv extrap-env && extrap-env/bin/pip install extrap==4.2.5``.
+they were. Extra-P is compared where ``--extrap-python`` names the interpreter of an environment that holds it, made
+with ``python -m venv extrap-env && extrap-env/bin/pip install extrap==4.2.5``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LULESH, weak scaling over 27 to 343 ranks, Caliper: times of its kernels and MPI calls, one run each, not monotone."""
+"""LULESH, weak scaling over 27 to 343 ranks, Caliper: times of kernels and MPI calls, one run each, not monotone."""
 
 from __future__ import annotations
 
