@@ -2,11 +2,15 @@
 
   ranksight calibrate -o my.toml
   ranksight calibrate -o my.toml --quick
+  ranksight calibrate -o my.toml --network -- mpirun -n 2
 
 Topology comes from the system; clock, latency of every cache level and of memory, and bandwidth of one to all cores of
 a ccNUMA domain are measured by small C programs that are compiled on the spot. Run it on an idle node, in a job that
-has the node for itself. Every value in the file carries its source; edit what you know better. Any verb that takes
---platform takes the file, or the name of a machine that is described already ('--list').
+has the node for itself. With --network, the parameters of messages between two ranks (LogGP, piecewise over the message
+size) are measured where the launcher after '--' places them, on one node or on two, and written into the file's
+[network.intra] or [network.inter]; a file that exists is completed. Every value in the file carries its source; edit
+what you know better. Any verb that takes --platform takes the file, or the name of a machine that is described
+already ('--list').
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ from ranksight.errors import InputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ranksight.comm.calibration import NetworkCalibration
     from ranksight.platforms import Platform
+    from ranksight.platforms.calibration.node import Calibration
     from ranksight.platforms.calibration.sampling import Samples
 
 _EVERY = 5.0  # seconds between lines where there is no terminal
@@ -43,6 +49,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer samples: a look, not numbers to keep")
     parser.add_argument(
         "--samples", type=Path, metavar="FILE", help="keep all samples, as JSON that 'pyperf stats' and 'hist' read"
+    )
+    parser.add_argument("--network", action="store_true", help="measure messages between the two ranks of LAUNCHER")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, metavar="S", help="time for the network (default: %(default)g)"
+    )
+    parser.add_argument(
+        "launcher", nargs="*", metavar="LAUNCHER", help="after '--': launcher and options for two ranks, no program"
     )
     parser.add_argument("--list", action="store_true", help="name the machines that are described already, and end")
     parser.add_argument(
@@ -60,15 +73,19 @@ def run(args: argparse.Namespace) -> int:
     name = args.name or _clean(output.stem)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise UsageError(f"ranksight calibrate: --name {name!r}", "use letters, digits, '.', '_' and '-'")
+    if bool(args.launcher) != args.network:
+        raise UsageError(
+            "ranksight calibrate: --network and a launcher belong together", "write: --network -- mpirun -n 2"
+        )
+    completes = args.network and output.is_file()
     for target in filter(None, (output, args.samples)):
-        _writable(target, args.force)
+        _writable(target, args.force or (completes and target is output))
+    if args.network:
+        return _network(args, output, name)
 
     from ranksight.platforms import save
-    from ranksight.platforms.calibration.effort import CAREFUL, QUICK
-    from ranksight.platforms.calibration.node import calibrate
 
-    with _progress(args.quiet) as say:
-        found = calibrate(name, QUICK if args.quick else CAREFUL, say)
+    found = _node(args, name)
     save(found.platform, output, overwrite=args.force)
     if args.samples is not None:
         _keep(found.samples, args.samples, args.force)
@@ -83,6 +100,69 @@ def run(args: argparse.Namespace) -> int:
         if args.format == "table":
             print(f"\nwritten to {output}; next: ranksight predict MODEL --platform {output}")
     return 0
+
+
+def _node(args: argparse.Namespace, name: str) -> Calibration:
+    from ranksight.platforms.calibration.effort import CAREFUL, QUICK
+    from ranksight.platforms.calibration.node import calibrate
+
+    with _progress(args.quiet) as say:
+        return calibrate(name, QUICK if args.quick else CAREFUL, say)
+
+
+def _network(args: argparse.Namespace, output: Path, name: str) -> int:
+    """Measure the network and complete the platform file; a node that is not described yet is calibrated too."""
+    from dataclasses import replace
+
+    from ranksight.comm.calibration import calibrate_network
+    from ranksight.platforms import load, save
+
+    machine = load(str(output.absolute())) if output.is_file() else None
+    with _progress(args.quiet) as say:
+        say(f"messages between two ranks, {args.seconds:g} s")
+        found = calibrate_network(args.launcher, args.seconds)
+    if machine is not None and found.level in machine.network and not args.force:
+        raise InputError(
+            f"{output} has a [network.{found.level}] already", "name another file, or replace the table with --force"
+        )
+    warnings: list[str] = []
+    if machine is None:
+        node = _node(args, name)
+        machine, warnings = node.platform, list(node.warnings)
+        if args.samples is not None:
+            _keep(node.samples, args.samples, args.force)
+    table = found.parameters.to_dict()
+    save(replace(machine, network={**machine.network, found.level: table}), output, overwrite=True)
+    if args.format == "json":
+        content = {"file": str(output), "level": found.level, "hosts": list(found.hosts), **table, "warnings": warnings}
+        print(json.dumps(content, indent=2))
+    elif not args.quiet:
+        _print_network(found)
+        print(f"\nwritten to [network.{found.level}] of {output}; next: ranksight predict MODEL --platform {output}")
+    if not args.quiet:
+        for warning in warnings:
+            print(f"ranksight: warning: {warning}", file=sys.stderr)
+    return 0
+
+
+def _print_network(found: NetworkCalibration) -> None:
+    from ranksight.units import format_si
+
+    known = found.parameters
+    place = "inside a node" if found.level == "intra" else "between nodes"
+    print(f"messages {place} ({', '.join(dict.fromkeys(found.hosts))}), {found.library}")
+    print(f"  {'from':>10}{'alpha':>12}{'G':>14}{'bandwidth':>14}")
+    for first, alpha, beta in zip(known.transfer.first, known.transfer.alpha, known.transfer.beta, strict=True):
+        rate = format_si(1 / beta, "B/s") if beta > 0 else ""
+        print(f"  {format_si(first, 'B'):>10}{format_si(alpha, 's'):>12}{beta * 1e12:>9.4g} ps/B{rate:>14}")
+    small = float(known.transfer.first[0] + 1)
+    parts = {"L": known.latency, "g": known.gap}
+    for label, function in (("o_s", known.send_overhead), ("o_r", known.receive_overhead)):
+        parts[label] = None if function is None else float(function(small))
+    line = ", ".join(f"{label} {format_si(value, 's')}" for label, value in parts.items() if value is not None)
+    print(f"  at 1 B: {line or 'alpha alone'}")
+    for note in known.notes:
+        print(f"  {note}")
 
 
 def _list(form: str) -> int:

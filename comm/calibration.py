@@ -140,7 +140,9 @@ def parse(output: str, command: str) -> NetworkCalibration:
     timings = pd.DataFrame(rows, columns=["op", "bytes", "duration"])
     hosts = tuple(facts.get("host", ()))
     level: Literal["intra", "inter"] = "intra" if len(set(hosts)) == 1 else "inter"
-    return NetworkCalibration(timings, fit_loggp(timings), level, hosts, " ".join(facts.get("mpi", [])))
+    library = " ".join(facts.get("mpi", []))
+    parameters = replace(fit_loggp(timings), library=library, source=f"measured: {command}")
+    return NetworkCalibration(timings, parameters, level, hosts, library)
 
 
 def _run(command: Sequence[str], limit: float) -> str:

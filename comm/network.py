@@ -117,6 +117,8 @@ class NetworkParameters:
         Confidence interval of each parameter by name: ``latency``, ``gap``, ``alpha[0]``, ``G[0]``, ...
     notes : tuple of str
         What a reader of the numbers must know, such as why a parameter is not identifiable.
+    library, source : str
+        The MPI library that was measured, and how.
     """
 
     transfer: Piecewise
@@ -129,6 +131,8 @@ class NetworkParameters:
     eager_limit: int | None = None
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    library: str = ""
+    source: str = ""
 
     def __post_init__(self) -> None:
         for name in ("latency", "gap", "reduction"):
@@ -175,6 +179,7 @@ class NetworkParameters:
             if getattr(self, name) is not None:
                 content[name] = getattr(self, name)
         content |= {"reduction": self.reduction, "contention": self.contention}
+        content |= {name: text for name in ("library", "source") if (text := getattr(self, name))}
         if self.notes:
             content["notes"] = list(self.notes)
         if self.intervals:
@@ -212,6 +217,10 @@ class NetworkParameters:
                 if not isinstance(value, Mapping):
                     raise InputError(f"{place} is no table")
                 values[name] = {key: _pair(bounds, f"{place}.{key}") for key, bounds in value.items()}
+            elif name in ("library", "source"):
+                if not isinstance(value, str):
+                    raise InputError(f"{place} is no text")
+                values[name] = value
             elif name == "notes":
                 if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
                     raise InputError(f"{place} is no list of texts")

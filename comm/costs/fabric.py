@@ -7,6 +7,7 @@ of one node cross its border at the same time, and so share its link.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,27 @@ class Fabric:
     def flat(cls, link: NetworkParameters) -> Fabric:
         """All pairs of ranks alike, and no two sharing a link."""
         return cls(None, link, 1)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, object], ranks_per_node: int, where: str = "network") -> Fabric:
+        """From a platform's ``[network]`` table with its ``intra`` and ``inter``.
+
+        Parameters
+        ----------
+        content : mapping
+            Plain data; entries beside the two tables, such as ``collectives``, are left to others.
+        ranks_per_node : int
+        where : str
+            File and table, for messages.
+
+        Raises
+        ------
+        InputError
+            When a table is malformed, or there is none.
+        """
+        known = {level: content[level] for level in ("intra", "inter") if level in content}
+        links = {level: NetworkParameters.from_dict(table, f"{where}.{level}") for level, table in known.items()}
+        return cls(links.get("intra"), links.get("inter"), ranks_per_node)
 
     @property
     def reduction(self) -> float:

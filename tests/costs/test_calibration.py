@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.cli import main
 from ranksight.comm import matching
 from ranksight.comm.calibration import calibrate_network, parse
+from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.tracer.building import Compiler
 from ranksight.errors import InputError, ToolError
+from ranksight.platforms import load, save
 
 
 @pytest.fixture
@@ -97,3 +101,23 @@ def test_senseless_arguments_are_refused() -> None:
     for words, seconds, largest in (((), 5, 64), (("mpirun",), 0, 64), (("mpirun",), float("nan"), 64), (("a",), 5, 1)):
         with pytest.raises(InputError):
             calibrate_network(words, seconds, largest)
+
+
+@pytest.mark.mpi
+@pytest.mark.usefixtures("as_root")
+def test_the_verb_completes_a_platform_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(load("zen4"), tmp_path / "mine.toml")
+    line = ["calibrate", "--quiet", "-o", "mine.toml", "--network", "--seconds", "0.3"]
+    two = ["--", "mpirun", "--oversubscribe", "-n", "2"]
+    assert main([*line, *two]) == 0
+    described = load(str(tmp_path / "mine.toml"))
+    assert described.caches == load("zen4").caches
+    fabric = Fabric.from_dict(described.network, 2, "mine.toml: network")
+    assert fabric.near.library.startswith(("Open MPI", "MPICH", "Intel", "MVAPICH"))
+    assert cost("allreduce", 2, 8.0, fabric) > 0
+    assert main([*line, *two]) == 1
+    assert "[network.intra] already" in capsys.readouterr().err
+    assert main(["calibrate", "--network"]) == 2
