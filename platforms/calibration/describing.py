@@ -12,7 +12,7 @@ from ranksight.platforms.calibration.sampling import Samples
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Source
 from ranksight.platforms.topology import SystemCache, Topology
 
-_SHRUNK = 0.5  # of a cache's stated size, below which its plateau ends too early
+_SHRUNK = 1 / 3  # of a cache's size, below which its plateau ends too early (small pages collide from a half on)
 _LINEAR = 0.9  # of the bandwidth per core of one, above which more cores would bring more
 _SYSFS = "the system's sysfs"
 

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ranksight.errors import InputError, ToolError
 from ranksight.examples.build import build, first_errors, names, source
 
@@ -164,6 +165,41 @@ def test_crash_is_a_segmentation_fault_of_the_run(heat: Path) -> None:
     assert done.returncode != 0
     assert "signal 11" in done.stderr or "Segmentation" in done.stderr or done.returncode in (139, -11)
     assert "check" not in done.stdout
+
+
+def counted(program: Path, folder: Path, ranks: int) -> list[dict[str, int]]:
+    """Instructions of every kernel, by rank, under callgrind."""
+    folder.mkdir()
+    environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    profile = f"--callgrind-out-file={folder}/%q{{OMPI_COMM_WORLD_RANK}}"
+    command = ["mpirun", "--oversubscribe", "-n", str(ranks), "valgrind", "--tool=callgrind", profile, str(program)]
+    command += ["--n", "6", "--bug", "--steps", "1", "--iterations", "5", "--lookup-table", "4Ki"]
+    subprocess.run(command, capture_output=True, check=True, env=environment, timeout=240)
+    found = []
+    for rank in range(ranks):
+        annotate = ["callgrind_annotate", "--auto=no", "--threshold=100", str(folder / str(rank))]
+        table = subprocess.run(annotate, capture_output=True, text=True, check=True).stdout
+        rows = re.findall(r"^ *([0-9,]+) \([^)]*\) +\S*heat\.c:(\w+) ", table, re.MULTILINE)
+        found.append({name: int(count.replace(",", "")) for count, name in rows if name in KERNELS})
+    return found
+
+
+@mpi
+@pytest.mark.valgrind
+@pytest.mark.slow
+def test_counts_repeat_and_follow_from_the_grid_and_the_ranks(heat: Path, tmp_path: Path) -> None:
+    one = counted(heat, tmp_path / "one", 1)[0]
+    two, again = (counted(heat, tmp_path / folder, 2) for folder in ("two", "again"))
+    calling_others = {"exchange_halo", "solve_step", "known_solution"}  # symbols are resolved once, libm is called
+    assert [{name: rank[name] for name in rank.keys() - calling_others} for rank in two] == [
+        {name: rank[name] for name in rank.keys() - calling_others} for rank in again
+    ]
+    for name in ("apply_operator", "dot_product", "axpy", "xpby", "material_law", "table_lookup"):
+        assert one[name] == two[0][name] == two[1][name] > 0
+    calls = 2 * 27 * (5 + 1)  # for receives and for sends, all cells around, in every exchange
+    assert two[0]["find_neighbour"] == two[1]["find_neighbour"]
+    assert (two[0]["find_neighbour"] - one["find_neighbour"]) % calls == 0
+    assert two[0]["find_neighbour"] - one["find_neighbour"] >= 10 * calls
 
 
 @mpi
