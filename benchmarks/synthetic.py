@@ -40,7 +40,7 @@ def run(settings: Settings) -> str:
 def _rows(settings: Settings, parameters: int, count: int, noise: float) -> list[list[object]]:
     tasks, functions = tasks_of(SEED, count, parameters, noise)
     methods: list[Method] = settings.methods()
-    if parameters == 1 and noise > 0:
+    if parameters <= 2 and noise > 0:
         methods.append(BayesOptimal(noise, CLOSE))
     rows = []
     for method in methods:
