@@ -52,6 +52,9 @@ class Fitted:
         Smallest and largest value of each parameter among the configurations of each series.
     drift : (s, m)
         How far the series may leave its function along each parameter (:mod:`ranksight.model.drift`).
+    breaks : (s,) or None
+        Where the behaviour changes (:mod:`ranksight.model.segments`), NaN where it does not; the functions above hold from
+        there on, those of `below`, whose rows are the series `below_rows`, up to there.
     """
 
     parameters: tuple[str, ...]
@@ -72,6 +75,9 @@ class Fitted:
     positive: NDArray[np.bool_]
     trained: Array
     drift: Array
+    breaks: Array | None = None
+    below: Fitted | None = None
+    below_rows: Index | None = None
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -114,7 +120,19 @@ class Fitted:
                 held, self.strayed(points, part), self.positive[part], level
             )
         status, reason = self._judge(points, value, low, high, form)
-        return Forecast(value, low, high, status, reason, form, 1 - form, level)
+        answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
+        return answer if self.below is None else self._with_below(answer, points)
+
+    def _with_below(self, answer: Forecast, points: Array) -> Forecast:
+        """Take the answers below a break from the functions there."""
+        assert self.below is not None and self.below_rows is not None and self.breaks is not None
+        other = self.below.predict(points, answer.level)
+        rows = self.below_rows
+        here = points[:, 0][None, :] < self.breaks[rows][:, None]
+        for name in ("value", "lower", "upper", "status", "reason", "form", "noise"):
+            array = getattr(answer, name)
+            array[rows] = np.where(here, getattr(other, name), array[rows])
+        return answer
 
     def _judge(
         self, points: Array, value: Array, low: Array, high: Array, form: Array
@@ -175,6 +193,13 @@ class Fitted:
         """The leading hypothesis of series `i` as people read it."""
         if not self.weight[i, 0] > 0:
             return "none"
+        if self.below is not None and self.below_rows is not None and self.breaks is not None and i in self.below_rows:
+            low = self.below.formula(int(np.flatnonzero(self.below_rows == i)[0]))
+            place = f"{self.parameters[0]} = {self.breaks[i]:.4g}"
+            return f"{self._formula(i)} above {place}, {low} below"
+        return self._formula(i)
+
+    def _formula(self, i: int) -> str:
         text = ""
         for coefficient, term in self.leading(i):
             name = write_term(term, self.parameters)

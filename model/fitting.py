@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
 from ranksight.model.search import Found, Problem, Screened, evidence, keep
+from ranksight.model.segments import find as find_breaks
 from ranksight.model.series import Series
 from ranksight.model.spaces import SPACES
 
@@ -40,6 +42,7 @@ def fit_series(
     over_repetitions: str = "auto",
     guide: bool = True,
     intervals: bool = True,
+    segments: bool = True,
     jobs: int = 1,
 ) -> Fitted:
     """Fit every series.
@@ -55,6 +58,8 @@ def fit_series(
         Let the forms of a kernel's requirements guide its times.
     intervals : bool
         Learn how far series drift from their functions beyond the range measured; without it intervals hold within.
+    segments : bool
+        Look for a change of behaviour within the range (one parameter, seven values or more).
     jobs : int
         Processes.
 
@@ -66,56 +71,100 @@ def fit_series(
     offered = SPACES[space](len(series.parameters)) if isinstance(space, str) else space
     if offered.parameters != len(series.parameters):
         raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
-    positive = is_positive(series.metrics, series.values)
-    names = np.array(series.metrics, dtype=object)
-    founds: list[Found] = []
-    strays: list[Array] = []
-    locations: list[Location] = []
-    orders: list[NDArray[np.intp]] = []
-    for name in dict.fromkeys(series.metrics):
-        rows = np.flatnonzero(names == name)
-        location = locate(series.values[rows], over_repetitions)
-        locations.append(location)
-        orders.append(rows)
-        for found, stray in _fit_metric(offered, series.points, location, positive[rows], metric(name).kind, intervals):
-            founds.append(found)
-            strays.append(stray)
-    if not founds:
+    if not len(series):
         raise InputError("there is no series to fit", "choose metrics that the experiment holds")
-    back = np.argsort(np.concatenate(orders))
-    found = _join(founds, back)
-    stray = np.concatenate(strays)[back]
+    positive = is_positive(series.metrics, series.values)
+    groups = _by_name(series.metrics)
+    located = [locate(series.values[rows], over_repetitions) for rows in groups.values()]
+    location = noise.join(located, list(groups.values()))
+    task = _Task(offered, series.points, groups, positive, intervals, segments)
+    found, stray, breaks = task.search(location)
     label = space if isinstance(space, str) else "own"
-    return _assemble(series, label, noise.join(locations, orders), positive, found, stray)
+    rows = np.flatnonzero(~np.isnan(breaks))
+    if not len(rows):
+        return _assemble(series, label, location, positive, found, stray)
+    # Both sides of a break are fitted again, each with its own points; beyond the range the right one goes on.
+    some = series.select(rows)
+    sides = []
+    for below in (True, False):
+        side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == below
+        mine = location.part(rows)
+        mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
+        part = replace(task, groups=_by_name(some.metrics), positive=positive[rows], segments=False)
+        sides.append((mine, *part.search(mine)[:2]))
+    (low_location, low_found, low_stray), (high_location, high_found, high_stray) = sides
+    below_fit = _assemble(some, label, low_location, positive[rows], low_found, low_stray)
+    order = np.arange(len(series))
+    order[rows] = len(series) + np.arange(len(rows))
+    found = _join([found, high_found], order)
+    stray[rows] = high_stray
+    location.repeats[rows] = high_location.repeats
+    fitted = _assemble(series, label, location, positive, found, stray)
+    return replace(fitted, breaks=breaks, below=below_fit, below_rows=rows)
 
 
-def _fit_metric(
-    space: Offer, points: Array, location: Location, positive: NDArray[np.bool_], kind: Kind, intervals: bool
-) -> list[tuple[Found, Array]]:
-    """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
-    base = discrepancy.configuration_variance(location, kind)
-    step = max(1, BATCH // max(1, space.load))
-    # A shuffled order, so that the first batch speaks for all; seeded, so that results repeat.
-    order = np.random.default_rng(0).permutation(len(base)) if len(base) > step else np.arange(len(base))
-    habits: _Habits | None = None
-    parts = []
-    for start in range(0, len(base), step):
-        part = order[start : start + step]
-        mine = location.part(part)
-        problem, screened = space.screen(points, mine, positive[part], kind)
-        if habits is None:
-            habits = _learn(base[part], problem, screened)
-        v0, d0 = base[part] * habits.factor, np.full(len(part), habits.freedom)
+def _by_name(metrics: tuple[str, ...]) -> dict[str, NDArray[np.intp]]:
+    names = np.array(metrics, dtype=object)
+    return {name: np.flatnonzero(names == name) for name in dict.fromkeys(metrics)}
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is the same for all batches of a fit; habits are learned once a metric."""
+
+    space: Offer
+    points: Array
+    groups: Mapping[str, NDArray[np.intp]]
+    positive: NDArray[np.bool_]
+    intervals: bool
+    segments: bool
+    habits: dict[str, _Habits] = field(default_factory=dict)
+
+    def search(self, location: Location) -> tuple[Found, Array, Array]:
+        """Found hypotheses, drift (s, m) and breaks (s,) of all series."""
+        parts = [self._metric(name, rows, location.part(rows)) for name, rows in self.groups.items()]
+        back = np.argsort(np.concatenate(list(self.groups.values())))
+        found = _join([part[0] for part in parts], back)
+        return found, np.concatenate([part[1] for part in parts])[back], np.concatenate([p[2] for p in parts])[back]
+
+    def _metric(self, name: str, rows: NDArray[np.intp], location: Location) -> tuple[Found, Array, Array]:
+        """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
+        kind = metric(name).kind
+        positive = self.positive[rows]
+        base = discrepancy.configuration_variance(location, kind)
+        step = max(1, BATCH // max(1, self.space.load))
+        # A shuffled order, so that the first batch speaks for all; seeded, so that results repeat.
+        many = len(base) > step
+        order = np.random.default_rng(0).permutation(len(base)) if many else np.arange(len(base))
+        parts = []
+        for start in range(0, len(base), step):
+            batch = order[start : start + step]
+            parts.append(self._batch(name, location.part(batch), positive[batch], base[batch], kind))
+        back = np.argsort(order)
+        found = _join([part[0] for part in parts], back)
+        return found, np.concatenate([p[1] for p in parts])[back], np.concatenate([p[2] for p in parts])[back]
+
+    def _batch(
+        self, name: str, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind
+    ) -> tuple[Found, Array, Array]:
+        problem, screened = self.space.screen(self.points, location, positive, kind)
+        if name not in self.habits:
+            self.habits[name] = _learn(base, problem, screened)
+        habits = self.habits[name]
+        v0, d0 = base * habits.factor, np.full(len(base), habits.freedom)
         found = keep(problem, screened, evidence(screened, problem.count, v0, d0) + habits.shift, v0, d0)
-        stray = np.zeros((len(part), points.shape[1]))
-        for axis in range(points.shape[1] if intervals else 0):
-            density = drift.densities(space, points, mine, positive[part], kind, v0, d0, habits.shift, axis)
+        stray = np.zeros((len(base), self.points.shape[1]))
+        for axis in range(self.points.shape[1] if self.intervals else 0):
+            density = drift.densities(
+                self.space, self.points, location, positive, kind, v0, d0, habits.shift, axis
+            )
             law = habits.drift.setdefault(axis, drift.learn(density, kind))
             stray[:, axis] = drift.posterior(density, law)
-        parts.append((found, stray))
-    back = np.argsort(order)
-    joined = _join([found for found, _ in parts], back)
-    return [(joined, np.concatenate([stray for _, stray in parts])[back])]
+        breaks = np.full(len(base), np.nan)
+        if self.segments and self.points.shape[1] == 1:
+            alone = np.full(len(base), discrepancy.ALONE_FREEDOM)
+            breaks = find_breaks(self.points, location, positive, kind, screened, base, alone).at
+        return found, stray, breaks
 
 
 def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:

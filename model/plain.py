@@ -59,6 +59,16 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "positive": fitted.positive.tolist(),
         "trained": fitted.trained.tolist(),
         "drift": [_short(row, 4) for row in fitted.drift],
+        **_breaks_to_dict(fitted),
+    }
+
+
+def _breaks_to_dict(fitted: Fitted) -> dict[str, Any]:
+    if fitted.below is None or fitted.breaks is None or fitted.below_rows is None:
+        return {}
+    rows = fitted.below_rows
+    return {
+        "breaks": {"rows": rows.tolist(), "at": fitted.breaks[rows].tolist(), "below": fitted_to_dict(fitted.below)}
     }
 
 
@@ -125,6 +135,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     if trained.shape != (s, m, 2) or drift.shape != (s, m) or (drift < 0).any():
         raise _damaged("'trained' or 'drift' do not match the series")
     space = content.get("space")
+    breaks, below, rows = _breaks_from_dict(content.get("breaks"), parameters, s)
     return Fitted(
         parameters,
         kernels,
@@ -144,7 +155,27 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         np.array(positive, dtype=bool),
         trained,
         drift,
+        breaks,
+        below,
+        rows,
     )
+
+
+def _breaks_from_dict(
+    given: Any, parameters: tuple[str, ...], count: int
+) -> tuple[Array | None, Fitted | None, NDArray[np.intp] | None]:
+    if given is None:
+        return None, None, None
+    if not isinstance(given, dict) or not isinstance(given.get("below"), dict) or "breaks" in given["below"]:
+        raise _damaged("'breaks' is no description of breaks")
+    below = fitted_from_dict(given["below"])
+    rows = _integers(given, "rows", len(below), 0, max(count - 1, 0))
+    at = _column(given, "at", len(below))
+    if below.parameters != parameters or len(parameters) != 1 or len(np.unique(rows)) != len(rows):
+        raise _damaged("'breaks' does not match the series")
+    breaks = np.full(count, np.nan)
+    breaks[rows] = at
+    return breaks, below, rows
 
 
 def _damaged(what: str) -> InputError:

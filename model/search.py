@@ -239,10 +239,10 @@ def screen(space: Hypotheses, problem: Problem) -> Screened:
 
 def evidence(screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
     """Log marginal likelihoods (s, h) of all hypotheses, given the prior of the variance (s,)."""
-    return screened.offset + _likelihood(screened.residual, screened.sizes[None, :], count, v0, d0, CANCELLED)
+    return screened.offset + likelihood(screened.residual, screened.sizes[None, :], count, v0, d0, CANCELLED)
 
 
-def _likelihood(
+def likelihood(
     residual: Array, size: NDArray[np.intp], count: NDArray[np.intp], v0: Array, d0: Array, exact: float
 ) -> Array:
     """``ln Gamma(nu/2) - nu/2 ln((RSS + d0 v0)/2)`` of residual sums of squares (s, h)."""
@@ -270,8 +270,8 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
     rough = np.take_along_axis(screened.residual, top, axis=1)
     with np.errstate(invalid="ignore"):
         score = score + (
-            _likelihood(refined.residual, size, problem.count, v0, d0, SMALLEST)
-            - _likelihood(rough, size, problem.count, v0, d0, CANCELLED)
+            likelihood(refined.residual, size, problem.count, v0, d0, SMALLEST)
+            - likelihood(rough, size, problem.count, v0, d0, CANCELLED)
         )
     possible &= np.isfinite(score)
     # Positive at every measured point, too.
