@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.errors import InputError, UsageError
+from ranksight.units import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", action="store_true", help="measure messages between the two ranks of LAUNCHER")
     parser.add_argument(
         "--seconds", type=float, default=20.0, metavar="S", help="time for the network (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--largest", type=parse_size, default=1 << 22, metavar="SIZE", help="largest message (default: 4Mi)"
     )
     parser.add_argument(
         "launcher", nargs="*", metavar="LAUNCHER", help="after '--': launcher and options for two ranks, no program"
@@ -120,7 +124,7 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
     machine = load(str(output.absolute())) if output.is_file() else None
     with _progress(args.quiet) as say:
         say(f"messages between two ranks, {args.seconds:g} s")
-        found = calibrate_network(args.launcher, args.seconds)
+        found = calibrate_network(args.launcher, args.seconds, args.largest)
     if machine is not None and found.level in machine.network and not args.force:
         raise InputError(
             f"{output} has a [network.{found.level}] already", "name another file, or replace the table with --force"

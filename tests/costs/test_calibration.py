@@ -31,7 +31,7 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("as_root")
 def test_two_ranks_on_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = calibrate_network(("mpirun", "--oversubscribe", "-n", "2"), seconds=0.5, largest=4096)
+    found = calibrate_network(("mpirun", "--oversubscribe", "-n", "2"), seconds=0.2, largest=4096)
     assert found.level == "intra"
     assert found.hosts[0] == found.hosts[1]
     assert set(found.timings["op"]) == {"pingpong", "isend", "send", "recv", "gap", "reduce"}
@@ -110,7 +110,7 @@ def test_the_verb_completes_a_platform_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save(load("zen4"), tmp_path / "mine.toml")
-    line = ["calibrate", "--quiet", "-o", "mine.toml", "--network", "--seconds", "0.3"]
+    line = ["calibrate", "--quiet", "-o", "mine.toml", "--network", "--seconds", "0.2", "--largest", "256"]
     two = ["--", "mpirun", "--oversubscribe", "-n", "2"]
     assert main([*line, *two]) == 0
     described = load(str(tmp_path / "mine.toml"))
