@@ -33,6 +33,11 @@ WRAP = "{wrap}"
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
+def is_launcher(name: str) -> bool:
+    """Whether `name` is a launcher's, also under the name of one of several MPIs: ``mpirun.openmpi``, ``mpiexec.mpich``."""
+    return name in LAUNCHERS or re.fullmatch(r"(mpirun|mpiexec)([.-]\w+)+", name) is not None
+
+
 def rank_expression() -> str:
     """A POSIX shell expression that gives a process its rank, 0 where no launcher set one."""
     expression = "0"
@@ -64,7 +69,7 @@ class Launch:
     def launcher(self) -> str:
         """Name of the launcher, empty when the program is run by itself."""
         name = Path(self.command[0]).name
-        return name if self.program_at > 0 and name in LAUNCHERS else ""
+        return name if self.program_at > 0 and is_launcher(name) else ""
 
     @property
     def program(self) -> str:
@@ -133,7 +138,7 @@ def program_index(words: Sequence[str]) -> int:
         When there is a launcher and no later word is an executable file.
     """
     name = Path(words[0]).name
-    if name not in LAUNCHERS:
+    if not is_launcher(name):
         if shutil.which(words[0]) is None:
             raise InputError(f"{words[0]} is no program that can be run", "check its path, and that it is executable")
         return 0

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ranksight.collecting import COLLECTORS, Availability, Step
@@ -143,13 +143,12 @@ def check_program(using: Compiler, library: Path, program: str) -> None:
         raise ToolError(
             f"{path} is linked statically, nothing can be preloaded into it", "link it with the shared MPI library"
         )
-    mine = {name for name in ours or () if re.match(r"libmpi(ch)?(_\w+)?\.so", name)}
-    other = {name for name in theirs if re.match(r"libmpi(ch)?(_\w+)?\.so", name)}
-    if other and mine and not mine & other:
+    mine, other = _mpi_library(ours or {}), _mpi_library(theirs)
+    if other and mine and not os.path.samefile(mine, other):
         raise ToolError(
-            f"{path} is linked with {', '.join(sorted(other))}, but {using.path} ({using.family or 'MPI'}) "
-            f"builds for {', '.join(sorted(mine))}",
-            "build both with one MPI, or name the program's compiler wrapper with RANKSIGHT_MPICC",
+            f"{path} is linked with {other}, but {using.path} ({using.family or 'MPI'} {using.release}) "
+            f"builds for {mine}",
+            "put the program's own MPI first on PATH, or name its compiler wrapper with RANKSIGHT_MPICC",
         )
 
 
@@ -161,12 +160,18 @@ def _is_elf(path: Path) -> bool:
         return False
 
 
-def _libraries(ldd: str, path: str) -> set[str] | None:
-    """Names of the shared libraries that `path` loads, None where it loads none at all."""
+def _libraries(ldd: str, path: str) -> dict[str, str] | None:
+    """Shared libraries that `path` loads, name to file; None where it loads none at all."""
     done = subprocess.run([ldd, path], capture_output=True, text=True, timeout=60, check=False)
     if "not a dynamic executable" in done.stdout + done.stderr or "statically linked" in done.stdout:
         return None
-    return {line.split()[0].rpartition("/")[2] for line in done.stdout.splitlines() if line.strip()}
+    lines = (line.split() for line in done.stdout.splitlines())
+    return {words[0]: words[2] for words in lines if len(words) > 2 and words[1] == "=>"}
+
+
+def _mpi_library(libraries: Mapping[str, str]) -> str:
+    """File of the MPI library among `libraries`, empty where there is none."""
+    return next((file for name, file in libraries.items() if re.match(r"libmpi(ch)?\.so", name) and file[0] == "/"), "")
 
 
 COLLECTORS.register("pmpi")(Pmpi())

@@ -14,12 +14,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.comm.tracer import fortran, wrappers
 from ranksight.comm.tracer.prototypes import parse
-from ranksight.comm.tracer.wrappers import generate
 from ranksight.errors import ToolError
 
 LIBRARY = "libranksight-pmpi.so"
@@ -125,10 +125,17 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
     ToolError
         When it does not compile, or there is no place for it.
     """
-    wrappers = generate(parse(using.header))
+    generated = _generate(using)
     sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
     digest = hashlib.sha256()
-    for part in (using.path, using.version, using.header, wrappers, *FLAGS, *(path.read_text() for path in sources)):
+    for part in (
+        using.path,
+        using.version,
+        using.header,
+        *generated.values(),
+        *FLAGS,
+        *(path.read_text() for path in sources),
+    ):
         digest.update(part.encode("utf-8", "replace") + b"\0")
     key = digest.hexdigest()[:24]
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "ranksight" / "tracer"
@@ -139,9 +146,9 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
         root.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
     except OSError:
-        return _compile(using, wrappers, fallback or Path(tempfile.mkdtemp(prefix="ranksight-tracer-")))
+        return _compile(using, generated, fallback or Path(tempfile.mkdtemp(prefix="ranksight-tracer-")))
     try:
-        _compile(using, wrappers, place)
+        _compile(using, generated, place)
         place.chmod(0o755)
         try:
             place.rename(root / key)
@@ -155,14 +162,37 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
     return ready
 
 
-def _compile(using: Compiler, wrappers: str, place: Path) -> Path:
+def _generate(using: Compiler) -> dict[str, str]:
+    """The generated sources by file name."""
+    functions = wrappers.wrapped(parse(using.header))
+    kinds = wrappers.operations(functions)
+    numbers = {name: number for number, name in enumerate(kinds)}
+    return {
+        "wrappers.c": wrappers.generate(functions, numbers, kinds),
+        "wrappers_fortran.c": fortran.generate(functions, numbers),
+    }
+
+
+def _compile(using: Compiler, generated: Mapping[str, str], place: Path) -> Path:
     try:
-        (place / "wrappers.c").write_text(wrappers)
+        for name, text in generated.items():
+            (place / name).write_text(text)
     except OSError as error:
         raise ToolError(f"the tracer cannot be built in {place}: {error.strerror}", "free some space") from error
     sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
     output = place / LIBRARY
-    done = _run([using.path, *FLAGS, f"-I{_SOURCES}", "-o", str(output), str(place / "wrappers.c"), *sources])
+    done = _run(
+        [
+            using.path,
+            *FLAGS,
+            f"-I{_SOURCES}",
+            "-o",
+            str(output),
+            *(str(place / name) for name in generated),
+            *sources,
+            "-ldl",
+        ]
+    )
     if done.returncode != 0 or not output.is_file():
         raise ToolError(
             f"{using.path} does not compile the tracer: {_last_line(done.stderr)}",

@@ -9,6 +9,11 @@
 
 #define RS_FEW 64
 
+/* Where indices begin, and how arrays of handles are read: Fortran's wrappers define these anew. */
+#define RS_BASE 0
+#define RS_TYPE_AT(types, i) ((types)[i])
+#define RS_REQUEST_AT(requests, i) ((requests)[i])
+
 /* Whether this call is the program's own and is recorded. */
 static inline int rs_recording(const rs_call *c) { return c->thread != NULL && c->pc != 0; }
 
@@ -178,18 +183,15 @@ static inline void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
 }
 
 /* Records of `n` requests before they complete, or NULL where none is known. `few` has room for RS_FEW. */
-static inline rs_request **rs_find_all(rs_request **few, int n, const MPI_Request *requests)
-{
-    rs_request **all = few;
-    int i, any = 0;
-    if (rs_requests_held == 0 || n <= 0 || (n > RS_FEW && (all = malloc(sizeof *all * (size_t)n)) == NULL))
-        return NULL;
-    for (i = 0; i < n; i++)
-        any |= (all[i] = rs_request_find(RS_HANDLE(requests[i]))) != NULL;
-    if (!any && all != few)
-        free(all);
-    return any ? all : NULL;
-}
+#define RS_FIND_ALL(few, n, requests) __extension__({ \
+    rs_request **rs_all = rs_requests_held == 0 || (n) <= 0 ? NULL : (n) <= RS_FEW ? (few) : malloc(sizeof *rs_all * (size_t)(n)); \
+    int rs_any = 0; \
+    for (int rs_i = 0; rs_all != NULL && rs_i < (n); rs_i++) \
+        rs_any |= (rs_all[rs_i] = rs_request_find(RS_HANDLE(RS_REQUEST_AT(requests, rs_i)))) != NULL; \
+    if (!rs_any && rs_all != (few)) \
+        free(rs_all); \
+    rs_any ? rs_all : NULL; \
+})
 
 static inline MPI_Status *rs_statuses(MPI_Status *few, int n)
 {
@@ -293,7 +295,7 @@ static inline int rs_is_root(const rs_group *g, int root) { return g->inter ? ro
 #define RS_SUM_TYPED(counts, types, n) __extension__({ \
     uint64_t rs_total = 0; \
     for (int rs_i = 0; rs_i < (n); rs_i++) \
-        rs_total += rs_bytes((counts)[rs_i], (types)[rs_i]); \
+        rs_total += rs_bytes((counts)[rs_i], RS_TYPE_AT(types, rs_i)); \
     rs_total; \
 })
 

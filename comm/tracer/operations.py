@@ -124,7 +124,9 @@ def _point_to_point() -> None:
     )
     RULES["Start"] = Rule("o", "rs_plain(@, #Start); rs_start(@, RS_HANDLE(*{0}));")
     RULES["Startall"] = Rule(
-        "o", "rs_plain(@, #Startall); for (int rs_i = 0; rs_i < {0}; rs_i++) rs_start(@, RS_HANDLE({1}[rs_i]));"
+        "o",
+        "rs_plain(@, #Startall); "
+        "for (int rs_i = 0; rs_i < {0}; rs_i++) rs_start(@, RS_HANDLE(RS_REQUEST_AT({1}, rs_i)));",
     )
 
 
@@ -164,7 +166,7 @@ _NEIGHBOURS = {
     "Neighbor_allgatherv": ("rs_bytes({1}, {2})", 7),
     "Neighbor_alltoall": ("rs_bytes({1}, {2})", 6),
     "Neighbor_alltoallv": ("rs_bytes({1}[rs_i], {3})", 8),
-    "Neighbor_alltoallw": ("rs_bytes({1}[rs_i], {3}[rs_i])", 8),
+    "Neighbor_alltoallw": ("rs_bytes({1}[rs_i], RS_TYPE_AT({3}, rs_i))", 8),
 }
 
 
@@ -194,7 +196,7 @@ def _collectives() -> None:
 
 _ONE = "rs_request *rs_r = rs_recording(@) ? rs_request_find(RS_HANDLE(*{0})) : NULL; "
 _MANY = (
-    "rs_request *rs_few[RS_FEW], **rs_r = rs_recording(@) ? rs_find_all(rs_few, {0}, {1}) : NULL; "
+    "rs_request *rs_few[RS_FEW], **rs_r = rs_recording(@) ? RS_FIND_ALL(rs_few, {0}, {1}) : NULL; "
     "int rs_n = {0}; (void)rs_n; "
 )
 _STATUSES = (
@@ -234,8 +236,8 @@ def _completions() -> None:
     for name, status, done in (("Waitany", 3, "1"), ("Testany", 4, "*{3}")):
         RULES[name] = Rule(
             "w",
-            f"if (rs_r != NULL && {done} && *{{2}} >= 0 && rs_r[*{{2}}] != NULL) "
-            f"rs_done(@, rs_r[*{{2}}], {{{status}}}); "
+            f"if (rs_r != NULL && {done} && *{{2}} >= RS_BASE && rs_r[*{{2}} - RS_BASE]) "
+            f"rs_done(@, rs_r[*{{2}} - RS_BASE], {{{status}}}); "
             f"rs_plain(@, #{name});",
             _MANY + f"MPI_Status rs_status; if (rs_r && {{{status}}} == MPI_STATUS_IGNORE) {{{status}}} = &rs_status;",
             always=_FREE,
@@ -244,7 +246,8 @@ def _completions() -> None:
         RULES[name] = Rule(
             "w",
             "if (rs_r != NULL && {4} != MPI_STATUSES_IGNORE) for (int rs_i = 0; rs_i < *{2}; rs_i++) "
-            "if (rs_r[{3}[rs_i]] != NULL) rs_done(@, rs_r[{3}[rs_i]], &{4}[rs_i]); " + f"rs_plain(@, #{name});",
+            "if (rs_r[{3}[rs_i] - RS_BASE]) rs_done(@, rs_r[{3}[rs_i] - RS_BASE], &{4}[rs_i]); "
+            + f"rs_plain(@, #{name});",
             _MANY + _STATUSES.replace("%d", "4"),
             always=_FREE_BOTH,
         )

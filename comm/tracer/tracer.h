@@ -57,6 +57,7 @@ typedef struct rs_thread {
     rs_record *last;            /* the call before */
     uint64_t last_end, last_cpu; /* when it ended, processor time at its end */
     int depth;
+    uint64_t outer; /* call site of a Fortran binding that calls the function of C, which is recorded */
     uint64_t cpu_value, cpu_at; /* the processor clock's last reading and the time of that reading */
     rs_table records, peers;
     struct rs_thread *next;
@@ -141,7 +142,7 @@ static inline void rs_enter(rs_call *c, uint64_t pc)
         return;
     }
     c->thread = t;
-    c->pc = pc;
+    c->pc = RS_LIKELY(t->outer == 0) ? pc : t->outer;
     c->begin = rs_now();
     c->cpu = rs_state.cpu_mode ? rs_cpu(t, c->begin) : 0;
 }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ranksight.comm.tracer.operations import RULES, Rule
 from ranksight.comm.tracer.prototypes import Prototype
 
-_ARGUMENT = re.compile(r"\{(\d+)\}")
+_UNTRACED = re.compile(r"^MPI_T_|_(c2f|f2c|f082c|c2f08|f082f|f2f08|toint|fromint)$")
 
 
 def operation_name(function: str) -> str:
@@ -19,10 +19,7 @@ def operation_name(function: str) -> str:
 def wrapped(prototypes: Mapping[str, Prototype]) -> list[Prototype]:
     """The functions that are wrapped: those that return an error code, but for the tools interface and conversions."""
     return [
-        function
-        for name, function in prototypes.items()
-        if function.result == "int"
-        and not re.search(r"^MPI_T_|_(c2f|f2c|f082c|c2f08|f082f|f2f08|toint|fromint)$", name)
+        function for name, function in prototypes.items() if function.result == "int" and _UNTRACED.search(name) is None
     ]
 
 
@@ -31,12 +28,15 @@ def rule_of(function: Prototype) -> Rule:
     name = operation_name(function.name)
     if name in RULES:
         return RULES[name]
+    hooks = {
+        "MPI_Comm": ("o", "rs_on_comm(@, #%s, {%d});"),
+        "MPI_Win": ("o", "rs_on_win(@, #%s, {%d});"),
+        "MPI_File": ("i", "rs_on_file(@, #%s, {%d}, 0);"),
+    }
     for index, parameter in enumerate(function.parameters):
-        hook = {"MPI_Comm": "rs_on_comm(@, #%s, {%d});", "MPI_Win": "rs_on_win(@, #%s, {%d});"}.get(parameter.bare)
-        if parameter.bare == "MPI_File":
-            hook = "rs_on_file(@, #%s, {%d}, 0);"
-        if hook is not None:
-            return Rule("i" if parameter.bare == "MPI_File" else "o", hook % (name, index))
+        if parameter.bare in hooks:
+            kind, hook = hooks[parameter.bare]
+            return Rule(kind, hook % (name, index))
     return Rule("o", f"rs_plain(@, #{name});")
 
 
@@ -51,9 +51,18 @@ def operations(functions: list[Prototype]) -> dict[str, str]:
     return found
 
 
-def _fill(code: str, numbers: Mapping[str, int]) -> str:
+def around(name: str) -> tuple[str, str]:
+    """What is done before and after the functions that end a program, beside recording them."""
+    return {
+        "Finalize": ("rs_before_finalize(@);", "rs_after_finalize();"),
+        "Abort": ("rs_end(RS_END_ABORT, {1});", ""),
+    }.get(name, ("", ""))
+
+
+def fill(code: str, numbers: Mapping[str, int]) -> str:
+    """A rule's code with the call, the numbers of operations and the arguments ``a0``, ``a1``, ... put in."""
     code = re.sub(r"#(\w+)", lambda match: str(numbers[match[1]]), code)
-    return _ARGUMENT.sub(r"a\1", code).replace("@", "&c")
+    return re.sub(r"\{(\d+)\}", r"a\1", code).replace("@", "&c")
 
 
 def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
@@ -61,7 +70,6 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
     rule, name = rule_of(function), operation_name(function.name)
     declared = ", ".join(parameter.declare(f"a{i}") for i, parameter in enumerate(function.parameters)) or "void"
     passed = ", ".join(f"a{i}" for i in range(len(function.parameters)))
-    head = f"RS_EXPORT int {function.name}({declared})\n{{\n"
     call = f"P{function.name}({passed})"
     if name in ("Init", "Init_thread"):
         lines = [
@@ -73,36 +81,33 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
             "rs_after_init(&c, r, provided);",
             "return r;",
         ]
-        return head + "".join(f"    {line}\n" for line in lines) + "}\n"
-    extra = {
-        "Finalize": ("rs_before_finalize(&c);", "rs_after_finalize();"),
-        "Abort": ("rs_end(RS_END_ABORT, a1);", ""),
-    }.get(name, ("", ""))
-    lines = [
-        "rs_call c;",
-        "int r;",
-        "rs_enter(&c, RS_PC);",
-        _fill(rule.before, numbers),
-        extra[0],
-        f"r = {call};",
-        f"if (rs_leave(&c)) {{ if (RS_LIKELY(r == MPI_SUCCESS)) {{ {_fill(rule.after, numbers)} }} "
-        f"else rs_failed(&c, {numbers[name]}); }}",
-        extra[1],
-        _fill(rule.always, numbers),
-        "return r;",
-    ]
-    return head + "".join(f"    {line}\n" for line in lines if line) + "}\n"
+    else:
+        begin, end = around(name)
+        lines = [
+            "rs_call c;",
+            "int r;",
+            "rs_enter(&c, RS_PC);",
+            fill(f"{rule.before} {begin}", numbers),
+            f"r = {call};",
+            "if (rs_leave(&c)) {",
+            f"    if (RS_LIKELY(r == MPI_SUCCESS)) {{ {fill(rule.after, numbers)} }}",
+            f"    else rs_failed(&c, {numbers[name]});",
+            "}",
+            fill(end, numbers),
+            fill(rule.always, numbers),
+            "return r;",
+        ]
+    text = "".join(f"    {line}\n" for line in lines if line.strip())
+    return f"RS_EXPORT int {function.name}({declared})\n{{\n{text}}}\n"
 
 
-def generate(prototypes: Mapping[str, Prototype]) -> str:
-    """The C source of all wrappers."""
-    functions = wrapped(prototypes)
-    kinds = operations(functions)
-    numbers = {name: number for number, name in enumerate(kinds)}
+def generate(functions: list[Prototype], numbers: Mapping[str, int], kinds: Mapping[str, str]) -> str:
+    """The C source of all wrappers for C, and the list of operations."""
     text = "".join(f"{name}\\t{kind}\\n" for name, kind in kinds.items())
     parts = [
         '#include "hooks.h"\n',
-        f'const char rs_operations[] = "{text}";\nconst unsigned rs_operations_length = sizeof rs_operations - 1;\n'
+        f'const char rs_operations[] = "{text}";',
+        "const unsigned rs_operations_length = sizeof rs_operations - 1;",
         f"const unsigned rs_init_operation = {numbers['Init']};\n",
         *(wrapper(function, numbers) for function in functions),
     ]

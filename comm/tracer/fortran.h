@@ -1,0 +1,69 @@
+/* What the wrappers of Fortran need beside those of C: the real functions, Fortran's constants, statuses.
+ *
+ * The wrapper calls the library's own Fortran function with the program's own arguments and converts handles only to look at
+ * them, so that nothing depends on how a library treats its Fortran constants. */
+#ifndef RANKSIGHT_FORTRAN_H
+#define RANKSIGHT_FORTRAN_H
+
+#include "hooks.h"
+
+/* Ranks, indices and arrays as Fortran has them. */
+#undef RS_BASE
+#define RS_BASE 1
+#undef RS_TYPE_AT
+#define RS_TYPE_AT(types, i) PMPI_Type_f2c(((const MPI_Fint *)(types))[i])
+#undef RS_REQUEST_AT
+#define RS_REQUEST_AT(requests, i) PMPI_Request_f2c(((const MPI_Fint *)(requests))[i])
+
+enum { RS_STATUS_WORDS = sizeof(MPI_Status) / sizeof(MPI_Fint) };
+
+/* The function that the preloaded one hides, under whichever of its names the library has. */
+RS_HIDDEN void *rs_real(const char *lower);
+RS_HIDDEN void *rs_fortran_buffer(void *address);
+RS_HIDDEN int rs_is_ignored(const void *status);
+
+/* Statuses of one call: room for those that the program ignores but the tracer wants, and their form in C. */
+typedef struct {
+    MPI_Fint few[RS_FEW * RS_STATUS_WORDS], *own;
+    MPI_Status few_c[RS_FEW], *own_c;
+    int converted;
+} rs_fstatus;
+
+/* Before the call: `wanted` differs from `ignored` where the tracer has put a place of its own. */
+static __attribute__((noinline, unused)) void *rs_status_begin(rs_fstatus *s, void *status, const MPI_Status *wanted, const MPI_Status *ignored, int n)
+{
+    s->own = s->few;
+    s->own_c = s->few_c;
+    s->converted = 0;
+    if (wanted == ignored || !rs_is_ignored(status))
+        return status;
+    if (n > RS_FEW && (s->own = malloc(sizeof *s->own * RS_STATUS_WORDS * (size_t)n)) == NULL) {
+        s->own = s->few;
+        return status;
+    }
+    return s->own;
+}
+
+/* After the call: the statuses in C. */
+static __attribute__((noinline, unused)) MPI_Status *rs_status_end(rs_fstatus *s, const void *status, const MPI_Status *ignored, int n)
+{
+    if (rs_is_ignored(status))
+        return (MPI_Status *)ignored;
+    if (n > RS_FEW && (s->own_c = malloc(sizeof *s->own_c * (size_t)n)) == NULL) {
+        s->own_c = s->few_c;
+        return (MPI_Status *)ignored;
+    }
+    for (int i = 0; i < n; i++)
+        PMPI_Status_f2c((const MPI_Fint *)status + i * RS_STATUS_WORDS, &s->own_c[i]);
+    return s->own_c;
+}
+
+static __attribute__((noinline, unused)) void rs_status_free(rs_fstatus *s)
+{
+    if (s->own != s->few)
+        free(s->own);
+    if (s->own_c != s->few_c)
+        free(s->own_c);
+}
+
+#endif
