@@ -1,4 +1,4 @@
-"""The best that any method could do on synthetic functions of one and two parameters: the posterior under the generator.
+"""The best any method could do on synthetic functions of one and two parameters: the posterior under the generator.
 
 Given the exponents, a function is compatible with the values when every f(x_k) lies between the largest value over
 1 + w and the smallest over 1 - w; there the likelihood is the product of (2 w f(x_k))^-r. It is integrated over the
@@ -127,12 +127,12 @@ def _double(low: Array, high: Array, task: Task) -> Posterior:
 def _alone(low: Array, high: Array, points: Array, axis: int, basis: Array) -> tuple[Array, Array]:
     """Bounds (h,) of the coefficient of a term of one parameter, from pairs of points that differ in it alone."""
     other = points[:, 1 - axis]
-    k, l = (part.ravel() for part in np.indices((len(points),) * 2))
-    pair = (other[k] == other[l]) & (points[k, axis] < points[l, axis])
-    k, l = k[pair], l[pair]
-    rise = basis[:, l] - basis[:, k]
-    bottom = ((low[l] - high[k]) / rise).max(axis=1)
-    top = ((high[l] - low[k]) / rise).min(axis=1)
+    near, far = (part.ravel() for part in np.indices((len(points),) * 2))
+    pair = (other[near] == other[far]) & (points[near, axis] < points[far, axis])
+    near, far = near[pair], far[pair]
+    rise = basis[:, far] - basis[:, near]
+    bottom = ((low[far] - high[near]) / rise).max(axis=1)
+    top = ((high[far] - low[near]) / rise).min(axis=1)
     return np.maximum(bottom, SMALLEST), np.minimum(top, LARGEST)
 
 
@@ -147,7 +147,7 @@ def _pairs(
     task: Task,
     share: Array | None = None,
 ) -> Posterior:
-    """Integrate over c0 and c1 of ``offset + c0 + c1 basis``, all (h, n); absolute weights, comparable between calls."""
+    """Integrate over c0 and c1 of ``offset + c0 + c1 basis``, all (h, n); weights are comparable between calls."""
     outer, inner, _ = NODES[len(task.parameters)]
     inverse = 1 / basis
     left, right = (low - offset) * inverse, (high - offset) * inverse

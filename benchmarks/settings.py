@@ -40,6 +40,8 @@ class Settings:
         A tenth of the work, for a first look.
     freeze : bool
         Record splits that are not frozen yet.
+    cache : Path or None
+        Folder that keeps Extra-P's answers from one run to the next.
     data : Path
         The real measurements.
     """
@@ -47,6 +49,7 @@ class Settings:
     extrap_python: Path | None = None
     quick: bool = False
     freeze: bool = False
+    cache: Path | None = None
     data: Path = ROOT.parent / "shared" / "data"
 
     def methods(self, strong_scaling: bool = False) -> list[Method]:
@@ -57,9 +60,9 @@ class Settings:
 
         methods: list[Method] = [Engine()]
         if self.extrap_python is not None:
-            methods.append(ExtraP(self.extrap_python))
+            methods.append(ExtraP(self.extrap_python, cache=self.cache))
             if strong_scaling:
-                methods.append(ExtraP(self.extrap_python, negative=True))
+                methods.append(ExtraP(self.extrap_python, negative=True, cache=self.cache))
         methods.append(Power())
         if strong_scaling:
             methods.append(Last())

@@ -6,12 +6,14 @@ interpreter with ``--extrap-python extrap-env/bin/python``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +35,9 @@ class ExtraP:
 
     intervals = False
 
-    def __init__(self, python: Path, negative: bool = False) -> None:
+    def __init__(self, python: Path, negative: bool = False, cache: Path | None = None) -> None:
         self.python = python
+        self.cache = cache
         self.negative = negative
         self.name = "Extra-P, negative exponents" if negative else "Extra-P"
         self.version = ""
@@ -42,16 +45,23 @@ class ExtraP:
         self.peak = 0.0
 
     def run(self, groups: list[dict[str, object]]) -> list[dict[str, object]]:
-        """Hand groups to the worker and take its answers.
+        """Hand groups to the worker and take its answers, or those it gave to the same groups before.
 
         Raises
         ------
         ToolError
             When the interpreter or Extra-P in it does not work.
         """
+        text = json.dumps({"groups": groups})
+        kept = None
+        if self.cache is not None:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            kept = self.cache / f"{hashlib.sha256((WORKER.read_text() + text).encode()).hexdigest()}.json"
+            if kept.exists():
+                return self._take(json.loads(kept.read_text(encoding="utf-8")))
         with tempfile.TemporaryDirectory() as folder:
             given, made = Path(folder) / "given.json", Path(folder) / "made.json"
-            given.write_text(json.dumps({"groups": groups}), encoding="utf-8")
+            given.write_text(text, encoding="utf-8")
             try:
                 subprocess.run(
                     [self.python, "-I", WORKER, given, made], check=True, capture_output=True, text=True, timeout=7200
@@ -61,7 +71,12 @@ class ExtraP:
                 raise ToolError(
                     f"Extra-P does not run with {self.python}: {last}", "its module's text tells how to make one"
                 ) from error
-            result = json.loads(made.read_text(encoding="utf-8"))
+            answered = made.read_text(encoding="utf-8")
+        if kept is not None:
+            kept.write_text(answered, encoding="utf-8")
+        return self._take(json.loads(answered))
+
+    def _take(self, result: dict[str, Any]) -> list[dict[str, object]]:
         self.version, self.peak = str(result["version"]), float(result["peak"])
         answers: list[dict[str, object]] = result["groups"]
         return answers
