@@ -50,11 +50,13 @@ KERNEL static double read_all(const Vector *a, size_t n) {
     return sum[0][0] + sum[0][7];
 }
 
-KERNEL static void write_all(Vector *restrict a, size_t n, Vector s) {
+KERNEL static void write_all(Vector *restrict a, size_t n, double value) {
+    const Vector s = (Vector){0} + value;
     for (size_t i = 0; i < n; i++) a[i] = s;
 }
 
-KERNEL static void update_all(Vector *restrict a, size_t n, Vector s) {
+KERNEL static void update_all(Vector *restrict a, size_t n, double value) {
+    const Vector s = (Vector){0} + value;
     for (size_t i = 0; i < n; i++) a[i] *= s;
 }
 
@@ -62,7 +64,8 @@ KERNEL static void copy_all(Vector *restrict a, const Vector *restrict b, size_t
     for (size_t i = 0; i < n; i++) a[i] = b[i];
 }
 
-KERNEL static void triad_all(Vector *restrict a, const Vector *restrict b, const Vector *restrict c, size_t n, Vector s) {
+KERNEL static void triad_all(Vector *restrict a, const Vector *restrict b, const Vector *restrict c, size_t n, double value) {
+    const Vector s = (Vector){0} + value;
     for (size_t i = 0; i < n; i++) a[i] = b[i] + s * c[i];
 }
 
@@ -71,11 +74,12 @@ static void *work(void *argument) {
     pin(me->cpu);
     const int arrays = arrays_of[kernel];
     const size_t n = vectors / (size_t)arrays / WIDE * WIDE;
-    Vector *array[3] = {NULL, NULL, NULL}, s;
-    for (int k = 0; k < 8; k++) s[k] = 1; /* so that values stay as they are however often they are updated */
+    const double one = 1; /* so that values stay as they are, however often they are updated */
+    const Vector start = (Vector){0} + one;
+    Vector *array[3] = {NULL, NULL, NULL};
     for (int i = 0; i < arrays; i++) {
         array[i] = lines_of(n * sizeof(Vector) + 64);
-        for (size_t k = 0; k < n; k++) array[i][k] = s;
+        for (size_t k = 0; k < n; k++) array[i][k] = start;
     }
     while (pthread_barrier_wait(&gate), !finished) {
         const double before = processor_time();
@@ -83,10 +87,10 @@ static void *work(void *argument) {
         for (long sweep = 0; sweep < sweeps; sweep++) {
             switch (kernel) {
             case 0: me->sink += read_all(array[0], n); break;
-            case 1: write_all(array[0], n, s); break;
-            case 2: update_all(array[0], n, s); break;
+            case 1: write_all(array[0], n, one); break;
+            case 2: update_all(array[0], n, one); break;
             case 3: copy_all(array[0], array[1], n); break;
-            default: triad_all(array[0], array[1], array[2], n, s);
+            default: triad_all(array[0], array[1], array[2], n, one);
             }
             __asm__ volatile("" ::: "memory"); /* every sweep is done */
         }
