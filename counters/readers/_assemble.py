@@ -29,6 +29,7 @@ _NOT_RANK = re.compile(
     r"(?:^|[^a-z])(?:r|rep|repetition|run|iter|iteration|trial|try|exp|job|size|n|p|np|nprocs|ranks|threads|t|x)[._=-]?$",
     re.IGNORECASE,
 )
+_PROCESS = re.compile(r"(?P<stem>(?:callgrind|cachegrind|gmon)\.out)\.(?P<pid>\d+)")
 _INTEGER = re.compile(r"\d+")
 
 
@@ -239,6 +240,39 @@ def is_run_folder(folder: Path, recognises: Callable[[Path, bytes], bool]) -> bo
         return all(recognises(file, head_of(file)) for file in run_folder(folder).values())
     except (InputError, OSError):
         return False
+
+
+def process_folder(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
+    """Files of a folder that holds one file a process: by rank, or else in the order of process ids, which is noted.
+
+    Raises
+    ------
+    InputError
+        When the names tell neither.
+    """
+    files = inside(folder)
+    ranked = ranked_files(files)
+    if ranked is not None:
+        return ranked, ()
+    ids = [_PROCESS.fullmatch(file.name) for file in files]
+    if len(files) > 1 and all(ids) and len({match["stem"] for match in ids if match}) == 1:
+        ordered = sorted(zip([int(match["pid"]) for match in ids if match], files, strict=True))
+        note = "files are named by process ids: ranks are given in their order"
+        return {rank: file for rank, (_, file) in enumerate(ordered)}, (note,)
+    return run_folder(folder), ()
+
+
+def is_process_folder(folder: Path, recognises: Callable[[Path, bytes], bool]) -> bool:
+    """Whether a folder holds one file a process and nothing else, all of one format."""
+    try:
+        return all(recognises(file, head_of(file)) for file in process_folder(folder)[0].values())
+    except (InputError, OSError):
+        return False
+
+
+def noted(reading: Reading, notes: Sequence[str]) -> Reading:
+    """The reading with further notes."""
+    return replace(reading, notes=(*reading.notes, *notes)) if notes else reading
 
 
 def head_of(path: Path, size: int = 4096) -> bytes:

@@ -1,0 +1,51 @@
+"""Cachegrind's output files: exclusive cost of every function, simulated; the format is a part of callgrind's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ranksight.counters import callgrind
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers.callgrind import check_totals, reading_of
+from ranksight.reading import READERS, Reading
+
+_HEAD = re.compile(r"(?:(?:desc|cmd):[^\n]*\n|#[^\n]*\n|\n)*(?:cmd:[^\n]*\n)events: ?[A-Z]\w*(?: \w+)* ?\n(?:f[lni]=)")
+
+
+class Cachegrind:
+    """Reads cachegrind.out files; see the module's text."""
+
+    text = "cachegrind: cachegrind.out files; functions, simulated counts"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is output of cachegrind, or a folder with one such file a rank."""
+        if path.is_dir():
+            return _assemble.is_process_folder(path, self.recognises)
+        return _HEAD.match(_assemble.head_text(head)) is not None
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file in blocks, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line where it is damaged; the costs do not add up to its summary; a rank is missing.
+        """
+        if path.is_dir():
+            files, notes = _assemble.process_folder(path)
+            merged = _assemble.merge_ranks({rank: _read(file) for rank, file in files.items()}, path)
+            yield _assemble.noted(merged, notes)
+        else:
+            yield _read(path)
+
+
+READERS.register("cachegrind")(Cachegrind())
+
+
+def _read(path: Path) -> Reading:
+    _assemble.regular_file(path)
+    profile = callgrind.read(path)
+    check_totals(path, profile, "summary")
+    return reading_of(path, profile, "cachegrind")

@@ -1,0 +1,117 @@
+"""Flat profile of gprof, as text: self time and calls of every function.
+
+Source: GNU gprof manual, "The Flat Profile".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import columns_of
+from ranksight.errors import InputError
+from ranksight.reading import READERS, Reading
+
+_EACH = re.compile(r"^Each sample counts as (?P<seconds>[\d.eE+-]+) seconds")
+_HEADS = re.compile(
+    r"^\s*time\s+(?P<cumulative>\w*seconds|\S+)\s+(?P<self>seconds|\S+)\s+(?:calls\s+\S+/call\s+\S+/call\s+)?name\s*$"
+)
+_ROW = re.compile(
+    r"^\s*(?P<percent>-?\d+\.\d+|-?nan)\s+(?P<cumulative>-?[\d.]+(?:e[+-]?\d+)?)\s+(?P<self>-?[\d.]+(?:e[+-]?\d+)?)"
+    r"(?:\s+(?P<calls>-?\d+)(?:\s+(?P<own>-?[\d.]+)\s+(?P<total>-?[\d.]+))?)?\s+(?P<name>[^\d\s].*|\d*[^\d\s.].*)$"
+)
+_NOTHING = "no time accumulated"
+
+
+class Gprof:
+    """Reads gprof's flat profiles; see the module's text."""
+
+    text = "gprof: flat profile, text; functions"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is text of gprof, or a folder with one such file a rank."""
+        if path.is_dir():
+            return _assemble.is_run_folder(path, self.recognises)
+        text = _assemble.head_text(head)
+        return "Flat profile:" in text and ("Each sample counts as" in text or _NOTHING in text)
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line: no flat profile, a damaged row, a function given twice, a rank missing.
+        """
+        if path.is_dir():
+            files = _assemble.run_folder(path)
+            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
+        else:
+            yield _read(path, _assemble.rank_in(path))
+
+
+READERS.register("gprof")(Gprof())
+
+
+def _read(path: Path, rank: int | None) -> Reading:
+    lines, notes = _assemble.read_text(path)
+    begins = [number for number, line in enumerate(lines) if line.startswith("Flat profile:")]
+    if not begins:
+        raise InputError(f"{path} holds no flat profile of gprof", "print it with 'gprof -p PROGRAM gmon.out'")
+    if len(begins) > 1:
+        raise InputError(f"{path}:{begins[1] + 1}: a second flat profile begins", "give every profile its own file")
+    interval, cells = _rows(path, lines, begins[0])
+    total = sum(cell["time"] for cell in cells.values())
+    sampled = f"sampled, n = {round(total / interval)} (one each {interval:g} s)" if interval else "sampled"
+    return _assemble.build(
+        path,
+        list(cells),
+        [0 if rank is None else rank] * len(cells),
+        columns_of(list(cells.values())),
+        origin={"time": sampled, "visits": "measured (mcount)"},
+        configuration={},
+        notes=notes,
+    )
+
+
+def _rows(path: Path, lines: Sequence[str], begin: int) -> tuple[float, dict[str, dict[str, float]]]:
+    interval = 0.0
+    cells: dict[str, dict[str, float]] = {}
+    heads = -1
+    for at in range(begin + 1, len(lines)):
+        line = lines[at].rstrip()
+        each = _EACH.match(line)
+        if each:
+            interval = _number(path, at, each["seconds"])
+        elif heads < 0:
+            heads = at if _HEADS.match(line) else heads
+        elif not line.strip() or line.lstrip().startswith("%"):
+            break  # the explanation, or the call graph
+        else:
+            row = _ROW.match(line)
+            if row is None or (at == len(lines) - 1):
+                raise InputError(
+                    f"{path}:{at + 1} is no complete row of a flat profile", "the file is truncated or damaged"
+                )
+            name = row["name"].strip()
+            own = _number(path, at, row["self"])
+            # functions of one name (static ones of several files) are one kernel
+            cell = cells.setdefault(name, {"time": 0.0})
+            cell["time"] += own
+            if row["calls"] is not None:
+                cell["visits"] = cell.get("visits", 0.0) + _number(path, at, row["calls"])
+    if heads < 0 or not cells:
+        raise InputError(f"{path} holds a flat profile without functions", "was the program built and linked with -pg?")
+    return interval, cells
+
+
+def _number(path: Path, at: int, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < _assemble.LARGEST:
+        raise InputError(f"{path}:{at + 1}: {text!r} is no time or count", "the file is damaged")
+    return value

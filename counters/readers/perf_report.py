@@ -1,0 +1,190 @@
+"""Text of ``perf report --stdio``: the table of each event; call graphs under the rows are passed over.
+
+A row's periods are its own column where it was asked for (``-F +period``), else its percentage of the event's count,
+which perf prints to two decimals: the provenance tells the rounding. ``Self`` counts, ``Children`` does not.
+
+Source: perf-report(1); linux ``tools/perf/ui/stdio/hist.c``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ranksight.counters.objects import kernel_name, owner_of
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import columns_of
+from ranksight.counters.readers._samples import MPI, OTHER, meaning, provenance
+from ranksight.errors import InputError
+from ranksight.reading import READERS, Reading
+
+_SAMPLES = re.compile(r"^# Samples:\s+(?P<count>[\d.]+)(?P<prefix>[KMG]?)\s+of events? '(?P<event>[^']+)'")
+_COUNT = re.compile(r"^# Event count \(approx\.\):\s+(?P<count>\d+)")
+_COMMAND = re.compile(r"^# cmdline : (?P<command>.*)$")
+_PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
+_KNOWN = frozenset(
+    {"Overhead", "Self", "Children", "Samples", "Period", "Command", "Shared Object", "Symbol", "sys", "usr"}
+)
+_MARK = re.compile(r"^\[[.kugH]\]\s+")
+_PERCENT = re.compile(r"\d+(?:\.\d+)?%")
+
+
+@dataclass(slots=True)
+class _Section:
+    """One event's table."""
+
+    event: str
+    samples: float
+    count: float | None = None
+    columns: list[tuple[str, int, int]] = field(default_factory=list)
+    """Name, first and last place of each column."""
+    separator: str = ""
+    rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+
+
+class PerfReport:
+    """Reads what perf report prints; see the module's text."""
+
+    text = "perf report --stdio: the tables of all events; functions"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is text of perf report, or a folder with one such file a rank."""
+        if path.is_dir():
+            return _assemble.is_run_folder(path, self.recognises)
+        text = _assemble.head_text(head)
+        return re.search(r"(?m)^# Samples:\s+[\d.]+[KMG]?\s+of events? '", text) is not None and "\x00" not in text
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line: a table without columns, a row that is damaged, no sample, a rank missing.
+        """
+        if path.is_dir():
+            files = _assemble.run_folder(path)
+            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
+        else:
+            yield _read(path, _assemble.rank_in(path))
+
+
+READERS.register("perf-report")(PerfReport())
+
+
+def _read(path: Path, rank: int | None) -> Reading:
+    lines, notes = _assemble.read_text(path)
+    sections = _sections(path, lines)
+    if not sections:
+        raise InputError(f"{path} holds no table of perf report", "print it with 'perf report --stdio'")
+    cells: dict[str, dict[str, float]] = {}
+    origin: dict[str, str] = {}
+    for section in sections:
+        what = meaning(section.event)
+        exact = any("Period" in row for _, row in section.rows)
+        if not exact and section.count is None:
+            raise InputError(f"{path}: '# Event count' of {section.event} is missing", "print the whole report")
+        for line, row in section.rows:
+            value = _value(path, line, row, section.count) * what.scale
+            kernel = _kernel(row)
+            own = cells.setdefault(kernel, {})
+            own[what.name] = own.get(what.name, 0.0) + value
+        origin[what.name] = provenance(section.event, section.samples)
+        if not exact:
+            origin[what.name] += "; from percentages of two decimals"
+    command = next((match["command"] for line in lines[:100] if (match := _COMMAND.match(line))), "")
+    return _assemble.build(
+        path,
+        list(cells),
+        [0 if rank is None else rank] * len(cells),
+        {name: np.nan_to_num(values) for name, values in columns_of(list(cells.values())).items()},
+        origin=origin,
+        configuration={},
+        notes=notes,
+        command=tuple(command.split()),
+    )
+
+
+def _sections(path: Path, lines: Sequence[str]) -> list[_Section]:
+    sections: list[_Section] = []
+    heading = ""
+    for number, line in enumerate(lines, start=1):
+        line = line.rstrip()
+        found = _SAMPLES.match(line)
+        if found:
+            sections.append(_Section(found["event"], float(found["count"]) * _PREFIX[found["prefix"]]))
+            continue
+        if not sections:
+            continue
+        section = sections[-1]
+        count = _COUNT.match(line)
+        if count:
+            section.count = float(count["count"])
+        elif line.startswith("#") and set(line) <= set("#. ") and "." in line:
+            section.columns = _columns(path, number, heading, line)
+        elif line.startswith("#"):
+            heading = line
+            if not section.columns and not section.separator and line.startswith(("# Overhead", "# Children")):
+                section.separator = _separator(line)
+        elif line.strip() and section.separator:
+            names = [name.strip() for name in heading[1:].split(section.separator)]
+            fields = line.split(section.separator, len(names) - 1)
+            if len(fields) != len(names):
+                raise InputError(f"{path}:{number} has {len(fields)} of {len(names)} columns", "the report is cut off")
+            section.rows.append((number, {n: f.strip() for n, f in zip(names, fields, strict=True)}))
+        elif line.strip() and section.columns:
+            first = section.columns[0]
+            # a call graph's lines have no percentage under the first column
+            if _PERCENT.fullmatch(line[: first[2]].strip()):
+                section.rows.append((number, {name: line[a:b].strip() for name, a, b in section.columns}))
+    for section in sections:
+        if section.samples and not section.rows:
+            raise InputError(f"{path}: the table of {section.event} has no rows", "the report is cut off")
+    return [section for section in sections if section.rows]
+
+
+def _separator(line: str) -> str:
+    found = re.match(r"# \w+([^\w\s.])", line)
+    return found[1] if found else ""
+
+
+def _columns(path: Path, number: int, heading: str, dots: str) -> list[tuple[str, int, int]]:
+    places = [(match.start(), match.end()) for match in re.finditer(r"\.+", dots)]
+    ends = [start for start, _ in places[1:]] + [10**6]
+    # a column's own width ends where the next begins; numbers are right-aligned in it
+    names = [heading[start:end].strip() for (start, _), end in zip(places, ends, strict=True)]
+    if not names or names[0] not in ("Overhead", "Children", "Self"):
+        raise InputError(f"{path}:{number} does not stand under names of columns", "the report is damaged")
+    starts = [0, *(start for start, _ in places[1:])]
+    return [(name, start, end) for name, start, end in zip(names, starts, ends, strict=True)]
+
+
+def _value(path: Path, line: int, row: dict[str, str], count: float | None) -> float:
+    text = row.get("Period", "")
+    percent = row.get("Self", row.get("Overhead", ""))
+    try:
+        value = float(text) if "Period" in row else float(percent.rstrip("%")) / 100.0 * float(count or 0.0)
+    except ValueError:
+        raise InputError(f"{path}:{line}: {(text or percent)!r} is no number", "the report is damaged") from None
+    if not 0 <= value < _assemble.LARGEST or ("Period" not in row and value > 1.001 * float(count or 0.0)):
+        raise InputError(f"{path}:{line}: {text or percent} cannot be", "the report is damaged")
+    return value
+
+
+def _kernel(row: dict[str, str]) -> str:
+    """Kernel of a row, from its symbol and object, or from whatever the report was sorted by."""
+    symbol = row.get("Symbol")
+    if symbol is None:
+        rest = [value for name, value in row.items() if name not in _KNOWN or name in ("Shared Object", "Command")]
+        return " ".join(rest) or OTHER
+    system = symbol.startswith("[k]")
+    name = _MARK.sub("", symbol)
+    place = row.get("Shared Object", "")
+    if owner_of(name, place) == "mpi":
+        return MPI
+    known = kernel_name(name, place)
+    return known if known and not system else OTHER

@@ -1,0 +1,114 @@
+"""Text of ``perf script``: samples, charged to functions of the application; a rank a file, or a rank a process.
+
+Kernels are named as the collectors name them. What MPI libraries and the system did stands in a kernel of each, so that
+the sum over kernels is the number of all samples' periods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ranksight.counters.perfscript import BLOCK, Samples
+from ranksight.counters.perfscript import read as read_samples
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._samples import MPI, OTHER, meaning, provenance
+from ranksight.errors import InputError
+from ranksight.reading import READERS, Reading
+
+_SAMPLE = re.compile(
+    r"^\s*(?:\S.*?\s+)?(?:\d+/\d+|\d+)\s+(?:\[\d+\]\s+)?(?:\d+\.\d{6,9}:\s+)?(?:\d+\s+)?"
+    r"(?P<event>[A-Za-z][\w.:/=,\-]*?):[ukhHGpPSDW]*:?\s*(?:[0-9a-f]{4,16}\s.*\(.*\))?\s*$",
+)
+_FRAME = re.compile(r"^\s+[0-9a-f]{4,16} .*\(.*\)\s*$|^.*\s[0-9a-f]{4,16} \S.*\(\S.*\)\s*$", re.MULTILINE)
+
+
+class PerfScript:
+    """Reads what perf script prints; see the module's text."""
+
+    text = "perf script: samples with or without call chains; functions, a rank a file or a process"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is text of perf script, or a folder with one such file a rank."""
+        if path.is_dir():
+            return _assemble.is_run_folder(path, self.recognises)
+        if b"\x00" in head or path.suffix == ".json":
+            return False
+        lines = [line for line in _assemble.head_text(head).splitlines() if line.strip() and not line.startswith("#")]
+        first = lines[0] if lines else ""
+        return _SAMPLE.match(first[:1000]) is not None and _FRAME.search("\n".join(lines[:64])) is not None
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file in blocks, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line: a line is no sample, a rank is missing, there is no sample.
+        """
+        if path.is_dir():
+            files = _assemble.run_folder(path)
+            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
+        else:
+            yield _read(path, _assemble.rank_in(path))
+
+
+READERS.register("perf-script")(PerfScript())
+
+
+def _read(path: Path, rank: int | None) -> Reading:
+    _assemble.regular_file(path)
+    try:
+        with path.open("rb") as stream:
+            samples: Samples = read_samples(iter(lambda: stream.read(BLOCK), b""), str(path))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    table = samples.table
+    if table.empty:
+        raise InputError(f"{path} holds no sample", "was anything recorded? see 'perf report'")
+    notes: list[str] = []
+    group = table["group"].to_numpy()
+    table = table.assign(kernel=np.where(group == "mpi", MPI, np.where(group == "other", OTHER, table["kernel"])))
+    processes = sorted(int(pid) for pid in table["pid"].unique())
+    if rank is None and len(processes) > 1:
+        own = sorted(int(pid) for pid in table.loc[group == "application", "pid"].unique())
+        ranks = {pid: place for place, pid in enumerate(own)}
+        left = int(table.loc[~table["pid"].isin(own), "samples"].sum())
+        table = table[table["pid"].isin(own)].assign(rank=lambda rows: rows["pid"].map(ranks))
+        notes.append(f"each of {len(own)} processes stands as a rank, in the order of process ids")
+        if left:
+            notes.append(f"{left} samples of processes without application code are left out")
+    else:
+        table = table.assign(rank=0 if rank is None else rank)
+    if table.empty:
+        raise InputError(f"{path}: no sample hit a function of the application", "is the program stripped of symbols?")
+    unweighted = bool((table["period"] == 0).all())
+    if unweighted:
+        notes.append("the text has no periods (perf script -F +period): samples are counted")
+    table = table.assign(value=table["samples"] if unweighted else table["period"])
+    keys = ["kernel", "rank"]
+    columns: dict[str, pd.Series] = {}
+    origin: dict[str, str] = {}
+    for event, rows in table.groupby("event", sort=False):
+        what = meaning(str(event))
+        name = f"samples of {event}" if unweighted else what.name
+        summed = rows.groupby(keys)["value"].sum() * (1.0 if unweighted else what.scale)
+        columns[name] = columns[name].add(summed, fill_value=0.0) if name in columns else summed
+        origin[name] = provenance(str(event), float(rows["samples"].sum()))
+    by_name = float(table.loc[table["by_name"].astype(bool), "samples"].sum())
+    if by_name:
+        notes.append(f"{int(by_name)} samples of run-time functions are the application's by their names alone")
+    wide = pd.DataFrame(columns).reset_index().fillna(0.0)
+    return _assemble.build(
+        path,
+        wide["kernel"].tolist(),
+        wide["rank"].tolist(),
+        {name: wide[name].to_numpy(dtype=np.float64) for name in columns},
+        origin=origin,
+        configuration=None if rank is None and len(processes) > 1 else {},
+        notes=notes,
+    )

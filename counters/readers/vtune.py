@@ -1,0 +1,132 @@
+"""VTune's ``-report hw-events -format csv`` (and hotspots): hardware events and time of every function, sampled.
+
+Any delimiter (VTune's own is a tab), any grouping: a column that counts nothing groups. Functions are the kernels; a
+column of processes or threads is added over, a column of ranks (``-group-by process`` under MPI) is not told by VTune.
+
+Source: Intel VTune Profiler user guide, "Command Line Report" and "Hardware Event Count".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.counters.names import unit_scale
+from ranksight.counters.objects import kernel_name, owner_of
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import columns_of
+from ranksight.counters.readers._delimited import header, read_delimited
+from ranksight.counters.readers._numbers import parse_numbers
+from ranksight.counters.readers._samples import MPI, OTHER
+from ranksight.errors import InputError
+from ranksight.reading import READERS, Reading
+
+_EVENT = re.compile(
+    r"^Hardware Event Count:(?P<event>[\w.:=,]+?)(?P<precise>_PS)?(?::Self)?(?:\s*\((?P<prefix>[KMG])\))?$"
+)
+_TIME = re.compile(r"^CPU Time(?::Self)?(?:\s*\((?P<unit>\w+)\))?$")
+_TABLE = re.compile(
+    r"Hardware Event (?:Sample )?Count:|^Function\W.*\bCPU Time\b|^Function\W.*\bModule\b", re.MULTILINE
+)
+_KERNELS = ("Function", "Source Function", "Function Stack", "Source Function Stack", "Function / Call Stack")
+_DELIMITERS = ("\t", ",", "^", ";", "|")
+_PREFIX = {None: 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
+
+
+class Vtune:
+    """Reads VTune's CSV reports; see the module's text."""
+
+    text = "VTune: -report hw-events or hotspots -format csv; functions, sampled events"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is such a report, or a folder with one a rank."""
+        if path.is_dir():
+            return _assemble.is_run_folder(path, self.recognises)
+        text = _assemble.head_text(head)
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        return "\x00" not in text and _TABLE.search(first) is not None
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a report, or a folder with one report a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line: no function or event among the columns, ragged rows, what is no number.
+        """
+        if path.is_dir():
+            files = _assemble.run_folder(path)
+            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
+        else:
+            yield _read(path, _assemble.rank_in(path))
+
+
+READERS.register("vtune")(Vtune())
+
+
+def _read(path: Path, rank: int | None) -> Reading:
+    lines, _ = _assemble.read_text(path)
+    first = next((line for line in lines if line.strip()), "")
+    delimiter = max(_DELIMITERS, key=first.count)
+    names, _, _ = header(path, "\n".join(lines), delimiter)
+    kernel = next((name for name in _KERNELS if name in names), None)
+    wanted: dict[str, tuple[str, float]] = {}
+    for name in names:
+        event, time = _EVENT.match(name), _TIME.match(name)
+        if event:
+            wanted[name] = (event["event"], _PREFIX[event["prefix"]])
+        elif time:
+            wanted[name] = ("time", (unit_scale(time["unit"]) or 1.0) if time["unit"] else 1.0)
+    if kernel is None or not wanted:
+        raise InputError(
+            f"{path}: {'no column of functions' if kernel is None else 'no column of events or time'}",
+            "print it with 'vtune -report hw-events -group-by function -format csv'",
+        )
+    place = "Module" if "Module" in names else None
+    table = read_delimited(path, [kernel, *([place] if place else []), *wanted], delimiter)
+    functions = table.columns[kernel]
+    modules = table.columns[place] if place else [""] * len(functions)
+    rows: dict[str, dict[str, float]] = {}
+    columns = {name: _numbers(path, name, table.columns[name], table.lines) for name in wanted}
+    for at, (function, module) in enumerate(zip(functions, modules, strict=True)):
+        row = rows.setdefault(_kernel(function.strip(), module.strip()), {})
+        for name, (metric, scale) in wanted.items():
+            if not np.isnan(columns[name][at]):
+                row[metric] = row.get(metric, 0.0) + float(columns[name][at]) * scale
+    left = [name for name in names if name not in wanted and name not in (kernel, place, "")]
+    notes = list(table.notes)
+    if left:
+        notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
+    kernels = list(rows)
+    return _assemble.build(
+        path,
+        kernels,
+        [0 if rank is None else rank] * len(kernels),
+        columns_of(list(rows.values())),
+        origin={metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()},
+        configuration={},
+        notes=notes,
+    )
+
+
+def _kernel(function: str, module: str) -> str:
+    if owner_of(function, module) == "mpi":
+        return MPI
+    return kernel_name(function, module) or OTHER
+
+
+def _numbers(path: Path, name: str, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
+    bare = [text.strip().removesuffix("s") if name.startswith("CPU Time") else text.strip() for text in texts]
+    values, wrong = parse_numbers(bare)
+    if wrong:
+        raise InputError(f"{path}:{lines[wrong[0]]}: {texts[wrong[0]]!r} of {name} is no number", "the file is damaged")
+    with np.errstate(invalid="ignore"):
+        bad = (values < 0) | (values >= _assemble.LARGEST)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"{path}:{lines[at]}: {name} is {values[at]:g}, which no counter holds", "the file is damaged")
+    return values
