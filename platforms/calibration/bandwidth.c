@@ -3,12 +3,13 @@
  *
  *   bandwidth KERNEL BYTES CPUS SECONDS SAMPLES
  *
- * KERNEL is read (s += a), write (a = s), update (a = s a), copy (a = b) or triad (a = b + s c); BYTES is the working set of one thread over
- * all its arrays; CPUS is a list such as 0,2,4, one thread each.  Reports the bytes that all threads moved, and the time
- * from the first start to the last end (the processor time, of one thread).  A sample in which a thread had to give its
- * processor away is taken again, up to four times SAMPLES in all.  Bytes are those of the program's loads and stores.
- * Stores are ordinary ones: a cache that allocates on writes reads each written line first, which is
- * traffic on top (write: twice, copy: 3/2, triad: 4/3 of the bytes counted), unless the processor evades it.
+ * KERNEL is read (s += a), write (a = s), update (a = s a), copy (a = b) or triad (a = b + s c); BYTES is the working
+ * set of one thread over all its arrays; CPUS is a list such as 0,2,4, one thread each.  Reports the bytes that all
+ * threads moved, and the time from the first start to the last end (the processor time, of one thread).  A sample in
+ * which a thread had to give its processor away is taken again, up to four times SAMPLES in all.  Bytes are those of
+ * the program's loads and stores. Stores are ordinary ones: a cache that allocates on writes reads each written line
+ * first, which is traffic on top (write: twice, copy: 3/2, triad: 4/3 of the bytes counted), unless the processor
+ * evades it.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -20,7 +21,15 @@
 #define KERNEL __attribute__((noinline, optimize("no-tree-loop-distribute-patterns")))
 #endif
 
-enum { THREADS = 4096, WIDE = 8 };
+/* Sums kept at a time by the reading kernel: as many as stay in registers. */
+#if defined(__AVX512F__)
+enum { WIDE = 8 };
+#elif defined(__AVX__) || defined(__aarch64__)
+enum { WIDE = 4 };
+#else
+enum { WIDE = 2 };
+#endif
+enum { THREADS = 4096 };
 typedef double Vector __attribute__((vector_size(64)));
 
 typedef struct {
@@ -39,9 +48,10 @@ static int count;
 static size_t vectors;
 static long sweeps = 1;
 static int kernel, finished;
+static volatile double unit = 1; /* values stay as they are however often they are updated; compilers must not know */
 static pthread_barrier_t gate;
 
-/* Eight sums at a time, so that the latency of additions does not bound the loads. */
+/* Several sums at a time, so that the latency of additions does not bound the loads. */
 KERNEL static double read_all(const Vector *a, size_t n) {
     Vector sum[WIDE] = {{0}};
     for (size_t i = 0; i + WIDE <= n; i += WIDE)
@@ -64,7 +74,8 @@ KERNEL static void copy_all(Vector *restrict a, const Vector *restrict b, size_t
     for (size_t i = 0; i < n; i++) a[i] = b[i];
 }
 
-KERNEL static void triad_all(Vector *restrict a, const Vector *restrict b, const Vector *restrict c, size_t n, double value) {
+KERNEL static void triad_all(Vector *restrict a, const Vector *restrict b, const Vector *restrict c, size_t n,
+                             double value) {
     const Vector s = (Vector){0} + value;
     for (size_t i = 0; i < n; i++) a[i] = b[i] + s * c[i];
 }
@@ -74,7 +85,7 @@ static void *work(void *argument) {
     pin(me->cpu);
     const int arrays = arrays_of[kernel];
     const size_t n = vectors / (size_t)arrays / WIDE * WIDE;
-    const double one = 1; /* so that values stay as they are, however often they are updated */
+    const double one = unit;
     const Vector start = (Vector){0} + one;
     Vector *array[3] = {NULL, NULL, NULL};
     for (int i = 0; i < arrays; i++) {

@@ -3,10 +3,10 @@
  *
  *   latency BYTES STRIDE WINDOW CPU SEED SECONDS SAMPLES
  *
- * One pointer stands every STRIDE bytes: twice the line size keeps the neighbour line that prefetchers fetch along out of
- * the way.  The cycle visits all pointers of one WINDOW in random order before it goes to the next window, so that a page
- * is entered once for many loads and the answer hardly depends on the size of pages.  Reports loads and processor time,
- * for a warm-up and then SAMPLES times; loads are doubled until a sample takes SECONDS.
+ * One pointer stands every STRIDE bytes: twice the line size keeps the neighbour line that prefetchers fetch along
+ * out of the way.  The cycle visits all pointers of one WINDOW in random order before it goes to the next window, so
+ * that a page is entered once for many loads and the answer hardly depends on the size of pages.  Reports loads and
+ * processor time, for a warm-up and then SAMPLES times; loads are doubled until a sample takes SECONDS.
  */
 #define _GNU_SOURCE
 #include "timing.h"

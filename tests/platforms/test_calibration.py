@@ -242,10 +242,18 @@ def test_bandwidth_counts_loads_and_stores_of_all_threads(
     size = 3 * 512 * 100
     cpus = ",".join(["-1"] * threads)
     samples = programs.run("bandwidth", (kernel, size, cpus, 1e-5, 2), "test")
-    swept = size // 64 // arrays // 8 * 8 * 64 * streams * threads
+    swept = size // arrays * streams * threads
     assert all(work % swept == 0 for work, _ in samples.pairs)
     sweeps = {work / swept for work, _ in samples.pairs}
     assert all(math.log2(count).is_integer() for count in sweeps)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kernel", ["write", "update", "copy", "triad"])
+def test_no_streaming_kernel_is_optimised_away(programs: Programs, kernel: str) -> None:
+    # The loop of a kernel that a compiler saw through would take no time for any number of bytes.
+    rates = {name: programs.run("bandwidth", (name, 1 << 16, "-1", 1e-4, 3), name).rate for name in ("read", kernel)}
+    assert rates[kernel] < 50 * rates["read"]
 
 
 @needs_compiler
