@@ -21,16 +21,15 @@
 #define KERNEL __attribute__((noinline, optimize("no-tree-loop-distribute-patterns")))
 #endif
 
-/* Sums kept at a time by the reading kernel: as many as stay in registers. */
 #if defined(__AVX512F__)
-enum { WIDE = 8 };
-#elif defined(__AVX__) || defined(__aarch64__)
-enum { WIDE = 4 };
+enum { REGISTER = 64 };
+#elif defined(__AVX__)
+enum { REGISTER = 32 };
 #else
-enum { WIDE = 2 };
+enum { REGISTER = 16 };
 #endif
-enum { THREADS = 4096 };
-typedef double Vector __attribute__((vector_size(64)));
+enum { THREADS = 4096, WIDE = 8 };
+typedef double Vector __attribute__((vector_size(REGISTER)));
 
 typedef struct {
     pthread_t thread;
@@ -51,13 +50,13 @@ static int kernel, finished;
 static volatile double unit = 1; /* values stay as they are however often they are updated; compilers must not know */
 static pthread_barrier_t gate;
 
-/* Several sums at a time, so that the latency of additions does not bound the loads. */
+/* Eight sums at a time, so that the latency of additions does not bound the loads. */
 KERNEL static double read_all(const Vector *a, size_t n) {
     Vector sum[WIDE] = {{0}};
     for (size_t i = 0; i + WIDE <= n; i += WIDE)
         for (int k = 0; k < WIDE; k++) sum[k] += a[i + (size_t)k];
     for (int k = 1; k < WIDE; k++) sum[0] += sum[k];
-    return sum[0][0] + sum[0][7];
+    return sum[0][0] + sum[0][1];
 }
 
 KERNEL static void write_all(Vector *restrict a, size_t n, double value) {
