@@ -9,7 +9,7 @@
 
 /* Ranks, indices and arrays as Fortran has them. */
 #undef RS_BASE
-#define RS_BASE 1
+#define RS_BASE base /* a parameter of every wrapper */
 #undef RS_TYPE_AT
 #define RS_TYPE_AT(types, i) PMPI_Type_f2c(((const MPI_Fint *)(types))[i])
 #undef RS_REQUEST_AT
@@ -21,6 +21,7 @@ enum { RS_STATUS_WORDS = sizeof(MPI_Status) / sizeof(MPI_Fint) };
 RS_HIDDEN void *rs_real(const char *lower);
 RS_HIDDEN void *rs_fortran_buffer(void *address);
 RS_HIDDEN int rs_is_ignored(const void *status);
+RS_HIDDEN int rs_f08_base(void);
 
 /* Statuses of one call: room for those that the program ignores but the tracer wants, and their form in C. */
 typedef struct {

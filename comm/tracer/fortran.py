@@ -1,8 +1,8 @@
 """C code of the wrappers for Fortran: ``mpif.h``, ``use mpi`` and ``use mpi_f08``.
 
 Open MPI's Fortran bindings call ``PMPI_`` functions, so wrappers of C see nothing of a Fortran program; MPICH's call
-the functions of C for most, and ``PMPI_`` for what has no buffer. The Fortran functions themselves are therefore wrapped:
-all arguments are addresses, handles are integers, the error code comes last, lengths of strings follow by value.
+the functions of C for most, and ``PMPI_`` for what has no buffer. The Fortran functions themselves are therefore
+wrapped: all arguments are addresses, handles are integers, the error code comes last, lengths of strings follow by value.
 ``mpi_f08`` has the same arguments under ``mpi_x_f08_``, its error code may be absent; MPICH's ``mpi_x_f08ts_`` pass
 buffers by descriptor and call C, so these only note the call site.
 """
@@ -130,11 +130,12 @@ def _forward(function: Prototype, name: str) -> str:
     """One name of a function: finds what it hides, and does what all its names do."""
     arguments = [f"f{index}" for index in range(len(function.parameters))]
     lengths = [f"n{index}" for index, p in enumerate(function.parameters) if p.bare.startswith("char")]
+    base = "rs_f08_base()" if name.endswith("_f08_") and "RS_BASE" in rule_of(function).after else "1"
     return f"""RS_EXPORT void {name}({signature(function)})
 {{
     static void (*real)({signature(function, named=False)});
     if (RS_UNLIKELY(real == NULL)) *(void **)&real = rs_real("{name}");
-    {function.name}_any(real, RS_PC, {", ".join([*arguments, "ierr", *lengths])});
+    {function.name}_any(real, RS_PC, {base}, {", ".join([*arguments, "ierr", *lengths])});
 }}
 """
 
@@ -148,7 +149,7 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
         parts = [_beginning(function, each, each) for each in names]
     else:
         declared = signature(function)
-        head = f"void (*real)({signature(function, named=False)}), uint64_t pc, {declared}"
+        head = f"void (*real)({signature(function, named=False)}), uint64_t pc, int base, {declared}"
         parts = [f"static __attribute__((noinline)) void {name}_any({head})\n{{\n{body(function, numbers)}}}\n"]
         parts += [_forward(function, each) for each in names]
     for alias in (lower, f"{lower}__", lower.upper()):
@@ -177,4 +178,6 @@ def generate(functions: list[Prototype], numbers: Mapping[str, int]) -> str:
     """The C source of all wrappers for Fortran; functions of large counts have no name of their own there."""
     chosen = [function for function in functions if not function.name.endswith("_c")]
     # Twice the code of C for calls that do more anyway: building is what takes time here.
-    return '#pragma GCC optimize("O1")\n#include "fortran.h"\n\n' + "\n".join(wrapper(function, numbers) for function in chosen)
+    return '#pragma GCC optimize("O1")\n#include "fortran.h"\n\n' + "\n".join(
+        wrapper(function, numbers) for function in chosen
+    )

@@ -204,9 +204,9 @@ void rs_before_finalize(const rs_call *c)
     rs_state.final_begin = c->thread != NULL ? c->begin : rs_now(); /* where the last stretch of computation ends */
 }
 
-void rs_after_finalize(void)
+void rs_after_finalize(const rs_call *c)
 {
-    if (!rs_state.active)
+    if (!rs_state.active || (c->thread != NULL && c->pc == 0)) /* called by a binding that is not done yet */
         return;
     rs_state.final_end = rs_now();
     rs_end(RS_END_FINALIZE, 0);

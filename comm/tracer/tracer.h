@@ -293,7 +293,7 @@ enum { RS_END_FINALIZE, RS_END_EXIT, RS_END_ABORT, RS_END_SIGNAL };
 RS_HIDDEN void rs_before_init(void);
 RS_HIDDEN void rs_after_init(rs_call *c, int result, int provided);
 RS_HIDDEN void rs_before_finalize(const rs_call *c);
-RS_HIDDEN void rs_after_finalize(void);
+RS_HIDDEN void rs_after_finalize(const rs_call *c);
 RS_HIDDEN void rs_end(int how, int number);
 RS_HIDDEN void rs_write(int how, int number);
 RS_HIDDEN int rs_write_begin(void);
