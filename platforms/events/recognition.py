@@ -1,0 +1,99 @@
+"""Which event table a processor wants, from what the kernel says of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ranksight.platforms.events.tables import EventTable, load, names
+
+_KEYS = ("vendor", "family", "models", "steppings", "implementer", "parts", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A processor as ``/proc/cpuinfo`` tells it; numbers are -1 where it does not.
+
+    Attributes
+    ----------
+    vendor, family, model, stepping
+        On x86.
+    implementer, part
+        On Arm.
+    cpu : str
+        On POWER, the first word: ``POWER9``.
+    """
+
+    vendor: str = ""
+    family: int = -1
+    model: int = -1
+    stepping: int = -1
+    implementer: int = -1
+    part: int = -1
+    cpu: str = ""
+
+
+def this_processor(root: Path = Path("/")) -> Processor:
+    """The first processor of the machine under `root`; all fields empty where it does not tell."""
+    try:
+        with (root / "proc/cpuinfo").open("rb") as file:
+            text = file.read(65536).decode("utf-8", "replace")
+    except OSError:
+        return Processor()
+    entries: dict[str, str] = {}
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            entries.setdefault(key.strip(), value.strip())
+
+    def number(key: str) -> int:
+        match = re.fullmatch(r"0x[0-9a-fA-F]{1,8}|\d{1,8}", entries.get(key, ""))
+        return int(match[0], 0) if match else -1
+
+    return Processor(
+        entries.get("vendor_id", ""),
+        number("cpu family"),
+        number("model"),
+        number("stepping"),
+        number("CPU implementer"),
+        number("CPU part"),
+        (entries.get("cpu", "").split() or [""])[0].rstrip(","),
+    )
+
+
+def recognise(processor: Processor) -> EventTable | None:
+    """The table for `processor`; None where none of those that ship is for it."""
+    for name in names():
+        table = load(name)
+        if any(_fits(processor, condition) for condition in table.processors):
+            return table
+    return None
+
+
+def _fits(processor: Processor, condition: Mapping[str, Any]) -> bool:
+    """Whether every entry of `condition` holds; lists hold numbers and ``[first, last]`` pairs."""
+    values = {
+        "vendor": processor.vendor,
+        "family": processor.family,
+        "models": processor.model,
+        "steppings": processor.stepping,
+        "implementer": processor.implementer,
+        "parts": processor.part,
+        "cpu": processor.cpu,
+    }
+    return bool(condition) and all(key in _KEYS and _holds(values[key], wanted) for key, wanted in condition.items())
+
+
+def _holds(value: object, wanted: object) -> bool:
+    if not isinstance(wanted, list):
+        return value == wanted
+    for item in wanted:
+        if isinstance(item, list):
+            if len(item) == 2 and isinstance(value, int) and item[0] <= value <= item[1]:
+                return True
+        elif item == value:
+            return True
+    return False

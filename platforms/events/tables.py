@@ -1,0 +1,234 @@
+"""Loading event tables (TOML), from the library that ships with the package or from a file.
+
+A table holds ``[[processors]]`` (which processors it is for), ``[events]`` (code, unit mask and whether the event is
+precise) and ``[metrics]`` (a formula over events for each metric).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ranksight.errors import InputError
+from ranksight.platforms.events.formulas import Formula, read_formula
+
+SCHEMA = 1
+_LARGEST = 1 << 20
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
+_EVENT = re.compile(r"[a-z_][a-z0-9_.]{0,80}")
+_HEAD = ("name", "title", "vendor", "source")
+_CODES = {"event": 1 << 60, "umask": 1 << 16, "cmask": 1 << 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A hardware event.
+
+    Attributes
+    ----------
+    name : str
+        As the processor's maker writes it, in small letters.
+    event, umask, cmask : int
+        Its code; `event` is -1 where perf knows the name only.
+    precise : bool
+        Whether a sample can name the very instruction.
+    note : str
+    """
+
+    name: str
+    event: int = -1
+    umask: int = 0
+    cmask: int = 0
+    precise: bool = False
+    note: str = ""
+
+    def perf(self, device: str, modifiers: str = "") -> str:
+        """The event as perf takes it, named so that perf writes this name back.
+
+        Parameters
+        ----------
+        device : str
+            The counter unit as the kernel lists it: ``cpu``, ``cpu_core``, ``armv8_pmuv3_0``.
+        modifiers : str
+            Such as ``"u"`` for user code; ``p`` is added where the event is precise.
+        """
+        if self.event < 0:
+            return self.name + (f":{modifiers}" if modifiers else "")
+        terms = [f"event={self.event:#x}"]
+        terms += [f"{key}={value:#x}" for key, value in (("umask", self.umask), ("cmask", self.cmask)) if value]
+        return f"{device}/{','.join(terms)},name={self.name}/{modifiers}{'pp' if self.precise else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How a metric is formed from events: the formula, where it is from, and what a reader of it must know."""
+
+    formula: Formula
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """The events of one processor.
+
+    Attributes
+    ----------
+    name, title, vendor, source, note : str
+    counters : int
+        Events that can be counted at once beside cycles and instructions.
+    processors : tuple of mapping
+        Conditions on :class:`ranksight.platforms.events.Processor`, any of which is enough.
+    events : mapping of str to Event
+    metrics : mapping of str to Metric
+    """
+
+    name: str
+    title: str
+    vendor: str
+    source: str
+    note: str
+    counters: int
+    processors: tuple[Mapping[str, Any], ...]
+    events: Mapping[str, Event]
+    metrics: Mapping[str, Metric]
+
+    def needed(self, metrics: Iterable[str]) -> tuple[str, ...]:
+        """Names of the events that `metrics` are formed from, each once, in order.
+
+        Raises
+        ------
+        InputError
+            When the table forms no such metric.
+        """
+        found: dict[str, None] = {}
+        for name in metrics:
+            if name not in self.metrics:
+                near = difflib.get_close_matches(name, self.metrics, n=3)
+                raise InputError(
+                    f"{self.title} has no events for {name!r}", f"it has: {', '.join(near or sorted(self.metrics))}"
+                )
+            found.update(dict.fromkeys(self.metrics[name].formula.events))
+        return tuple(found)
+
+
+def names() -> tuple[str, ...]:
+    """Names of the tables that ship with the package, sorted."""
+    shipped = (item.name for item in files("ranksight.platforms.events").iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in shipped if name.endswith(".toml")))
+
+
+def load(name_or_path: str | os.PathLike[str]) -> EventTable:
+    """An event table by name, or from a file (anything that ends in ``.toml`` or holds a path separator).
+
+    Raises
+    ------
+    InputError
+        Unknown name, unreadable file, or an entry that makes no sense; with file and key.
+    """
+    text = os.fspath(name_or_path)
+    if isinstance(name_or_path, str) and not text.endswith(".toml") and os.sep not in text:
+        if text not in names():
+            near = difflib.get_close_matches(text, names(), n=3)
+            raise InputError(f"no event table is named {text!r}", f"known: {', '.join(near or names())}")
+        content = files("ranksight.platforms.events").joinpath(f"{text}.toml").read_bytes()
+        return parse(content, f"event table {text}")
+    try:
+        with Path(text).open("rb") as stream:
+            content = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise InputError(f"{text} cannot be read: {error.strerror}", f"or name one of {', '.join(names())}") from error
+    return parse(content, text)
+
+
+def parse(content: bytes, origin: str) -> EventTable:
+    """An event table from the bytes of a TOML file; `origin` names it in messages.
+
+    Raises
+    ------
+    InputError
+        With the key that makes no sense.
+    """
+    if len(content) > _LARGEST:
+        raise InputError(f"{origin} is larger than {_LARGEST} bytes", "an event table holds a few kilobytes")
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{origin} is no TOML: {error}", "see the tables that ship with the package") from None
+    _known(table, ("schema", *_HEAD, "note", "counters", "processors", "events", "metrics"), origin, "")
+    if table.get("schema") != SCHEMA or isinstance(table["schema"], bool):
+        raise InputError(f"{origin}: schema is {table.get('schema')!r}", f"this version reads 'schema = {SCHEMA}'")
+    head = {key: _text(table, key, origin) for key in _HEAD}
+    if not _NAME.fullmatch(head["name"]):
+        raise InputError(f"{origin}: name: {head['name']!r}", "use small letters, digits and '-'")
+    counters = table.get("counters")
+    if not isinstance(counters, int) or isinstance(counters, bool) or not 1 <= counters <= 64:
+        raise InputError(f"{origin}: counters: {counters!r}", "give the number that a core counts at once")
+    events = {name: _event(name, entry, origin) for name, entry in _table(table, "events", origin).items()}
+    metrics = {
+        name: _metric(name, entry, events, head["source"], origin)
+        for name, entry in _table(table, "metrics", origin).items()
+    }
+    processors = table.get("processors", [])
+    if not isinstance(processors, list) or not all(isinstance(entry, dict) for entry in processors):
+        raise InputError(f"{origin}: [[processors]] is no list of tables")
+    note = _text(table, "note", origin) if "note" in table else ""
+    return EventTable(
+        **head, note=note, counters=counters, processors=tuple(processors), events=events, metrics=metrics
+    )
+
+
+def _event(name: str, entry: object, origin: str) -> Event:
+    where = f"{origin}: events.{name}"
+    if not _EVENT.fullmatch(name) or not isinstance(entry, dict):
+        raise InputError(f"{where}: no event", 'write "name" = { event = 0xd1, umask = 0x01 }')
+    _known(entry, (*_CODES, "precise", "note"), origin, f"events.{name}.")
+    for key, most in _CODES.items():
+        value = entry.get(key, 0)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < most:
+            raise InputError(f"{where}.{key}: {value!r}", f"codes are whole numbers below {most:#x}")
+    if not isinstance(entry.get("precise", False), bool):
+        raise InputError(f"{where}.precise: {entry['precise']!r}", "write true or false")
+    note = _text(entry, "note", where) if "note" in entry else ""
+    codes = {key: entry[key] for key in _CODES if key in entry}
+    return Event(name, **codes, precise=entry.get("precise", False), note=note)
+
+
+def _metric(name: str, entry: object, events: Mapping[str, Event], source: str, origin: str) -> Metric:
+    where = f"{origin}: metrics.{name}"
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,60}", name) or not isinstance(entry, dict):
+        raise InputError(f"{where}: no metric", "write loads = { formula = '...' }")
+    _known(entry, ("formula", "source", "note"), origin, f"metrics.{name}.")
+    formula = read_formula(_text(entry, "formula", where), where)
+    unknown = [event for event in formula.events if event not in events]
+    if unknown:
+        raise InputError(f"{where}: the event {unknown[0]} is not in [events]", "add it with its code")
+    note = _text(entry, "note", where) if "note" in entry else ""
+    return Metric(formula, _text(entry, "source", where) if "source" in entry else source, note)
+
+
+def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value or len(value) > 2000 or any(ord(letter) < 32 for letter in value):
+        raise InputError(f"{where}: {key}: {value!r:.60}", "write a line of text")
+    return value
+
+
+def _table(table: Mapping[str, Any], key: str, origin: str) -> Mapping[str, Any]:
+    found = table.get(key)
+    if not isinstance(found, dict):
+        raise InputError(f"{origin}: no table [{key}]")
+    return found
+
+
+def _known(table: Mapping[str, Any], known: Iterable[str], origin: str, where: str) -> None:
+    for key in table:
+        if key not in tuple(known):
+            raise InputError(f"{origin}: unknown key {where}{key}", f"known: {', '.join(known)}")
