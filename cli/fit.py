@@ -77,23 +77,16 @@ def run(args: argparse.Namespace) -> int:
         SPACES[args.space]  # raises with the nearest names
 
     from ranksight.experiment import read
-    from ranksight.model.model import model_of
-    from ranksight.model.series import series_from_experiment
+    from ranksight.model.assembly import assemble
 
     experiment = read(args.experiment)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
-    series = series_from_experiment(experiment, metrics, _over_ranks(args.ranks_reduce))
-    model = model_of(
-        series,
-        experiment.application,
-        space=args.space,
-        over_repetitions=args.reduce,
-        guide=not args.no_guide,
-        jobs=args.jobs,
-    )
+    settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
+    model, series = assemble(experiment, metrics, over_ranks=_over_ranks(args.ranks_reduce), jobs=args.jobs, **settings)
     model.save(output, force=args.force)
     if not args.quiet:
-        _print(model, series, args, output)
+        checked = _verified(series, settings) if args.verify else None
+        _print(model, series, args, output, checked)
     return 0 if (model.fitted.status == 0).any() else 4
 
 
@@ -107,10 +100,31 @@ def _over_ranks(given: list[str]) -> Any:
     return plain[0] if plain else named
 
 
+def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
+    """What functions without the largest configuration say there: overall, and each series' error in the order of the series."""
+    import numpy as np
+
+    from ranksight.model.verify import verify_largest
+
+    checked = verify_largest(series, **settings)
+    known = np.isfinite(checked.error)
+    errors = np.where(known.any(axis=1), np.where(known, checked.error, -np.inf).max(axis=1), np.nan)
+    found = checked.error[known]
+    return {
+        "parameter": checked.parameter,
+        "value": float(checked.points[:, series.parameters.index(checked.parameter)].max()),
+        "median_error": float(np.median(found)) if len(found) else float("nan"),
+        "largest_error": float(found.max()) if len(found) else float("nan"),
+        "covered": float(checked.covered[known].mean()) if len(found) else float("nan"),
+        "errors": errors.tolist(),
+    }
+
+
 def _rows(model: Model) -> list[dict[str, Any]]:
     from ranksight.model.forecast import REASONS
 
     fitted = model.fitted
+    remarks = fitted.remarks()
     rows = []
     for i, (kernel, metric) in enumerate(zip(fitted.kernels, fitted.metrics, strict=True)):
         reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
@@ -118,12 +132,15 @@ def _rows(model: Model) -> list[dict[str, Any]]:
             {
                 "kernel": kernel,
                 "metric": metric,
-                "formula": fitted.formula(i),
+                "formula": model.functions.formula(i),
                 "weight": float(fitted.weight[i, 0]),
                 "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
                 "adjusted_r2": fitted.adjusted_r2[i].item(),
                 "out_of_sample_error": fitted.press[i].item(),
+                "scatter": float(fitted.within[i]),
+                "repetitions_needed": float(fitted.repetitions[i]),
                 "points": int(fitted.count[i]),
+                "remark": remarks.get(i, ""),
                 "share": float(model.shares[i]),
                 "status": "insufficient" if fitted.status[i] else "ok",
                 "reason": reason,
@@ -132,14 +149,20 @@ def _rows(model: Model) -> list[dict[str, Any]]:
     return rows
 
 
-def _print(model: Model, series: Series, args: argparse.Namespace, output: Path) -> None:
+def _print(
+    model: Model, series: Series, args: argparse.Namespace, output: Path, checked: dict[str, Any] | None
+) -> None:
     rows = _rows(model)
+    if checked is not None:
+        for row, error in zip(rows, checked.pop("errors"), strict=True):
+            row["error_at_largest"] = error
     if args.format == "json":
         content = {
             "schema_version": 1,
             "model": str(output),
             "parameters": list(model.parameters),
             "functions": _plain(rows),
+            **({} if checked is None else {"verification": _plain(checked)}),
         }
         json.dump(content, sys.stdout, indent=1, allow_nan=False)
         print()
@@ -151,9 +174,13 @@ def _print(model: Model, series: Series, args: argparse.Namespace, output: Path)
         "adjusted_r2",
         "out_of_sample_error",
         "share",
+        "scatter",
+        "repetitions_needed",
         "points",
+        "remark",
         "status",
         "reason",
+        *(() if checked is None else ("error_at_largest",)),
     )
     if args.format == "csv":
         import csv
@@ -168,9 +195,17 @@ def _print(model: Model, series: Series, args: argparse.Namespace, output: Path)
     for row in shown:
         error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
         text = row["formula"] if row["status"] == "ok" else f"insufficient: {row['reason']}"
+        if row["remark"]:
+            text += f"  ({row['remark']})"
         print(f"{row['kernel'][:width]:<{width}}  {row['metric']:<14}{row['share']:>7.1%}  {error:>7}  {text}")
     if len(rows) > len(shown):
         print(f"... and {len(rows) - len(shown)} more; --format csv prints all")
+    if checked is not None:
+        print(
+            f"\nwithout {checked['parameter']} = {checked['value']:g}: predicted there with a median error of "
+            f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
+            f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
+        )
     print(f"\n{len(rows)} functions of {len(series.points)} configurations in {output}")
     asked = " ".join(
         f"--{name} {2 * high:g}" for name, high in zip(model.parameters, model.training.max(axis=0), strict=True)

@@ -160,6 +160,10 @@ class Products:
         number = (self._order > 0) * np.arange(len(self.factors), dtype=np.float64)
         return np.stack([number[d] for d in self.digits(terms)], axis=-1)
 
+    def axes(self, terms: Index) -> Index:
+        """Number of axes (...) on which terms have a factor other than one."""
+        return np.asarray(np.sum([d > 0 for d in self.digits(terms)], axis=0))
+
     def decode(self, terms: Index) -> Array:
         """See :class:`Basis`."""
         every = np.array(self.factors, dtype=np.float64)

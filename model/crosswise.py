@@ -33,8 +33,8 @@ Mask = NDArray[np.bool_]
 
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""
-BASES, ADDED = 3, 8
-"""Hypotheses that are completed, and terms that are tried for each."""
+BASES, ADDED = 3, 6
+"""Hypotheses that are completed, and terms of one axis, and of several, that are tried for each."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
     return members, np.array(list(found.values()))
 
 
-ALONE, NESTED, COMPLETED = -1.0, -2.0, -3.0
+ALONE, NESTED, COMPLETED, PRODUCT = -1.0, -2.0, -3.0, -5.0
 """Logarithms of the weight of a form before the data, relative to a constant with one product."""
 
 
@@ -237,6 +237,7 @@ def _complete(space: Crossed, problem: Problem, first: Screened, radix: int) -> 
     number = np.indices((len(coarse),) * m).reshape(m, -1)
     dictionary = sum(coarse[number[axis]] * radix**axis for axis in range(m))[1:]
     dictionary = dictionary[problem.basis.usable(dictionary)]
+    single = (problem.basis.axes(dictionary) == 1).astype(bool)
     count = problem.count[:, None]
     small = first.sizes <= 2
     with np.errstate(divide="ignore"):
@@ -262,24 +263,35 @@ def _complete(space: Crossed, problem: Problem, first: Screened, radix: int) -> 
             beside -= ((q[:, k] * root) @ table.T) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = np.where((beside > 1e-9 * norm) & ((along > 0) | ~problem.parts[:, None]), along**2 / beside, -1.0)
-        kept = min(ADDED, gain.shape[1])
-        added.append(dictionary[np.argpartition(-gain, kept - 1, axis=1)[:, :kept]])
+        added.append(np.concatenate([_largest(gain, dictionary, few) for few in (single, ~single)], axis=1))
+    simple = min(ADDED, int(single.sum()))
     zero = first.choice.shape[1] if first.choice is not None else 0
     old = first.choice if first.choice is not None else np.empty((len(root), 0), dtype=np.intp)
     base_terms = np.where(members >= 0, members, 0).reshape(len(root), -1)
     choice = np.concatenate([old, base_terms, *added], axis=1)
     rows: list[list[int]] = []
+    prior: list[float] = []
     at = zero + base_terms.shape[1]
     for base in range(bases.shape[1]):
         left, right = zero + 2 * base, zero + 2 * base + 1
         for extra in range(added[base].shape[1]):
             # A base of one term has the constant as its second local term, so both shapes are tried.
             rows += [[left, right, at + extra], [0, left, right, at + extra], [left, at + extra], [right, at + extra]]
+            prior += [COMPLETED if extra < simple else PRODUCT] * 4
         at += added[base].shape[1]
     more = np.full((len(rows), 4), -1, dtype=np.intp)
     for row, terms in enumerate(rows):
         more[row, : len(terms)] = terms
-    return choice, more, np.full(len(more), COMPLETED)
+    return choice, more, np.array(prior)
+
+
+def _largest(gain: Array, dictionary: Index, among: Mask) -> Index:
+    """The terms (s, a) of largest gain (s, d) among some of the dictionary."""
+    gain, terms = gain[:, among], dictionary[among]
+    kept = min(ADDED, gain.shape[1])
+    if kept == 0:
+        return np.empty((len(gain), 0), dtype=np.intp)
+    return np.asarray(terms[np.argpartition(-gain, kept - 1, axis=1)[:, :kept]])
 
 
 def _orthonormal(design: Array) -> Array:

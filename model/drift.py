@@ -55,7 +55,11 @@ def held_out(points: Array, present: Mask, axis: int) -> tuple[Mask, Array]:
     held = present & (x[None, :] == largest[:, None])
     rest = present & ~held
     second = np.where(rest, x, -np.inf).max(axis=1, initial=-np.inf)
-    use = (rest.sum(axis=1) >= LEAST_POINTS + points.shape[1] - 1) & (second > 0)
+    # What is left must tell forms apart along this axis, or their ambiguity would be taken for drift.
+    values = np.unique(x)
+    left = (rest[:, :, None] & (x[:, None] == values[None, :])[None]).any(axis=1).sum(axis=1)
+    least = LEAST_POINTS if points.shape[1] == 1 else LEAST_POINTS - 1
+    use = (rest.sum(axis=1) >= LEAST_POINTS + points.shape[1] - 1) & (left >= least) & (second > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.where(use, np.log(largest / np.where(use, second, 1.0)), 0.0)
     return held & use[:, None], distance

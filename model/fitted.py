@@ -52,6 +52,9 @@ class Fitted:
         Smallest and largest value of each parameter among the configurations of each series.
     drift : (s, m)
         How far the series may leave its function along each parameter (:mod:`ranksight.model.drift`).
+    within, repetitions, noisy : (s,)
+        Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
+        (:class:`ranksight.model.quality.Quality`).
     breaks : (s,) or None
         Where the behaviour changes (:mod:`ranksight.model.segments`), NaN where it does not; the functions above hold from
         there on, those of `below`, whose rows are the series `below_rows`, up to there.
@@ -75,6 +78,9 @@ class Fitted:
     positive: NDArray[np.bool_]
     trained: Array
     drift: Array
+    within: Array
+    repetitions: Array
+    noisy: NDArray[np.bool_]
     breaks: Array | None = None
     below: Fitted | None = None
     below_rows: Index | None = None
@@ -121,11 +127,12 @@ class Fitted:
             )
         status, reason = self._judge(points, value, low, high, form)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
-        return answer if self.below is None else self._with_below(answer, points)
+        return self._with_below(answer, points)
 
     def _with_below(self, answer: Forecast, points: Array) -> Forecast:
         """Take the answers below a break from the functions there."""
-        assert self.below is not None and self.below_rows is not None and self.breaks is not None
+        if self.below is None or self.below_rows is None or self.breaks is None:
+            return answer
         other = self.below.predict(points, answer.level)
         rows = self.below_rows
         here = points[:, 0][None, :] < self.breaks[rows][:, None]
@@ -143,10 +150,16 @@ class Fitted:
         factor = np.where((high == low) & np.isfinite(value), 1.0, factor)
         wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
         status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
+        status = np.where(wide & self.noisy[:, None], forecast.NOISE, status)
         reason = np.full(status.shape, "", dtype=object)
-        for code in (forecast.DISAGREE, forecast.WIDE):
+        for code in (forecast.DISAGREE, forecast.WIDE, forecast.NOISE):
             for s, k in np.argwhere(status == code):
-                reason[s, k] = forecast.REASONS[code].format(factor=factor[s, k], bound=forecast.WIDEST)
+                needed = self.repetitions[s]
+                reason[s, k] = forecast.REASONS[code].format(
+                    factor=factor[s, k],
+                    bound=forecast.WIDEST,
+                    repetitions=f"; about {needed:.0f} repetitions would tell" if np.isfinite(needed) else "",
+                )
         reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
         low_end, high_end = self.trained[:, None, :, 0], self.trained[:, None, :, 1]
         domain = ((points[None] <= 0) & (low_end > 0)).any(axis=2)
@@ -206,6 +219,12 @@ class Fitted:
             piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
             text += (" - " if coefficient < 0 else " + ") + piece
         return text[3:] if text.startswith(" + ") else "-" + text[3:]
+
+    def remarks(self) -> dict[int, str]:
+        """For times, what their growth says beside their kernel's requirements (:mod:`ranksight.model.guide`)."""
+        from ranksight.model.guide import remarks
+
+        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
         """Term, coefficient and standard error of the leading hypothesis of series `i`."""

@@ -12,8 +12,10 @@ from ranksight.errors import InputError
 from ranksight.metrics import Kind, metric
 from ranksight.model import discrepancy, drift, forecast, noise, prevalence
 from ranksight.model.fitted import Fitted, is_positive
+from ranksight.model.guide import prefer
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
+from ranksight.model.quality import judge
 from ranksight.model.search import Found, Problem, Screened, evidence, keep
 from ranksight.model.segments import find as find_breaks
 from ranksight.model.series import Series
@@ -23,6 +25,8 @@ Array = NDArray[np.float64]
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
+WORTHWHILE = 1000
+"""Series that a process must have to be worth its start."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +77,19 @@ def fit_series(
         raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
     if not len(series):
         raise InputError("there is no series to fit", "choose metrics that the experiment holds")
+    if jobs > 1 and len(series) >= 2 * jobs * WORTHWHILE:
+        from ranksight.model.parallel import fit_in_processes
+
+        settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
+        return fit_in_processes(series, jobs, space=space, **settings)
     positive = is_positive(series.metrics, series.values)
     groups = _by_name(series.metrics)
     located = [locate(series.values[rows], over_repetitions) for rows in groups.values()]
     location = noise.join(located, list(groups.values()))
     task = _Task(offered, series.points, groups, positive, intervals, segments)
     found, stray, breaks = task.search(location)
+    if guide:
+        found = prefer(found, series.kernels, series.metrics)
     label = space if isinstance(space, str) else "own"
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
@@ -155,9 +166,7 @@ class _Task:
         found = keep(problem, screened, evidence(screened, problem.count, v0, d0) + habits.shift, v0, d0)
         stray = np.zeros((len(base), self.points.shape[1]))
         for axis in range(self.points.shape[1] if self.intervals else 0):
-            density = drift.densities(
-                self.space, self.points, location, positive, kind, v0, d0, habits.shift, axis
-            )
+            density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, habits.shift, axis)
             law = habits.drift.setdefault(axis, drift.learn(density, kind))
             stray[:, axis] = drift.posterior(density, law)
         breaks = np.full(len(base), np.nan)
@@ -217,6 +226,7 @@ def _assemble(
         total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
         adjusted = 1 - (found.residual[:, 0] / (count - size)) / (total / (count - 1))
         adjusted = np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
+    quality = judge(np.where(present, location.values, 0.0), location.scale, location.repeats, location.variance)
     seen = np.where(present[:, :, None], series.points[None], np.nan)
     none = ~present.any(axis=1)
     low = np.where(none[:, None], 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
@@ -240,4 +250,7 @@ def _assemble(
         positive,
         np.stack([low, high], axis=2),
         stray,
+        quality.within,
+        quality.repetitions,
+        quality.noisy,
     )

@@ -17,7 +17,7 @@ REASONS = (
     "",
     "too few configurations: {points} for {parameters} parameter(s)",
     "no measured values",
-    "noise above the signal: values of one configuration differ more than the configurations do",
+    "noise above the signal: repetitions differ more than configurations do{repetitions}",
     "the interval spans a factor of {factor:.3g}, more than {bound:.3g}",
     "the functions that fit disagree at this configuration, by a factor of {factor:.3g}",
     "no function that fits stays above zero at this configuration",

@@ -59,6 +59,9 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "positive": fitted.positive.tolist(),
         "trained": fitted.trained.tolist(),
         "drift": [_short(row, 4) for row in fitted.drift],
+        "within": _finite(_short(fitted.within, 4)),
+        "repetitions": _finite(_short(fitted.repetitions, 4)),
+        "noisy": fitted.noisy.tolist(),
         **_breaks_to_dict(fitted),
     }
 
@@ -125,9 +128,8 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     weights = spread((), 0.0, every, weight, np.float64)
     sums = weights.sum(axis=1, keepdims=True)
     press, adjusted = (_column(content, name, s, missing=True) for name in ("press", "adjusted_r2"))
-    positive = content.get("positive")
-    if not isinstance(positive, list) or len(positive) != s or not all(isinstance(x, bool) for x in positive):
-        raise _damaged("'positive' is no list of truth values")
+    positive, noisy = (_truths(content, name, s) for name in ("positive", "noisy"))
+    within, repetitions = (_column(content, name, s, missing=True) for name in ("within", "repetitions"))
     trained = _column(content, "trained", None, nested=True)
     drift = _column(content, "drift", None, nested=True)
     if s == 0:
@@ -152,9 +154,12 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         adjusted,
         _integers(content, "count", s, 0, MOST),
         _integers(content, "status", s, 0, len(REASONS) - 1),
-        np.array(positive, dtype=bool),
+        positive,
         trained,
         drift,
+        within,
+        repetitions,
+        noisy,
         breaks,
         below,
         rows,
@@ -180,6 +185,13 @@ def _breaks_from_dict(
 
 def _damaged(what: str) -> InputError:
     return InputError(f"the fitted functions are damaged: {what}", "fit the model again")
+
+
+def _truths(content: Mapping[str, Any], name: str, length: int) -> NDArray[np.bool_]:
+    given = content.get(name)
+    if not isinstance(given, list) or len(given) != length or not all(isinstance(x, bool) for x in given):
+        raise _damaged(f"'{name}' is no list of {length} truth values")
+    return np.array(given, dtype=bool)
 
 
 def _names(content: Mapping[str, Any], name: str) -> tuple[str, ...]:

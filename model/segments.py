@@ -97,9 +97,7 @@ def find(
     return Breaks(np.where(top > SURE, places[odds.argmax(axis=1)], np.nan), top)
 
 
-def _smooth(
-    x: Array, location: Location, positive: Mask, count: NDArray[np.intp], v0: Array, d0: Array
-) -> Array:
+def _smooth(x: Array, location: Location, positive: Mask, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
     """Log marginal likelihood (s,) of a curve that bends without breaking: a polynomial of log y in log x, by its BIC.
 
     No search space holds every smooth function; a break must be sharper than a polynomial can be.

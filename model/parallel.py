@@ -1,0 +1,165 @@
+"""Fits of very many series: in several processes, and piece by piece in bounded memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.series import Series
+
+Index = NDArray[np.intp]
+T = TypeVar("T")
+
+PIECE = 20_000
+"""Series a piece."""
+
+
+def fit_in_processes(series: Series, jobs: int, **settings: Any) -> Fitted:
+    """Fit series in `jobs` processes; see :func:`ranksight.model.fitting.fit_series`.
+
+    Every process learns the habits of the metrics from its own share: every jobs-th series.
+    """
+    shares = [np.arange(start, len(series), jobs) for start in range(jobs)]
+    parts = list(_pool(((series.select(share), settings) for share in shares), _fit, jobs))
+    return join(parts, shares)
+
+
+def fit_pieces(
+    pieces: Iterable[Series], use: Callable[[Series, Fitted], T], jobs: int = 1, **settings: Any
+) -> Iterator[T]:
+    """Fit pieces one after the other and give what `use` makes of each; only the pieces under way are in memory.
+
+    Parameters
+    ----------
+    pieces : iterable of Series
+        Such as :func:`cut` makes; pieces of some thousand series teach their habits well.
+    use : callable
+        Of a piece and its functions; with several jobs it must be a function of a module, as it runs in another process.
+    jobs : int
+        Processes.
+    """
+    if jobs <= 1:
+        for piece in pieces:
+            yield use(piece, fit_series(piece, **settings))
+    else:
+        yield from _pool(((piece, settings, use) for piece in pieces), _fit_and_use, jobs)
+
+
+def cut(series: Series, size: int = PIECE) -> Iterator[Series]:
+    """Pieces of at most `size` series."""
+    for start in range(0, len(series), size):
+        yield series.select(np.arange(start, min(start + size, len(series))))
+
+
+def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
+    """One :class:`Fitted` of several over the same parameters; `rows` says which series each part holds.
+
+    Raises
+    ------
+    InputError
+        When the parts have other parameters or search spaces.
+    """
+    first = parts[0]
+    if any(part.parameters != first.parameters or part.space != first.space for part in parts):
+        raise InputError("functions of different parameters or spaces cannot be joined")
+    back = np.argsort(np.concatenate(rows))
+    offsets = np.cumsum([0, *(len(part.terms) for part in parts[:-1])])
+    kept = max(part.members.shape[1] for part in parts)
+    width = max(part.members.shape[2] for part in parts)
+
+    def grown(name: str, fill: float) -> NDArray[Any]:
+        pieces = []
+        for part, offset in zip(parts, offsets, strict=True):
+            array = getattr(part, name)
+            if name == "members":
+                array = np.where(array >= 0, array + offset, -1)
+            extra = [(0, 0), (0, kept - array.shape[1]), *((0, width - size) for size in array.shape[2:])]
+            pieces.append(np.pad(array, extra, constant_values=fill))
+        return np.concatenate(pieces)[back]
+
+    def plain(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])[back]
+
+    names = np.array([(k, m) for part in parts for k, m in zip(part.kernels, part.metrics, strict=True)], dtype=object)
+    names = names.reshape(-1, 2)[back]
+    joined = replace(
+        first,
+        kernels=tuple(names[:, 0]),
+        metrics=tuple(names[:, 1]),
+        terms=np.concatenate([part.terms for part in parts]),
+        members=grown("members", -1),
+        weight=grown("weight", 0.0),
+        coefficient=grown("coefficient", 0.0),
+        root=grown("root", 0.0),
+        variance=grown("variance", np.inf),
+        freedom=grown("freedom", 1.0),
+        **{
+            name: plain(name)
+            for name in (
+                "press",
+                "adjusted_r2",
+                "count",
+                "status",
+                "positive",
+                "trained",
+                "drift",
+                "within",
+                "repetitions",
+                "noisy",
+            )
+        },
+        breaks=None,
+        below=None,
+        below_rows=None,
+    )
+    broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]
+    if not broken:
+        return joined
+    breaks = np.full(len(names), np.nan)
+    found: list[Index] = []
+    for part, row in broken:
+        if part.below_rows is None or part.breaks is None:
+            continue
+        found.append(row[part.below_rows])
+        breaks[found[-1]] = part.breaks[part.below_rows]
+    order = np.argsort(np.concatenate(found))
+    sizes = np.cumsum([0, *map(len, found)])
+    places = [np.empty(0, dtype=np.intp)] * len(found)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    for number in range(len(found)):
+        places[number] = rank[sizes[number] : sizes[number + 1]]
+    below = join([part.below for part, _ in broken if part.below is not None], places)
+    return replace(joined, breaks=breaks, below=below, below_rows=np.concatenate(found)[order])
+
+
+def _fit(task: tuple[Series, dict[str, Any]]) -> Fitted:
+    series, settings = task
+    return fit_series(series, **settings)
+
+
+def _fit_and_use(task: tuple[Series, dict[str, Any], Callable[[Series, Fitted], T]]) -> T:
+    series, settings, use = task
+    return use(series, fit_series(series, **settings))
+
+
+def _pool(tasks: Iterable[Any], work: Callable[[Any], T], jobs: int) -> Iterator[T]:
+    """Results in order, with at most two tasks a process under way."""
+    # Forked children of a process with threads may hang; spawned ones start clean.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = []
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) >= 2 * jobs:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
