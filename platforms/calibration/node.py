@@ -15,6 +15,7 @@ from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.latency import measure_latency
 from ranksight.platforms.calibration.programs import Programs
 from ranksight.platforms.calibration.sampling import Samples, merge, unstable
+from ranksight.platforms.events.recognition import recognise, this_processor
 from ranksight.platforms.platform import Platform
 from ranksight.platforms.topology import SystemCache, Topology, read_topology
 
@@ -77,6 +78,9 @@ def calibrate(
     samples = (*dict.fromkeys((single, loaded)), *curve.samples, *bandwidths.samples())
     today = datetime.date.today().isoformat()
     evidence = Evidence(f"ranksight calibrate, {today}, {compiler}", warnings=[*warnings, *unstable(samples)])
+    table = recognise(this_processor(Path(root)))
+    if table is None:
+        evidence.warnings.append("no table of hardware events is for this processor; write its name as 'events'")
     layout = topology.layout()
     evidence.state("topology", layout, f"the system's sysfs, {today}")
     try:
@@ -84,6 +88,8 @@ def calibrate(
             name=name,
             vendor=topology.vendor,
             model=topology.model,
+            architecture=table.title if table else "",
+            events=table.name if table else "",
             layout=layout,
             clock=describe_clock(topology.base, single, loaded, len(cpus), evidence),
             caches=describe_caches(topology, caches, told, curve, bandwidths, single.rate, evidence),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ranksight.errors import InputError
 from ranksight.platforms import Cache, Clock, Layout, Memory, Platform, Source, load, names, save, simulated_caches
+from ranksight.platforms.events import tables
 from ranksight.platforms.files import parse
 from ranksight.platforms.platform import measurable
 from ranksight.platforms.writing import dumps
@@ -73,6 +74,12 @@ def test_shipped_platforms_are_complete(name: str) -> None:
     cycles = list(platform.latencies().values())
     assert cycles == sorted(cycles)
     assert 40e-9 < platform.memory.latency < 300e-9
+
+
+def test_event_tables_exist() -> None:
+    wanted = {load(name).events for name in names()} - {""}
+    assert wanted
+    assert wanted <= set(tables.names())
 
 
 def test_library_holds_the_machines_it_promises() -> None:
