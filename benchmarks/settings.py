@@ -58,7 +58,7 @@ class Settings:
         from benchmarks.methods.extrap import ExtraP
         from benchmarks.methods.power import Last, Power
 
-        methods: list[Method] = [Engine()]
+        methods: list[Method] = [Engine(), Engine(alone=True)]
         if self.extrap_python is not None:
             methods.append(ExtraP(self.extrap_python, cache=self.cache))
             if strong_scaling:

@@ -16,20 +16,26 @@ from ranksight.model.terms import values
 
 
 class Engine:
-    """fit_series and predict, nothing chosen by hand."""
+    """fit_series and predict, nothing chosen by hand.
 
-    name = "Ranksight"
+    The engine learns noise and habits of programs from the series that are fitted together. With `alone` every series
+    is fitted by itself: what it says of a program with a single kernel.
+    """
+
     intervals = True
 
-    def __init__(self, space: str = "default") -> None:
+    def __init__(self, space: str = "default", alone: bool = False) -> None:
         self.space = space
+        self.alone = alone
+        self.name = "Ranksight, each series alone" if alone else "Ranksight"
         self.cpu = 0.0
 
     def answer(self, tasks: Sequence[Task]) -> list[Answer]:
         """Fit series over the same points together."""
         answers: dict[int, Answer] = {}
         start = time.process_time()
-        for where, batch in batches(tasks):
+        groups = (([place], [task]) for place, task in enumerate(tasks)) if self.alone else batches(tasks)
+        for where, batch in groups:
             first = batch[0]
             series = Series(
                 first.parameters,
