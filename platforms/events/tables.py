@@ -36,7 +36,9 @@ class Event:
     name : str
         As the processor's maker writes it, in small letters.
     event, umask, cmask : int
-        Its code; `event` is -1 where perf knows the name only.
+        Its code; `event` is -1 where perf is given a name.
+    alias : str
+        The name that perf is given where there is no code and it is not `name`.
     precise : bool
         Whether a sample can name the very instruction.
     note : str
@@ -48,8 +50,9 @@ class Event:
     cmask: int = 0
     precise: bool = False
     note: str = ""
+    alias: str = ""
 
-    def perf(self, device: str, modifiers: str = "") -> str:
+    def perf(self, device: str, modifiers: str = "", period: int = 0) -> str:
         """The event as perf takes it, named so that perf writes this name back.
 
         Parameters
@@ -57,13 +60,18 @@ class Event:
         device : str
             The counter unit as the kernel lists it: ``cpu``, ``cpu_core``, ``armv8_pmuv3_0``.
         modifiers : str
-            Such as ``"u"`` for user code; ``p`` is added where the event is precise.
+            Such as ``"u"`` for user code.
+        period : int
+            Occurrences between samples, for ``perf record``; precision is asked for then, where the event has it.
         """
-        if self.event < 0:
-            return self.name + (f":{modifiers}" if modifiers else "")
-        terms = [f"event={self.event:#x}"]
-        terms += [f"{key}={value:#x}" for key, value in (("umask", self.umask), ("cmask", self.cmask)) if value]
-        return f"{device}/{','.join(terms)},name={self.name}/{modifiers}{'pp' if self.precise else ''}"
+        sampled = f"period={period}" if period else ""
+        if self.alias:
+            return f"{self.alias}/{sampled}/{modifiers}" if sampled else f"{self.alias}:{modifiers}".rstrip(":")
+        codes = (("event", self.event), ("umask", self.umask), ("cmask", self.cmask))
+        terms = [f"{key}={value:#x}" for key, value in codes if value > 0] if self.event >= 0 else [self.name]
+        named = [f"name={self.name}"] if self.event >= 0 else []
+        precision = "pp" if self.precise and period else ""
+        return f"{device}/{','.join([*terms, *filter(None, [sampled]), *named])}/{modifiers}{precision}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +197,7 @@ def _event(name: str, entry: object, origin: str) -> Event:
     where = f"{origin}: events.{name}"
     if not _EVENT.fullmatch(name) or not isinstance(entry, dict):
         raise InputError(f"{where}: no event", 'write "name" = { event = 0xd1, umask = 0x01 }')
-    _known(entry, (*_CODES, "precise", "note"), origin, f"events.{name}.")
+    _known(entry, (*_CODES, "perf", "precise", "note"), origin, f"events.{name}.")
     for key, most in _CODES.items():
         value = entry.get(key, 0)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < most:
@@ -198,7 +206,10 @@ def _event(name: str, entry: object, origin: str) -> Event:
         raise InputError(f"{where}.precise: {entry['precise']!r}", "write true or false")
     note = _text(entry, "note", where) if "note" in entry else ""
     codes = {key: entry[key] for key in _CODES if key in entry}
-    return Event(name, **codes, precise=entry.get("precise", False), note=note)
+    alias = _text(entry, "perf", where) if "perf" in entry else ""
+    if not re.fullmatch(r"[A-Za-z0-9_-]*", alias):
+        raise InputError(f"{where}.perf: {alias!r}", "write a name that 'perf list' shows")
+    return Event(name, **codes, precise=entry.get("precise", False), note=note, alias=alias)
 
 
 def _metric(name: str, entry: object, events: Mapping[str, Event], source: str, origin: str) -> Metric:

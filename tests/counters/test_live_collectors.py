@@ -187,13 +187,6 @@ def test_the_caches_are_the_platforms(tmp_path):
     assert shared[2].size < Callgrind().on(load("haswell-e5-2680v3")).caches()[2].size / 4
 
 
-def test_passes_never_ask_for_more_than_the_processor_counts():
-    perf = COLLECTORS["perf"].using({"cycles": "cycles", "instructions": "instructions", **{f"m{i}": f"e{i}" for i in range(9)}}, 4)
-    passes = perf.passes()
-    assert [len(one) for one in passes] == [6, 6, 3]
-    assert {name for one in passes for name in one} == set(perf.events)
-
-
 def test_ranks_that_take_themselves_for_each_other_are_refused(tmp_path):
     from ranksight.counters.collectors._ranks import rank_files
 

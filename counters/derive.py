@@ -1,0 +1,82 @@
+"""Metrics from raw events, by the processor's event table.
+
+Cycles, stall cycles, loads served by each level, traffic and floating-point operations are sums, differences and
+quotients of events; the table of the processor says which. Each metric tells what it was derived from, and how it is
+scattered where its events were sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.counters.names import fold
+from ranksight.platforms.events import EventTable
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Metrics formed from events.
+
+    Attributes
+    ----------
+    columns : mapping of str to array
+        By the registry's names; of the events' shape.
+    provenance : mapping of str to str
+        ``measured (inst_retired.any_p)``, ``derived from a, b: a + b`` with what the table notes about it.
+    missing : mapping of str to tuple of str
+        Metrics of the table that could not be formed, and the events that were not counted.
+    """
+
+    columns: Mapping[str, Values]
+    provenance: Mapping[str, str]
+    missing: Mapping[str, tuple[str, ...]]
+
+
+def derive(
+    events: Mapping[str, Values], table: EventTable, origin: Mapping[str, str] | str = "measured"
+) -> Derived:
+    """Form every metric of `table` whose events are all among `events`.
+
+    Parameters
+    ----------
+    events : mapping of str to array
+        Counts by event name; case, separators and privilege modifiers do not matter. NaN where not counted.
+    table : EventTable
+    origin : str or mapping of str to str
+        Where the counts come from, of all or of each event: ``measured``, ``sampled, n = 1200`` ...
+
+    Returns
+    -------
+    Derived
+        A metric is NaN where one of its events is; counts below zero, which differences of sampled events can
+        give, are set to zero.
+    """
+    given = {fold(name): name for name in events}
+    columns: dict[str, Values] = {}
+    provenance: dict[str, str] = {}
+    missing: dict[str, tuple[str, ...]] = {}
+    for name, metric in table.metrics.items():
+        wanted = {event: given.get(fold(event)) for event in metric.formula.events}
+        absent = tuple(event for event, source in wanted.items() if source is None)
+        if absent:
+            missing[name] = absent
+            continue
+        sources = {event: source for event, source in wanted.items() if source is not None}
+        values = metric.formula({event: np.asarray(events[source], np.float64) for event, source in sources.items()})
+        columns[name] = np.where(values < 0, 0.0, values)
+        origins = dict.fromkeys(
+            origin if isinstance(origin, str) else origin.get(source, "measured") for source in sources.values()
+        )
+        how = "; ".join(origins)
+        if metric.formula.text in metric.formula.events:
+            said = f"{how} ({metric.formula.text})"
+        else:
+            said = f"derived from {', '.join(metric.formula.events)}: {metric.formula.text} ({how})"
+        provenance[name] = f"{said}; {metric.note}" if metric.note else said
+    return Derived(columns, provenance, missing)
