@@ -27,6 +27,10 @@ from ranksight.reading import READERS, Reading
 _RANKS = ("mpi.rank", "mpirank", "rank")
 _THREADS = ("omp.thread.id", "pthread.id", "thread", "cali.thread.id")
 _SECOND_VERSION = frozenset({"cali.channel", "cali.caliper.version", "spot.channel", "attribute.unit"})
+_ID = re.compile(r"(?<!\\),id=(\d+)(?=,|$)")
+_PARENT = re.compile(r"(?<!\\),parent=(\d+)(?=,|$)")
+_BUILT_IN = 16
+"""Nodes below this are Caliper's own (types, and the attributes of attributes)."""
 _WORLD = ("mpi.world.size", "jobsize")
 _RECORD = re.compile(
     r'^\s*\[\s*\{[^{}\[\]]{0,2000}"(?:path|[\w.]+#[\w.#]+|time|time \(exc\)|Time \(E\)|mpi\.rank)"\s*:'
@@ -84,10 +88,14 @@ def _stream(path: Path) -> _Source:
     reader = caliperreader.CaliperReader()
     count = 0
 
+    nodes: dict[str, str] = {}
+
     def numbered() -> Iterator[str]:
         nonlocal count
         for line in lines:
             count += 1
+            if line.startswith("__rec=node"):
+                _check_node(line, nodes)
             if line.strip():
                 yield line
 
@@ -104,6 +112,17 @@ def _stream(path: Path) -> _Source:
     if not reader.globals and not first_version:
         raise InputError(f"{path}:{count} breaks off", "the file is truncated: copy it again")
     return _Source(reader.records, units, {str(k): _text(v) for k, v in reader.globals.items()})
+
+
+def _check_node(line: str, nodes: dict[str, str]) -> None:
+    """Refuse a node that stands below itself or is given anew: caliper-reader would follow its parents for ever."""
+    number, parent = _ID.search(line), _PARENT.search(line)
+    if number is None or (parent is not None and parent[1] == number[1]):
+        raise ValueError("a node is its own parent, or has no number")
+    if nodes.setdefault(number[1], line) != line:
+        raise ValueError(f"node {number[1]} is given a second time")
+    if parent is not None and parent[1] not in nodes and int(parent[1]) > _BUILT_IN:
+        raise ValueError(f"the parent of node {number[1]} is not known yet")
 
 
 def _json(path: Path) -> _Source:

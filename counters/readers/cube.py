@@ -122,7 +122,7 @@ def _check_members(path: Path) -> None:
         raise InputError(f"{path} is no complete archive: {error}", "the file is damaged: copy it again") from error
     size = path.stat().st_size
     if "anchor.xml" not in {member.name for member in members}:
-        raise InputError(f"{path} has no anchor.xml", "is it a CUBE4 archive?")
+        raise InputError(f"{path} has no anchor.xml", "is it a CUBE4 archive, and copied to its end?")
     for member in members:
         parts = Path(member.name).parts
         if member.name.startswith("/") or ".." in parts or member.issym() or member.islnk() or member.isdev():

@@ -41,6 +41,7 @@ _TIMES = {"RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time"}
 _CALLS = {"call count": "visits", "Region calls": "visits"}
 _UNHALTED = "Runtime unhalted [s]"
 _REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean"}
+_DAMAGED = "the file is damaged: copy it again"
 _INFORMATION = ("CPU name", "CPU type", "CPU clock")
 
 
@@ -114,6 +115,9 @@ def _read(path: Path, rank: int | None) -> Reading:
     blocks = [block for block in tables(path, lines) if not block.kind.endswith("statistics")]
     if not any(block.kind == "events" for block in blocks):
         raise InputError(f"{path} holds no table of LIKWID", _why_empty(lines))
+    for block in blocks:
+        if not block.columns or not block.rows or len(set(block.columns)) != len(block.columns):
+            raise InputError(f"{path}:{block.line}: a table without rows or columns, or one column twice", _DAMAGED)
     columns, told = _columns(path, blocks, rank)
     kernels = list(dict.fromkeys(block.region if block.region is not None else WHOLE for block in blocks))
     groups = list(dict.fromkeys(block.group for block in blocks))

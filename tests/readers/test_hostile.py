@@ -1,0 +1,198 @@
+"""All readers against what they are not made for: rubbish, mutilated files, each other's files.
+
+Whatever a file holds, a reader either gives a sound table or raises an error that names the file; nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
+from ranksight.reading import READERS, Reading
+
+DATA = Path(__file__).parent / "data"
+SAMPLES = {
+    "caliper": ["caliper/two_ranks.cali", "caliper/split.json", "caliper/records.json", "caliper/reduced.cali"],
+    "cachegrind": ["valgrind/cachegrind.out.7"],
+    "callgrind": ["valgrind/callgrind.out.100"],
+    "gprof": ["gprof/flat.txt"],
+    "gptl": ["gptl/timing.000000", "gptl/timing.summary", "gptl/timing_stats"],
+    "hpctoolkit": ["hpctoolkit/experiment.xml"],
+    "likwid": ["likwid/regions.txt", "likwid/mpirun.csv", "likwid/groups.csv", "likwid/whole.txt"],
+    "papi": ["papi/rank_000000.json", "papi/old_hl.json"],
+    "perf-report": ["perf/report.txt"],
+    "perf-script": ["perf/script.txt", "perf/script_flat.txt"],
+    "perf-stat": ["perf/stat.txt", "perf/stat.csv", "perf/stat.json", "perf/interval.txt", "perf/tagged.txt"],
+    "tau": ["tau/MULTI__TIME/profile.0.0.0"],
+    "vtune": ["vtune/hw_events.csv", "vtune/hotspots.csv"],
+}
+OURS = (*SAMPLES, "cube")
+CASES = [(reader, name) for reader, names in SAMPLES.items() for name in names]
+NASTY = (b"1e300", b"-5", b"nan", b"inf", b"1e999", b"99999999999999999999999", b"\x00", b"\xff\xfe", b'"', b",", b"\n",
+         b"|", b"->", b"\\", b"\xc3\xa9", b"../../x", b"0x10", b"1_000", b"[" * 200, b"{", b"%", b"\r\n", b"\t")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _no_optional(request: pytest.FixtureRequest) -> None:
+    pytest.importorskip("caliperreader")
+
+
+def sound(reading: Reading) -> None:
+    """A table that an experiment takes: named kernels, ranks, each once, numbers that can be."""
+    table = reading.counters
+    assert table is not None
+    assert len(table) > 0
+    assert not table.duplicated(["kernel", "rank"]).any()
+    assert all(isinstance(name, str) and name for name in table["kernel"])
+    assert (table["rank"] >= -1).all()
+    metrics = [name for name in table.columns if name not in ("kernel", "rank")]
+    assert metrics
+    values = table[metrics].to_numpy(dtype=float)
+    assert not np.isinf(values).any()
+    assert np.nanmax(np.abs(values)) < 2.0**71
+    assert set(reading.provenance) == set(metrics)
+
+
+def attempt(reader: str, path: Path) -> str:
+    """Read `path`; the error's text, or empty where the reading was sound."""
+    try:
+        readings = list(READERS[reader].read(path))
+    except InputError as error:
+        assert path.name in str(error) or path.parent.name in str(error), error
+        return str(error)
+    for reading in readings:
+        sound(reading)
+    return ""
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_samples_are_sound_and_can_be_stored(tmp_path: Path, reader: str, name: str) -> None:
+    (reading,) = READERS[reader].read(DATA / name)
+    sound(reading)
+    experiment = Experiment.create(tmp_path / "e", "a", ["ranks"])
+    run = Run({"ranks": 2.0}, provenance=reading.provenance, notes=reading.notes, environment=reading.environment)
+    experiment.add(run, reading.counters, tables=reading.tables)
+    stored = Experiment.read(tmp_path / "e").counters()
+    assert len(stored) == len(reading.counters)
+    assert set(stored["kernel"].astype(str)) == set(reading.counters["kernel"])
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_recognised_by_its_reader_alone(reader: str, name: str) -> None:
+    path = DATA / name
+    head = path.read_bytes()[:4096]
+    assert [other for other in READERS if READERS[other].recognises(path, head)] == [reader]
+
+
+@pytest.mark.parametrize("reader", OURS)
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n\n", b"\x00" * 5000, b"\x7fELF" + bytes(range(256)) * 16, b"hello world\n" * 500, b"a,b\n1,2\n", b"{}", b"[]",
+     b"[1, 2]", b"<?xml version='1.0'?><a/>", "größe\n".encode("utf-16"), b"0 1 2 3\n" * 600],  # fmt: skip
+)
+def test_what_is_none_of_it(tmp_path: Path, reader: str, content: bytes) -> None:
+    if reader == "cube":
+        pytest.importorskip("pycubexr")
+    path = tmp_path / "rubbish.json"
+    path.write_bytes(content)
+    assert not READERS[reader].recognises(path, content[:4096])
+    assert attempt(reader, path)
+
+
+@pytest.mark.parametrize("reader", OURS)
+def test_no_regular_file(tmp_path: Path, reader: str) -> None:
+    """A pipe would wait for ever."""
+    if reader == "cube":
+        pytest.importorskip("pycubexr")
+    path = tmp_path / "pipe.xml"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match=r"pipe\.xml"):
+        list(READERS[reader].read(path))
+    with pytest.raises(InputError, match="missing"):
+        list(READERS[reader].read(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_every_truncation(tmp_path: Path, reader: str, name: str) -> None:
+    content = (DATA / name).read_bytes()
+    path = tmp_path / Path(name).name
+    step = max(1, len(content) // 60)
+    refused = 0
+    for end in range(0, len(content), step):
+        path.write_bytes(content[:end])
+        refused += bool(attempt(reader, path))
+    assert refused > 5
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_mutilated_files(tmp_path: Path, reader: str, name: str) -> None:
+    """Bytes replaced, cut out, doubled, nasty pieces put in: sound or refused, and recognising never fails."""
+    content = (DATA / name).read_bytes()
+    path = tmp_path / Path(name).name
+    dice = random.Random(f"{reader} {name}")
+    for _ in range(60):
+        piece = bytearray(content)
+        for _ in range(dice.randint(1, 4)):
+            at = dice.randrange(len(piece))
+            kind = dice.randrange(5)
+            if kind == 0:
+                piece[at] = dice.randrange(256)
+            elif kind == 1:
+                del piece[at : at + dice.randint(1, 40)]
+            elif kind == 2:
+                piece[at:at] = piece[at : at + dice.randint(1, 200)]
+            elif kind == 3:
+                piece[at:at] = dice.choice(NASTY)
+            else:
+                digits = [place for place, byte in enumerate(piece) if 48 <= byte <= 57]
+                if digits:
+                    start = dice.choice(digits)
+                    piece[start : start + 1] = dice.choice(NASTY[:6])
+            if not piece:
+                break
+        path.write_bytes(bytes(piece))
+        READERS[reader].recognises(path, bytes(piece[:4096]))
+        attempt(reader, path)
+
+
+LINES: Callable[[str], st.SearchStrategy[bytes]] = lambda name: st.permutations(  # noqa: E731
+    (DATA / name).read_bytes().splitlines(keepends=True)[:40]
+).map(b"".join)
+
+
+@pytest.mark.parametrize(("reader", "name"), CASES)
+def test_lines_in_any_order(tmp_path: Path, reader: str, name: str) -> None:
+    path = tmp_path / Path(name).name
+
+    @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+    @given(LINES(name))
+    def shuffled(content: bytes) -> None:
+        path.write_bytes(content)
+        READERS[reader].recognises(path, content[:4096])
+        attempt(reader, path)
+
+    shuffled()
+
+
+@pytest.mark.parametrize("reader", OURS)
+def test_any_bytes(tmp_path: Path, reader: str) -> None:
+    if reader == "cube":
+        pytest.importorskip("pycubexr")
+    path = tmp_path / "any"
+
+    @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+    @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))))
+    def anything(content: bytes) -> None:
+        path.write_bytes(content)
+        READERS[reader].recognises(path, content[:4096])
+        attempt(reader, path)
+
+    anything()
