@@ -2,7 +2,7 @@
 
 Open MPI's Fortran bindings call ``PMPI_`` functions, so wrappers of C see nothing of a Fortran program; MPICH's call
 the functions of C for most, and ``PMPI_`` for what has no buffer. The Fortran functions themselves are therefore
-wrapped: all arguments are addresses, handles are integers, the error code comes last, lengths of strings follow by value.
+wrapped: all arguments are addresses, handles are integers, the error code comes last, then lengths of strings.
 ``mpi_f08`` has the same arguments under ``mpi_x_f08_``, its error code may be absent; MPICH's ``mpi_x_f08ts_`` pass
 buffers by descriptor and call C, so these only note the call site.
 """

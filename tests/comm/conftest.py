@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -32,6 +33,14 @@ class Tracing:
             assert done.returncode == 0, done.stderr
             self._compiled[key] = target
         return self._compiled[key]
+
+    def mpi(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """Compiler wrapper's suffix and launcher of an MPI under its Debian name; '' is the one on PATH."""
+        launcher = {"": "mpirun", ".openmpi": "mpirun.openmpi", ".mpich": "mpiexec.mpich"}[name]
+        for tool in (f"mpicc{name}", launcher):
+            if shutil.which(tool) is None:
+                pytest.skip(f"{tool} not found")
+        return name, (launcher,) if name == ".mpich" else (launcher, "--oversubscribe")
 
     def launch(self, program: Path, ranks: int, *arguments: str, mpirun: tuple[str, ...] = ()) -> Launch:
         launcher = mpirun or ("mpirun", "--oversubscribe")

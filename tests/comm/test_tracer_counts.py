@@ -101,10 +101,12 @@ def expected(r: int) -> Table:
     return table
 
 
-@pytest.fixture(scope="module")
-def tables(tracing, tmp_path_factory: pytest.TempPathFactory) -> TraceTables:
+@pytest.fixture(scope="module", params=["", ".mpich"], ids=["mpi", "mpich"])
+def tables(tracing, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> TraceTables:
+    suffix, mpirun = tracing.mpi(request.param)
     folder = tmp_path_factory.mktemp("families")
-    return tracing.tables(tracing.launch(tracing.compile("families.c"), P, str(folder / "io.dat")), folder)
+    program = tracing.compile("families.c", wrapper=f"mpicc{suffix}")
+    return tracing.tables(tracing.launch(program, P, str(folder / "io.dat"), mpirun=mpirun), folder)
 
 
 @pytest.mark.parametrize("rank", range(P))

@@ -1,0 +1,138 @@
+"""However a program ends, its own result stays, and what its ranks could write is there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from ranksight.collecting import COLLECTORS
+from ranksight.comm.tracer.gathering import read_folder
+from ranksight.comm.tracer.tables import tabulate
+from ranksight.errors import InputError, RanksightError, ToolError
+
+pytestmark = pytest.mark.mpi
+P = 2
+
+
+def count(tables, kernel: str, operation: str, rank: int = 0) -> int:
+    found = tables.messages
+    rows = found[(found["kernel"] == kernel) & (found["operation"] == operation) & (found["rank"] == rank)]
+    return int(rows["count"].sum())
+
+
+@pytest.mark.parametrize(
+    ("way", "status", "rounds"),
+    [("nothing", 0, 10), ("fork", 0, 10), ("failed", 0, 20), ("handler", 0, 20), ("uncompleted", 0, 10), ("status", 41, 10)],
+)
+def test_a_program_that_finalizes_is_traced_whole(tracing, tmp_path: Path, way: str, status: int, rounds: int) -> None:
+    launch = tracing.launch(tracing.compile("ends.c"), P, way)
+    done = tracing.run(launch, tmp_path)
+    assert done.returncode == status
+    assert done.stdout.count("done") == (0 if status else P)
+    traces, lost = read_folder(tmp_path, P)
+    assert lost == []
+    assert [trace.ended for trace in traces] == ["finalize"] * P
+    tables = tabulate(traces)
+    assert tables.notes == ()
+    for rank in range(P):
+        assert count(tables, "rounds", "Sendrecv", rank) == rounds
+    if way == "failed":
+        refused = tables.messages[(tables.messages["kernel"] == "main") & (tables.messages["operation"] == "Send")]
+        assert refused["count"].sum() == refused["bytes"].sum() == 0
+        assert len(refused) == P
+    if way == "uncompleted":
+        assert count(tables, "main", "Irecv") == 1
+
+
+@pytest.mark.parametrize(("way", "ended"), [("exit", "exit"), ("_exit", "exit")])
+def test_a_program_without_finalize_is_traced_to_its_exit(tracing, tmp_path: Path, way: str, ended: str) -> None:
+    launch = tracing.launch(tracing.compile("ends.c"), 1, way)
+    assert tracing.run(launch, tmp_path).returncode == tracing.plain(launch).returncode
+    traces, lost = read_folder(tmp_path, 1)
+    assert lost == []
+    assert traces[0].ended == ended
+    tables = tabulate(traces)
+    assert count(tables, "rounds", "Sendrecv") == 10
+    assert "without MPI_Finalize" in tables.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("way", "ended"),
+    [("abort", "signal 6"), ("segv", "signal 11"), ("stack", "signal 11"), ("MPI_Abort", "abort")],
+)
+def test_a_rank_that_dies_leaves_what_it_had_and_its_status(tracing, tmp_path: Path, way: str, ended: str) -> None:
+    launch = tracing.launch(tracing.compile("ends.c"), P, way, "slowly")
+    done = tracing.run(launch, tmp_path)
+    assert done.returncode == tracing.plain(launch).returncode != 0
+    traces, lost = read_folder(tmp_path, P)
+    dead = next(trace for trace in traces if trace.head["rank"] == P - 1)
+    assert dead.ended == ended
+    assert count(tabulate(traces), "rounds", "Sendrecv", P - 1) == 10
+    assert len(traces) + len(lost) == P
+
+
+def test_a_killed_rank_is_named(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("ends.c"), P, "kill", "slowly")
+    assert tracing.run(launch, tmp_path).returncode == tracing.plain(launch).returncode != 0
+    with pytest.raises(RanksightError, match="rank-000001.trace is empty: the rank was killed"):
+        COLLECTORS["pmpi"].collect(launch, tmp_path)
+
+
+def test_a_missing_rank_is_named(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("ends.c"), P, "nothing")
+    assert tracing.run(launch, tmp_path).returncode == 0
+    (tmp_path / "rank-000000.trace").unlink()
+    with pytest.raises(ToolError, match="rank 0 left no trace"):
+        COLLECTORS["pmpi"].collect(launch, tmp_path)
+
+
+def test_a_full_disk_does_not_touch_the_program(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("ends.c"), 1, "nothing")
+    (step,) = COLLECTORS["pmpi"].steps(launch, tmp_path)
+    wrapped = ("sh", "-c", 'ulimit -f 8; exec "$@"', "sh")  # 4 KiB: SIGXFSZ strikes who writes more
+    at = step.command.index("env")
+    command = (*step.command[:at], *wrapped, *step.command[at:])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "done" in done.stdout
+    with pytest.raises(InputError, match="is empty: the rank was killed, or the disk was full"):
+        COLLECTORS["pmpi"].collect(launch, tmp_path)
+
+
+def test_a_folder_that_vanished_does_not_touch_the_program(tracing, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    launch = tracing.launch(tracing.compile("ends.c"), 1, "nothing")
+    (step,) = COLLECTORS["pmpi"].steps(launch, folder)
+    folder.rmdir()
+    done = subprocess.run(step.command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "done" in done.stdout
+
+
+def test_threads_that_call_at_once(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("threads.c", "-pthread"), P)
+    done = tracing.run(launch, tmp_path)
+    if done.returncode == 77:
+        pytest.skip("this MPI gives no MPI_THREAD_MULTIPLE")
+    assert done.returncode == 0, done.stderr
+    traces, _ = read_folder(tmp_path, P)
+    tables = tabulate(traces)
+    moved = 500 * 8 * (1 + 2 + 3 + 4)
+    for rank in range(P):
+        mine = tables.messages[tables.messages["rank"] == rank].groupby("operation", observed=True)[["count", "bytes"]].sum()
+        assert tuple(mine.loc["Isend"]) == (2000, moved)
+        assert tuple(mine.loc["Irecv"]) == (2000, moved)
+        assert mine.loc["Barrier", "count"] == 20
+        assert mine.loc["Waitall", "count"] == 2000
+    assert (tables.ranks["threads"] == 5).all()
+
+
+def test_names_of_cpp_and_static_functions(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("names.cpp", wrapper="mpicxx"), 1)
+    found = tracing.tables(launch, tmp_path).messages
+    kernel = {str(row.operation): str(row.kernel) for row in found.itertuples()}
+    assert kernel["Allreduce"] == "flow::Solver::step(double)"
+    assert kernel["Barrier"] == "void flow::pass<int>(int)"
+    assert kernel["Bcast"] == "hidden()"
