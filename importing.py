@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -184,10 +184,17 @@ class Import:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._beside, ignore_errors=True)
 
-    def add(self, readings: Iterable[Reading], reader: str, path: Path) -> int:
+    def add(
+        self,
+        readings: Iterable[Reading],
+        reader: str,
+        path: Path,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> int:
         """Store the readings of one file, all or, when one of them is wrong, none; the number of runs it made.
 
-        A reading of a configuration that was there before is a repetition of it.
+        A reading of a configuration that was there before is a repetition of it. `watch` is told after every run how
+        many of the file are stored, of how many.
 
         Raises
         ------
@@ -216,8 +223,10 @@ class Import:
         if self._experiment is None:
             self._origin = str(path)
             self._experiment = Experiment.create(self._beside / "experiment", self.application, names)
-        for reading in checked:
+        for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
+            if watch is not None:
+                watch(done, len(checked))
         return len(checked)
 
     def _checked(self, reading: Reading, path: Path) -> Reading:

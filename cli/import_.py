@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,9 +111,10 @@ def run(chosen: argparse.Namespace) -> int:
     notes: dict[str, None] = {}
     runs = 0
     with Import(place, chosen.application or place.stem, naming, chosen.force) as work:
-        for path, reader in _progress(todo, chosen.quiet):
+        ticker = _Ticker(len(todo), chosen.quiet)
+        for path, reader in ticker.over(todo):
             try:
-                runs += work.add(_noting(read(path, reader), notes), reader, path)
+                runs += work.add(_noting(read(path, reader), notes), reader, path, watch=ticker)
             except InputError as error:
                 if chosen.strict or len(todo) == 1:
                     raise
@@ -218,21 +220,33 @@ def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Rea
         yield reading
 
 
-def _progress(todo: list[tuple[Path, str]], quiet: bool) -> Iterator[tuple[Path, str]]:
-    """The items, with a bar on a terminal, a line every tenth of many elsewhere, and nothing when quiet."""
-    if quiet or len(todo) < 2:
-        yield from todo
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import track
+class _Ticker:
+    """Tells how far an import is: one line that renews itself on a terminal, a plain line now and then elsewhere."""
 
-        yield from track(todo, "reading", console=Console(stderr=True), transient=True)
-    else:
-        step = max(len(todo) // 10, 20)
-        for at, item in enumerate(todo, 1):
+    def __init__(self, files: int, quiet: bool) -> None:
+        self.files, self.quiet = files, quiet
+        self.terminal = sys.stderr.isatty()
+        self.pause = 0.2 if self.terminal else 10.0
+        self.told = time.monotonic()
+        self.file = 0
+
+    def __call__(self, runs: int, of: int) -> None:
+        """Called after each run of a file is stored."""
+        if self.quiet or time.monotonic() - self.told < self.pause:
+            return
+        self.told = time.monotonic()
+        text = f"file {self.file} of {self.files}" + (f": {runs} of {of} runs stored" if of else "")
+        print(
+            f"\r\x1b[K{text}" if self.terminal else text, end="" if self.terminal else "\n", file=sys.stderr, flush=True
+        )
+
+    def over(self, items: list[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+        """The items one after another; the line is wiped at the end."""
+        for self.file, item in enumerate(items, 1):
             yield item
-            if at % step == 0:
-                print(f"read {at} of {len(todo)}", file=sys.stderr, flush=True)
+            self(0, 0)
+        if self.terminal and not self.quiet:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _say(text: str, at: int) -> None:
