@@ -110,7 +110,7 @@ def run(chosen: argparse.Namespace) -> int:
     collectors = choose_collectors(chosen.collector, say=None if chosen.quiet else _say)
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template)
-    outcome = measure(experiment, plan, watch=_Progress(plan, chosen.quiet))
+    outcome = measure(experiment, plan, watch=Progress(plan, chosen.quiet))
     return report(experiment, outcome, chosen.quiet)
 
 
@@ -213,7 +213,7 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-class _Progress:
+class Progress:
     """Tells how far a campaign is: a bar on a terminal, a line a run elsewhere."""
 
     def __init__(self, plan: Plan, quiet: bool) -> None:

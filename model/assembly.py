@@ -52,7 +52,7 @@ def assemble(
         The series are those that the functions were fitted to.
     """
     chosen = None if metrics is None else tuple(metrics)
-    series = series_from_experiment(experiment, chosen, _means_of_samples(experiment, over_ranks))
+    series = series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks))
     sampled = settle(experiment, series)
     series = sampled.series
     model = model_of(series, experiment.application, **settings)
@@ -73,7 +73,7 @@ def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: T
     return Functions(fitted, fit_levels(series, **each), fit_neighbours(experiment, names, tables, **each))
 
 
-def _means_of_samples(
+def means_of_samples(
     experiment: Experiment, over_ranks: Reduction | Mapping[str, Reduction] | None
 ) -> Reduction | Mapping[str, Reduction] | None:
     """Sampled times are averaged over ranks: the largest of many sampled values is largest by chance."""

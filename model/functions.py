@@ -7,7 +7,7 @@ follows the process grid (:mod:`ranksight.model.neighbours`). Each answers where
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,10 @@ from ranksight.model.neighbours import Neighbours
 Array = NDArray[np.float64]
 ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
 """The arrays of a forecast, one row a series."""
+WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
+WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")
+WHOLES |= {"branch_misses": "branches"}
+"""Metrics that count a part of another."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,27 @@ class Functions:
             index = np.array([rows[key] for key in zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)])
             given = self.neighbours.predict(points, level)
             answer = choose(answer, given, index, np.ones((len(index), len(points)), dtype=bool))
-        return answer
+        return self._limited(answer)
+
+    def _limited(self, answer: Forecast) -> Forecast:
+        """No part exceeds its whole: loads that a level serves stay within the kernel's loads, misses within stores."""
+        rows = self.rows
+        pairs = [
+            (row, rows[kernel, WHOLES[name]])
+            for (kernel, name), row in rows.items()
+            if (kernel, WHOLES.get(name)) in rows
+        ]
+        if not pairs:
+            return answer
+        part, of = (np.array(column) for column in zip(*pairs, strict=True))
+        sound = answer.status[of] == forecast.OK
+        arrays: dict[str, Any] = {}
+        for name in ("value", "lower", "upper"):
+            array = np.array(getattr(answer, name))
+            most = getattr(answer, "value" if name == "value" else "upper")[of]
+            array[part] = np.where(sound & (array[part] > most), most, array[part])
+            arrays[name] = array
+        return replace(answer, **arrays)
 
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""

@@ -5,7 +5,8 @@ powers of the problem's extent with no negative coefficients. Among all such sum
 above the next integer over the slope between them, the slowest growth is that of the two adjacent powers around the
 slope and the fastest that of a constant and the highest power (the powers form a Chebyshev system: Karlin and Studden,
 *Tchebycheff Systems*, 1966, chapter II). The first is the value, since loops nest: surfaces come with volumes. Both are
-the interval. Times and cache misses have no such law; theirs takes half a power more or less.
+the interval. Times have no such law; theirs takes half a power more or less. Which cache level serves a load changes
+where the working set outgrows a cache, and two sizes cannot tell where that is: beyond them nothing is claimed.
 """
 
 from __future__ import annotations
@@ -71,7 +72,11 @@ def bridge(
         upper = np.where(counted[:, None], np.maximum(value, fastest), value * np.exp(edge))
     known = np.isfinite(slope)
     zero = (first == 0) & (second == 0)
-    result = [np.where(zero, 0.0, np.where(known, x, np.nan)) for x in (value, lower, upper)]
+    result = []
+    for x in (value, lower, upper):
+        x = np.where(zero, 0.0, np.where(known, x, np.nan))
+        # At a level itself its own value stands, whatever the other's is.
+        result.append(np.where(at == low, first, np.where(at == high, second, x)))
     return result[0], result[1], result[2]
 
 
@@ -83,6 +88,11 @@ def _pair(levels: tuple[float, float], first: Array, second: Array, i: Array, j:
     j = np.where(same, j + 1, j)
     b = (second - first * x**i) / (x**j - x**i)
     return np.asarray(np.where(same, first * t**i, (first - b) * t**i + b * t**j), dtype=np.float64)
+
+
+SERVED = frozenset({"loads_l2", "loads_l3", "loads_mem", "bytes_mem", "bytes_mem_read", "bytes_mem_written"})
+SERVED |= {"store_misses_l2", "store_misses_l3"}
+"""Metrics that change where a working set outgrows a cache."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +157,12 @@ class Levels:
         missing = ~np.isfinite(value) & (status == forecast.OK)
         status = np.where(missing, forecast.WIDE, status)
         reason = np.where(missing, f"{self.parameter} took two values, and this metric was zero at one of them", reason)
+        served = np.array([name in SERVED for name in self.metrics], dtype=bool)
+        outgrown = served[:, None] & (at > self.levels[1])[None, :] & (status == forecast.OK)
+        status = np.where(outgrown, forecast.WIDE, status)
+        reason = np.where(
+            outgrown, f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}", reason
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = np.where(high == low, 1.0, high / low)
         wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)

@@ -37,6 +37,8 @@ CLOSE = 5e-3
 """Largest error of the law, relative to the kernel's mean: that of counts, with what alignment changes in them."""
 NEAR = 0.15
 """The same for the root mean square error of loads by cache level, which depend on addresses as well."""
+ALIKE = 1.3
+"""Largest ratio of the costs of two directions where nothing else tells the law from growth with the ranks."""
 
 
 @dataclass(frozen=True)
@@ -229,8 +231,13 @@ def fit_neighbours(
         scatter = np.sqrt(((solution @ basis.T - rows) ** 2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)[:, 0]
         follows &= np.where(counts, error <= CLOSE * scale[:, 0], scatter <= NEAR)
         follows &= (np.abs(solution[:, 1:]) > np.maximum(CLOSE, 2 * scatter[:, None]) * scale).any(axis=1)
+        if len(np.unique(basis, axis=0)) <= terms:
+            follows &= ~counts | _alike(solution[:, 1:])
         residual = np.maximum(residual, np.where(counts, 0.0, scatter))
         solved[:, :, at] = solution
+    # Where a kernel's counts do not follow the grid, a likeness in its cache misses is chance.
+    lawful = {kernel for (kernel, _), yes in zip(shared, follows & counts, strict=True) if yes}
+    follows &= counts | np.array([kernel in lawful for kernel, _ in shared])
     if not follows.any():
         return None
     kept = [key for key, yes in zip(shared, follows, strict=True) if yes]
@@ -245,6 +252,16 @@ def fit_neighbours(
     reduced = tuple(metric(name).over_ranks for name in found)
     parameters = experiment.parameters
     return Neighbours(parameters, grid, kernels, found, reduced, others, coefficients, residual[follows])
+
+
+def _alike(costs: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether the directions of each row cost about the same.
+
+    Up to eight ranks all ranks of a run have the same neighbours, and the law has as many coefficients as there are
+    runs: it fits whatever depends on the number of ranks alone. A halo's faces cost about the same in every direction;
+    work that grows with the ranks would have to double its cost from one direction to the next.
+    """
+    return np.asarray((costs.min(axis=1) > 0) & (costs.max(axis=1) <= ALIKE * costs.min(axis=1)))
 
 
 _ADDED = ("mean", "max", "sum", "min")

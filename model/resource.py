@@ -31,7 +31,8 @@ from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.forecast import Forecast
-from ranksight.model.functions import choose
+from ranksight.model.functions import Functions, choose
+from ranksight.model.levels import fit_levels
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
 
@@ -87,7 +88,7 @@ class Resources:
         Cycles per instruction without stalls.
     factor, error : (s,)
         BF_mem as one number, and its standard error; where it is a function, their mean and scatter.
-    trend : Fitted or None
+    trend : Functions or None
         BF_mem over the parameters, of the kernels where it is a function.
     evidence : tuple of str
         What each kernel's cycles and stalls were.
@@ -100,7 +101,7 @@ class Resources:
     cpi: Array
     factor: Array
     error: Array
-    trend: Fitted | None
+    trend: Functions | None
     evidence: tuple[str, ...]
     closure: float
 
@@ -172,7 +173,12 @@ class Resources:
         )
         if self.trend is None:
             return steady
-        index = np.array([self.kernels.index(kernel) for kernel in self.trend.kernels])
+        index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
+        if self.trend.levels is not None:
+            # A ratio that two sizes show is carried beyond them as it was at the nearer one.
+            points = np.array(points, dtype=np.float64)
+            column = self.trend.levels.parameters.index(self.trend.levels.parameter)
+            points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
         given = self.trend.predict(points, level)
         # Where no trend can be told, the factors measured are what is known: their mean, and how they scatter.
         return choose(steady, given, index, given.status == forecast.OK)
@@ -212,7 +218,7 @@ class Resources:
             "cpi": self.cpi.tolist(),
             "factor": self.factor.tolist(),
             "error": self.error.tolist(),
-            "trend": None if self.trend is None else self.trend.to_dict(),
+            "trend": None if self.trend is None else {"fitted": self.trend.fitted.to_dict(), **self.trend.structures()},
             "evidence": list(self.evidence),
             "closure": self.closure,
         }
@@ -226,7 +232,8 @@ class Resources:
             kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
             cpi = np.array(content["cpi"], dtype=np.float64)
             factor, error = (np.array(content[key], dtype=np.float64) for key in ("factor", "error"))
-            trend = None if content["trend"] is None else Fitted.from_dict(content["trend"])
+            given = content["trend"]
+            trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
             closure = float(content["closure"])
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
@@ -234,7 +241,7 @@ class Resources:
             len(machine.latencies) != len(LEVELS)
             or not machine.frequency > 0
             or any(column.shape != (len(kernels),) or not np.isfinite(column).all() for column in (cpi, factor, error))
-            or (trend is not None and not set(trend.kernels) <= set(kernels))
+            or (trend is not None and not set(trend.fitted.kernels) <= set(kernels))
             or len(evidence) != len(kernels)
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
@@ -316,7 +323,7 @@ def fit_resources(
             tuple(part.name for part in trending),
             (RATIO,) * len(trending),
         )
-        trend = fit_series(ratios, **settings)
+        trend = Functions(fit_series(ratios, **settings), fit_levels(ratios, **settings))
     return Resources(
         machine,
         tuple(part.name for part in parts),

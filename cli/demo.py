@@ -1,0 +1,203 @@
+"""Measure, fit and predict the bundled program, then hold the prediction against runs at the predicted scale.
+
+  ranksight demo                 about three minutes on two cores
+  ranksight demo --quick         about one
+  ranksight demo --bug           with a scalability bug planted, which the ranking has to name
+
+A 3-D heat conduction solver is measured at 1, 2, 4 and 8 ranks and two sizes, with what the machine offers: messages
+by the PMPI tracer, counts by callgrind, time by perf. The model then says what 16 and 32 ranks and a larger size will
+show; those are run, and predicted and measured are printed side by side. Everything stays in the folder that is named
+at the end. More ranks than cores share the processors, so their wall time is no truth: counts, messages and processor
+time are compared, and wall time is told as a prediction for the platform alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranksight.errors import InputError, ToolError
+
+if TYPE_CHECKING:
+    from ranksight.campaign import Plan
+    from ranksight.collecting import Collector
+    from ranksight.experiment import Experiment
+    from ranksight.model.model import Model
+
+STEPS = "4"
+SAMPLES_A_SECOND = 9973
+"""Of processor time: the program runs for a fraction of a second, so it is sampled ten times as often as others."""
+TARGET = 1024
+"""Ranks at which kernels are ranked."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="default: ranksight-demo")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, and 16 ranks as the largest")
+    parser.add_argument("--bug", action="store_true", help="plant work that grows with the number of ranks")
+    parser.add_argument("--platform", default="generic", metavar="NAME", help="machine to predict wall time for")
+    parser.add_argument("--force", action="store_true", help="replace the folder")
+    parser.add_argument("--quiet", action="store_true", help="print the result only")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run the demonstration; 1 when a run failed."""
+    from ranksight.cli.measure import report
+    from ranksight.experiment import Experiment
+    from ranksight.model.assembly import assemble
+    from ranksight.platforms import load
+
+    begin = time.monotonic()
+    say = _silent if chosen.quiet else _say
+    platform = load(chosen.platform)
+    folder = _folder(chosen)
+    with _found_mpi():
+        command = _command(folder, chosen, say)
+        collectors = _collectors(say)
+        sizes, larger = ((8, 16), 32) if chosen.quick else ((12, 24), 48)
+        ranks = (1, 2, 4, 8)
+        trained = Experiment.create(folder / "experiment", "heat", command.parameters)
+        plan = _plan(command, ranks, sizes, collectors)
+        say(f"\nmeasuring at {_list(ranks)} ranks and sizes {_list(sizes)}")
+        failed = _measure(trained, plan, chosen.quiet, report)
+        if failed:
+            return failed
+        say("\nfitting")
+        model, _ = assemble(trained, platform=platform)
+        model.save(folder / "heat.model.json")
+        say("predicted; now measuring what was predicted")
+        checked = Experiment.create(folder / "check", "heat", command.parameters)
+        for where, size in (((16,) if chosen.quick else (16, 32), sizes[0]), ((2,), larger)):
+            failed = _measure(checked, _plan(command, where, (size,), collectors), chosen.quiet, report)
+            if failed:
+                return failed
+    _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, chosen.platform)
+    say(f"\n{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
+    say(f"next: ranksight predict {folder / 'heat.model.json'} --ranks 64,1024 --size {sizes[-1]} --metric time")
+    return 0
+
+
+def _folder(chosen: argparse.Namespace) -> Path:
+    folder = Path(chosen.output or "ranksight-demo")
+    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+        ours = (folder / "experiment" / "experiment.json").is_file()
+        if not (chosen.force and ours):
+            remedy = "give --force to replace it" if ours else "name another folder with -o"
+            raise InputError(f"{folder} exists already", remedy)
+        shutil.rmtree(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror or error}", "name another folder with -o") from error
+    return folder
+
+
+@contextmanager
+def _found_mpi() -> Iterator[None]:
+    """Put an MPI that was installed beside this package on the PATH, and let Open MPI run as root in a container."""
+    before = dict(os.environ)
+    beside = str(Path(sys.executable).parent)
+    if shutil.which("mpirun") is None and (Path(beside) / "mpirun").exists():
+        os.environ["PATH"] = f"{beside}{os.pathsep}{os.environ.get('PATH', '')}"
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _command(folder: Path, chosen: argparse.Namespace, say: Any) -> Any:
+    """Build the program; the template of its command."""
+    import subprocess
+
+    from ranksight.examples.build import build
+    from ranksight.launching import Template
+
+    if shutil.which("mpirun") is None:
+        raise ToolError("no mpirun is found", "load the site's MPI module, or: pip install 'ranksight[mpi]'")
+    program = build("heat", folder)
+    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=60)
+    open_mpi = "Open MPI" in said.stdout or "PRRTE" in said.stdout
+    more = ("--oversubscribe",) if open_mpi else ()
+    if open_mpi and hasattr(os, "geteuid") and os.geteuid() == 0:
+        say("running as root: Open MPI is told to allow it")
+    words = ("mpirun", *more, "-n", "{ranks}", str(program.resolve()), "--n", "{size}", "--steps", STEPS)
+    bug = ("--bug",) if chosen.bug else ()
+    return Template((*words, "--lookup-table", "256Ki", *bug))
+
+
+def _collectors(say: Any) -> dict[str, Collector]:
+    from ranksight.cli.measure import choose_collectors
+    from ranksight.counters.collectors.perf_clock import PerfClock
+
+    collectors = choose_collectors(None, say)
+    if "perf-clock" in collectors:
+        collectors["perf-clock"] = PerfClock(frequency=SAMPLES_A_SECOND)
+    return collectors
+
+
+def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collectors: Mapping[str, Collector]) -> Plan:
+    from ranksight.campaign import Plan
+
+    return Plan(
+        command, {"ranks": list(map(float, ranks)), "size": list(map(float, sizes))}, 1, collectors, timeout=600
+    )
+
+
+def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> int:
+    from ranksight.campaign import measure
+    from ranksight.cli.measure import Progress
+
+    outcome = measure(experiment, plan, watch=Progress(plan, quiet))
+    return int(report(experiment, outcome, quiet=True))
+
+
+def _tell(
+    model: Model, trained: Experiment, checked: Experiment, folder: Path, size: dict[str, float], platform: str
+) -> None:
+    """Print predicted beside measured, rank the kernels, and draw."""
+    from matplotlib.figure import Figure
+
+    from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
+    from ranksight.reports.plots import plot_breakdown, plot_compute, plot_validation, save_figure
+    from ranksight.reports.validation import validate
+
+    check, known = validate(model, checked), validate(model, trained)
+    print("\n".join(tell_validation(check)))
+    cores = len(os.sched_getaffinity(0))
+    print("\n".join(tell_wall_time(model, (64, 256, TARGET), size, platform, cores)))
+    print("\n".join(tell_growth(model, TARGET, size)))
+    check.table.to_csv(folder / "check.csv", index=False)
+    timed = model.equation.resources is not None
+    figure = Figure(figsize=(15 if timed else 6, 4.8), layout="constrained")
+    axes = figure.subplots(1, 3 if timed else 1, squeeze=False)[0]
+    plot_validation(check, axes[0])
+    if timed:
+        smaller = {"size": float(model.training[:, model.parameters.index("size")].min())}
+        plot_compute(model, known, check, smaller, axes[1])
+        plot_breakdown(model, [2**i for i in range(11)], size, axes[2])
+    for suffix in ("png", "svg"):
+        save_figure(figure, folder / f"demo.{suffix}")
+
+
+def _list(values: tuple[int, ...]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _silent(line: str) -> None:
+    """Say nothing."""

@@ -1,0 +1,119 @@
+"""The tables that the demonstration prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ranksight.model.model import Model
+from ranksight.reports.growth import rank_kernels
+from ranksight.reports.validation import Validation
+from ranksight.units import format_si
+
+SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
+
+
+def tell_validation(validation: Validation) -> list[str]:
+    """Predicted beside measured for every kernel and configuration, and how far off in all."""
+    counts = validation.requirements()
+    lines = ["", "Predicted / measured per rank, at configurations that were not trained on", ""]
+    names = [name for name in SHOWN if (counts["metric"] == name).any()]
+    for ranks, size in counts[["ranks", "size"]].drop_duplicates().itertuples(index=False):
+        here = counts[(counts["ranks"] == ranks) & (counts["size"] == size)]
+        lines.append(f"{ranks:g} ranks, size {size:g}")
+        lines.append(f"  {'kernel':<16}" + "".join(f"{name:>24}" for name in names[:2]) + "   other counts, error")
+        for kernel in dict.fromkeys(here["kernel"]):
+            rows = here[here["kernel"] == kernel].set_index("metric")
+            pairs = [_pair(rows, name) for name in names[:2]]
+            rest = [f"{name} {_error(rows, name)}" for name in names[2:] if name in rows.index]
+            lines.append(f"  {kernel:<16}{pairs[0]:>24}{pairs[1]:>24}   {', '.join(rest)}")
+        lines.append("")
+    lines.append(_summary("counts (visits, instructions, loads, stores, messages, bytes)", counts))
+    levels = validation.cache_levels()
+    if len(levels):
+        lines.append(_summary("loads served by each level", levels[levels["measured"] > 0]))
+    for row in validation.compute().to_dict("records"):
+        predicted, lower, upper, measured = (
+            format_si(float(row[name]), "s") for name in ("predicted", "lower", "upper", "measured")
+        )
+        lines.append(
+            f"compute time per rank, {row['ranks']:g} ranks, size {row['size']:g}: "
+            f"predicted {predicted} ({lower} to {upper}), measured {measured}: {row['error']:+.1%}"
+            + ("" if row["status"] == "ok" else " (marked insufficient)")
+        )
+    return lines
+
+
+def _pair(rows: pd.DataFrame, name: str) -> str:
+    if name not in rows.index:
+        return "-"
+    predicted, measured, error = (float(rows[column][name]) for column in ("predicted", "measured", "error"))
+    return f"{format_si(predicted, '', 4)} / {format_si(measured, '', 4)} {error:+6.1%}"
+
+
+def _error(rows: pd.DataFrame, name: str) -> str:
+    return f"{float(rows['error'][name]):+.1%}" if rows["status"][name] == "ok" else "insufficient"
+
+
+def _summary(what: str, rows: pd.DataFrame) -> str:
+    if not len(rows):
+        return f"{what}: none measured"
+    carried = rows[rows["status"] == "ok"]
+    errors = np.abs(carried["error"])
+    refused = len(rows) - len(carried)
+    more = f"; {refused} marked insufficient" if refused else ""
+    if not len(carried):
+        return f"{what}: all {len(rows)} marked insufficient"
+    return (
+        f"{what}: {len(carried)} values, error {errors.median():.2%} in the median, {errors.max():.1%} at most, "
+        f"{carried['inside'].mean():.0%} inside the 90 % interval{more}"
+    )
+
+
+def tell_wall_time(
+    model: Model, ranks: Sequence[int], size: Mapping[str, float], platform: str, cores: int
+) -> list[str]:
+    """The wall time that the model predicts, and why it is not held against a run."""
+    if not any(name == "time" for name in model.fitted.metrics):
+        return ["", "No time per function was measured here (perf is missing), so no wall time is predicted."]
+    points = np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
+    broken = model.breakdown(points)
+    lines = [
+        "",
+        f"This machine has {cores} cores: more ranks than that share them, and their wall time is no truth.",
+        f"Predicted for as many cores as ranks, on the network of platform {platform}"
+        if model.equation.network is not None
+        else f"Predicted computation for as many cores as ranks (platform {platform} describes no network)",
+    ]
+    for at, p in enumerate(ranks):
+        total = broken.total
+        value, low, high = (format_si(float(end[0, at]), "s") for end in (total.value, total.lower, total.upper))
+        messages = format_si(float(broken.parts["communication"][at]), "s")
+        note = "" if total.status[0, at] == 0 else f"   insufficient: {total.reason[0, at]}"
+        lines.append(f"  {p:>6} ranks: {value} ({low} to {high}), communication {messages}{note}")
+    return lines
+
+
+def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[str]:
+    """The largest kernels at a scale, and those that grow with the ranks."""
+    if not any(name == "time" for name in model.fitted.metrics):
+        return []
+    point = np.array([ranks if name == "ranks" else size[name] for name in model.parameters], dtype=float)
+    found = rank_kernels(model, point)
+    lines = ["", f"Largest kernels at {ranks} ranks, size {', '.join(f'{value:g}' for value in size.values())}"]
+    for rank in found[:5]:
+        lines.append(
+            f"  {rank.kernel:<18}{format_si(rank.time, 's'):>10}{rank.share:>7.0%}   instructions {rank.formula[:60]}"
+        )
+    growing = [rank for rank in found if rank.grows]
+    if growing:
+        lines += [
+            f"Grows with the number of ranks: {rank.kernel}, {rank.growth:.0f} times as long at {ranks} ranks as where "
+            f"it was measured last; instructions per rank {rank.formula}"
+            for rank in growing
+        ]
+    else:
+        lines.append("No kernel grows with the number of ranks faster than their logarithm.")
+    return lines

@@ -1,0 +1,88 @@
+"""What two values of a parameter can say: exact where loops count, bounded by all sums of powers through two points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksight.model.levels import bridge, fit_levels, two_valued
+from ranksight.model.series import Series
+
+
+def one(values: tuple[float, float], at: list[float], counted: bool = True) -> tuple[np.ndarray, ...]:
+    return bridge(
+        (10.0, 20.0), np.array(values).reshape(1, 1, 2).repeat(len(at), axis=1), np.array(at), np.array([counted])
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(0, 3),
+    st.floats(1e-3, 1e6),
+    st.floats(0, 1e6),
+    st.floats(20, 500),
+)
+def test_sums_of_adjacent_powers_come_out_exactly(power: int, a: float, b: float, at: float) -> None:
+    def true(x: float) -> float:
+        return b * x**power + a * x ** (power + 1)
+
+    value, lower, upper = one((true(10), true(20)), [at, 10.0, 20.0])
+    assert value[0] == pytest.approx([true(at), true(10), true(20)], rel=1e-6)
+    assert (lower <= value * (1 + 1e-9)).all()
+    assert (value <= upper * (1 + 1e-9)).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(0, 100), min_size=4, max_size=4), st.floats(20, 200))
+def test_every_sum_of_powers_that_grows_no_faster_is_inside(coefficients: list[float], at: float) -> None:
+    def true(x: float) -> float:
+        return sum(c * x**i for i, c in enumerate(coefficients))
+
+    if true(10) < 1e-3:
+        return
+    slope = np.log2(true(20) / true(10))
+    most = np.ceil(slope - 1e-9)
+    if any(c > 0 for c in coefficients[int(most) + 1 :]):
+        return
+    value, lower, upper = one((true(10), true(20)), [at])
+    assert lower[0, 0] * (1 - 1e-6) <= true(at) <= upper[0, 0] * (1 + 1e-6)
+    assert value[0, 0] <= true(at) * (1 + 1e-6)
+
+
+def test_what_two_points_cannot_say() -> None:
+    assert np.isnan(one((0.0, 5.0), [40.0])[0]).all()
+    assert np.isnan(one((np.nan, 5.0), [40.0])[0]).all()
+    assert [x[0, 0] for x in one((0.0, 0.0), [40.0])] == [0, 0, 0]
+    value, lower, upper = one((1.0, 4.0), [40.0], counted=False)
+    assert value[0, 0] == pytest.approx(16)
+    assert lower[0, 0] == pytest.approx(16 / np.sqrt(2))
+    assert upper[0, 0] == pytest.approx(16 * np.sqrt(2))
+
+
+def series(points: list[tuple[float, float]]) -> Series:
+    table = np.array(points)
+    values = (table[:, 0] * table[:, 1] ** 2)[None, :, None]
+    return Series(("ranks", "size"), table, values, ("k",), ("instructions",))
+
+
+def test_the_two_valued_parameter_is_found() -> None:
+    assert two_valued(series([(p, n) for p in (1, 2, 4, 8) for n in (3, 6)])) == "size"
+    assert two_valued(series([(p, n) for p in (1, 2) for n in (3, 6)])) is None, "both took two values"
+    assert two_valued(series([(p, n) for p in (1, 2, 4) for n in (3, 6, 9)])) is None
+    assert fit_levels(series([(p, n) for p in (1, 2, 4) for n in (3, 6, 9)])) is None
+
+
+def test_other_parameters_are_functions_at_each_level() -> None:
+    levels = fit_levels(series([(p, n) for p in (1, 2, 4, 8, 16) for n in (3, 6)]))
+    assert levels is not None
+    said = levels.predict(np.array([[64, 12.0], [64, 4.0]]))
+    assert said.value[0] == pytest.approx([64 * 144, 64 * 16], rel=1e-3)
+    assert (said.status == 0).all()
+
+
+def test_nothing_else_varied() -> None:
+    levels = fit_levels(series([(4, 3), (4, 6)]))
+    assert levels is not None
+    assert levels.predict(np.array([[4, 12.0]])).value[0, 0] == pytest.approx(4 * 144)
