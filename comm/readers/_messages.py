@@ -1,0 +1,149 @@
+"""What the readers share: the message table being filled, and lines of files that others wrote."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ranksight.errors import InputError
+from ranksight.experiment import MESSAGE_COLUMNS
+
+LONGEST_LINE = 1 << 24
+"""Bytes of a line beyond which a file is not what it says; alltoallv of thousands of ranks are long."""
+MOST_ROWS = 5_000_000
+MOST_PEERS = 50_000_000
+"""Rows and peers that a table may hold: bounds the memory that a hostile or senseless file can take."""
+
+Key = tuple[str, int, str, int, int]
+
+
+def size_class(size: float) -> int:
+    """Upper bound in bytes of the power-of-two class of a message; 0 for one without bytes."""
+    return 0 if size <= 0 else 1 << (int(np.ceil(size)) - 1).bit_length()
+
+
+def plain(name: str) -> str:
+    """An MPI function as message tables name it: ``MPI_Isend`` is ``Isend``, ``mpi_isend_`` too."""
+    text = name.strip().rstrip("_")
+    for prefix in ("PMPI_", "MPI_", "pmpi_", "mpi_"):
+        if text.startswith(prefix):
+            text = text[len(prefix) :]
+            break
+    return text[:1].upper() + text[1:].lower() if text.isupper() or text.islower() else text
+
+
+@dataclass(slots=True)
+class Tally:
+    """A message table being filled, call by call."""
+
+    where: str
+    rows: dict[Key, list[float]] = field(default_factory=dict)
+    peers: dict[Key, set[int]] = field(default_factory=dict)
+    _held: int = 0
+
+    def add(
+        self,
+        kernel: str,
+        rank: int,
+        operation: str,
+        comm_size: int,
+        size: float,
+        seconds: float = float("nan"),
+        count: int = 1,
+        peer: int | None = None,
+        total: float | None = None,
+    ) -> None:
+        """Add `count` calls of `size` bytes each (`total` bytes together where the sizes differ)."""
+        key = (kernel, rank, operation, comm_size, size_class(size))
+        row = self.rows.get(key)
+        if row is None:
+            if len(self.rows) >= MOST_ROWS:
+                raise InputError(f"{self.where} makes more than {MOST_ROWS} rows of messages", "import a shorter trace")
+            row = self.rows[key] = [0.0, 0.0, 0.0]
+        row[0] += count
+        row[1] += size * count if total is None else total
+        row[2] += seconds
+        if peer is not None and peer >= 0:
+            known = self.peers.setdefault(key, set())
+            if peer not in known:
+                self._held += 1
+                if self._held > MOST_PEERS:
+                    raise InputError(f"{self.where} names more than {MOST_PEERS} peers", "import a shorter trace")
+                known.add(peer)
+
+    def table(self) -> pd.DataFrame:
+        """The table with :data:`ranksight.experiment.MESSAGE_COLUMNS`; times that the source lacks are NaN."""
+        keys = list(self.rows)
+        content: dict[str, list[Any]] = {name: [key[i] for key in keys] for i, name in enumerate(MESSAGE_COLUMNS[:5])}
+        for i, name in enumerate(("count", "bytes", "seconds")):
+            content[name] = [self.rows[key][i] for key in keys]
+        content["peers"] = [len(self.peers.get(key, ())) for key in keys]
+        table = pd.DataFrame(content, columns=list(MESSAGE_COLUMNS))
+        kinds = dict.fromkeys(("rank", "comm_size", "size_class", "count", "bytes", "peers"), np.int64)
+        return table.astype({**kinds, "kernel": str, "operation": str, "seconds": float})
+
+
+def regular(path: Path) -> None:
+    """Refuse what is no regular file: a pipe would wait for ever, a device never end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, one at a time; InputError where one is binary or endless."""
+    regular(path)
+    try:
+        with path.open("rb") as stream:
+            number = 0
+            while line := stream.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE or b"\0" in line:
+                    raise InputError(f"{path}:{number}: no line of text", "the file is damaged, or of another format")
+                yield number, line.decode("utf-8", "replace").rstrip("\r\n")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def number(text: str, where: str, what: str) -> float:
+    """A finite number that is not negative, from text that others wrote."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value < 2.0**63:
+        raise InputError(f"{where}: {what} is {text[:40]!r}", "the file is damaged, or of another format")
+    return value
+
+
+def whole(text: str, where: str, what: str, least: int = 0) -> int:
+    """A whole number from `least` on."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if not least <= value < 2**63:
+        raise InputError(f"{where}: {what} is {text[:40]!r}", "the file is damaged, or of another format")
+    return value
+
+
+def complete(ranks: Iterable[int], where: str) -> int:
+    """Number of ranks, when none from 0 on is missing; InputError naming the missing ones."""
+    found = set(ranks)
+    if not found:
+        raise InputError(f"{where} holds no rank", "the trace is empty")
+    expected = max(found) + 1
+    if len(found) < expected:
+        missing = [rank for rank in range(min(expected, 2 * len(found) + 10)) if rank not in found]
+        shown = ", ".join(map(str, missing[:5])) + (", ..." if expected - len(found) > 5 else "")
+        raise InputError(f"{where} lacks {expected - len(found)} of {expected} ranks: {shown}", "copy all files")
+    return expected

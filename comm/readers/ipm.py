@@ -1,0 +1,187 @@
+"""Profiles of IPM (XML): calls by size and partner on every rank.
+
+The ``<hash>`` of a full log holds a row for every call, size and partner; a terse log's ``<func>`` rows hold sums, of
+which the mean size stands for all. Sizes are those that IPM sees at the call.
+
+Source: IPM 2.0.6, src/report_xml.c and doc/ipm_xml.dtd (nerscadmin/IPM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+import pandas as pd
+
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.comm.costs.pointtopoint import SENDS
+from ranksight.comm.readers import _messages
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.reading import READERS, Reading
+
+_CHUNK = 1 << 20
+_LONGEST_TEXT = 1 << 16
+
+
+@dataclass(slots=True)
+class _Profile:
+    """State of the parser, and what it has found."""
+
+    path: Path
+    ranks: dict[int, dict[str, float]] = field(default_factory=dict)
+    size: int = 0
+    rank: int = -1
+    regions: dict[str, str] = field(default_factory=dict)
+    region: list[str] = field(default_factory=list)
+    detailed: set[int] = field(default_factory=set)
+    rows: list[tuple[bool, int, str, str, dict[str, str], str]] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    command: str = ""
+    inside: tuple[str, dict[str, str]] | None = None
+
+
+class Ipm:
+    """Reads IPM's XML; see the module."""
+
+    text = "IPM profiles (XML): calls, bytes, partners and time a region and rank"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the root element is IPM's."""
+        return head.lstrip()[:1] == b"<" and b"<ipm" in head and (b"ipm_job_profile" in head or b"ipm_version" in head)
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one profile.
+
+        Raises
+        ------
+        InputError
+            When it is no well-formed XML, declares a document type or entities, lacks ranks, or holds senseless values.
+        """
+        _messages.regular(path)
+        profile = _Profile(path)
+        _parse(profile)
+        ranks = _messages.complete(profile.ranks, str(path))
+        if profile.size not in (0, ranks):
+            raise InputError(f"{path} holds {ranks} of {profile.size} ranks", "the profile is cut off: copy it again")
+        tally = _messages.Tally(str(path))
+        for full, rank, region, where, attributes, text in profile.rows:
+            if full == (rank in profile.detailed):
+                _row(tally, full, rank, region, where, attributes, text, ranks)
+        wholes = sorted(profile.ranks.items())
+        counters = pd.DataFrame([{"kernel": WHOLE, "rank": rank, **times} for rank, times in wholes])
+        walls = [times["wall_time"] for times in profile.ranks.values() if "wall_time" in times]
+        yield Reading(
+            configuration={"ranks": float(ranks)},
+            counters=counters if len(counters.columns) > 2 else None,
+            messages=tally.table(),
+            provenance=dict.fromkeys((*counters.columns[2:], "messages"), "measured"),
+            wall_time=max(walls, default=None),
+            command=tuple(profile.command.split()),
+            notes=("collectives are taken on all ranks: IPM does not name communicators",),
+            source=(str(path),),
+        )
+
+
+READERS.register("ipm")(Ipm())
+
+
+def _parse(profile: _Profile) -> None:
+    parser = expat.ParserCreate()
+
+    def refuse(*_: object) -> None:
+        raise InputError(
+            f"{profile.path}:{parser.CurrentLineNumber}: declares a document type or an entity",
+            "IPM writes none; the file is not IPM's",
+        )
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        where = f"{profile.path}:{parser.CurrentLineNumber}"
+        if name == "task":
+            profile.rank = _messages.whole(attributes.get("mpi_rank", ""), where, "mpi_rank")
+            profile.size = _messages.whole(attributes.get("mpi_size", ""), where, "mpi_size", 1)
+            if profile.rank in profile.ranks:
+                raise InputError(f"{where}: rank {profile.rank} appears twice", "give one job's profile")
+            profile.ranks[profile.rank] = {}
+            profile.regions.clear()
+        elif name == "region":
+            label = attributes.get("label", "?")
+            profile.region.append(label)
+            profile.regions[attributes.get("id", str(len(profile.regions)))] = label
+        elif name == "perf" and profile.rank in profile.ranks:
+            for key, metric in (("wtime", "wall_time"), ("mtime", "mpi_time")):
+                if key in attributes:
+                    profile.ranks[profile.rank][metric] = _messages.number(attributes[key], where, key)
+        if name in ("hent", "func", "cmdline"):
+            profile.inside = (where, dict(attributes))
+            profile.text.clear()
+
+    def data(text: str) -> None:
+        if profile.inside is not None and len(profile.text) < _LONGEST_TEXT:
+            profile.text.append(text[:_LONGEST_TEXT])
+
+    def end(name: str) -> None:
+        if name == "region" and profile.region:
+            profile.region.pop()
+        elif name in ("hent", "func") and profile.inside is not None:
+            where, attributes = profile.inside
+            full = name == "hent"
+            called = attributes.get("call" if full else "name", "")
+            if called.lower().startswith(("mpi_", "pmpi_")):
+                if profile.rank not in profile.ranks:
+                    raise InputError(f"{where}: a call outside of a task", "the profile is damaged")
+                if len(profile.rows) >= _messages.MOST_ROWS:
+                    raise InputError(f"{where}: more than {_messages.MOST_ROWS} rows", "import a terse log")
+                label = attributes.get("region", "0")
+                region = profile.regions.get(label, f"region {label}") if full else (profile.region or ["?"])[-1]
+                text = "".join(profile.text)
+                profile.rows.append((full, profile.rank, region, where, attributes, text))
+                if full:
+                    profile.detailed.add(profile.rank)
+        elif name == "cmdline" and not profile.command:
+            profile.command = "".join(profile.text).strip()[:4096]
+        profile.inside = None
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, data
+    try:
+        with profile.path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                parser.Parse(chunk, False)
+            parser.Parse(b"", True)
+    except OSError as error:
+        raise InputError(f"{profile.path} cannot be read: {error.strerror or error}") from error
+    except expat.ExpatError as error:
+        raise InputError(
+            f"{profile.path}:{error.lineno}: no well-formed XML: {expat.ErrorString(error.code)}",
+            "the profile is cut off or damaged: copy it again",
+        ) from error
+
+
+def _row(
+    tally: _messages.Tally,
+    full: bool,
+    rank: int,
+    region: str,
+    where: str,
+    attributes: dict[str, str],
+    text: str,
+    ranks: int,
+) -> None:
+    name = _messages.plain(attributes["call" if full else "name"])
+    count = _messages.whole(attributes.get("count", ""), where, "count", 1)
+    size = _messages.number(attributes.get("bytes", "0"), where, "bytes")
+    fields = text.split()
+    if len(fields) < (3 if full else 1):
+        raise InputError(f"{where}: a call without its times", "the profile is damaged")
+    seconds = _messages.number(fields[0], where, "the time")
+    kind = operation_name(name)
+    peer = None
+    if full and kind in SENDS:
+        peer = _messages.whole(attributes.get("orank", "0"), where, "orank", -(2**31))
+    tally.add(
+        region, rank, name, ranks if kind in OPERATIONS else 0, size if full else size / count, seconds, count, peer
+    )

@@ -1,0 +1,161 @@
+"""Reports of mpiP (text, verbose form): time and bytes of every call site on every rank.
+
+mpiP prints four significant digits of sums and means: bytes are exact only where a call site sends one size. Sites
+whose time on a rank lies below its report threshold have none; sites that send nothing have no bytes. It counts what
+the caller states at the call, for a receive nothing.
+
+Source: mpiP 3.5 user guide and report.c (LLNL/mpiP).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.comm.readers import _messages
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.reading import READERS, Reading
+
+_HEADING = re.compile(r"@---\s+(.*?)\s*-*$")
+_FUNCTION = re.compile(r"\s*(\d+)\s+(\d+)\s+(.*?)\s+(\S+)\s*$")
+_TIMES, _SENT, _RMA = (
+    "Callsite Time statistics (all, milliseconds)",
+    "Callsite Message Sent statistics (all, sent bytes)",
+    "Callsite RMA statistics (all, origin bytes)",
+)
+_CONCISE = "Callsite Time statistics (all callsites, milliseconds)"
+
+
+@dataclass(slots=True)
+class _Report:
+    command: str = ""
+    version: str = ""
+    tasks: dict[int, tuple[float, float]] = field(default_factory=dict)
+    functions: dict[int, str] = field(default_factory=dict)
+    times: dict[tuple[str, int, int], tuple[int, float]] = field(default_factory=dict)
+    sent: dict[tuple[str, int, int], tuple[int, float, float]] = field(default_factory=dict)
+
+
+class MpiP:
+    """Reads mpiP's text reports; see the module."""
+
+    text = "mpiP reports (text, verbose): calls, bytes and time a call site and rank"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the first line is mpiP's."""
+        return head[:6] == b"@ mpiP"
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one report.
+
+        Raises
+        ------
+        InputError
+            When it is concise (reduced over ranks), cut off or damaged; file and line are named.
+        """
+        report = _parse(path)
+        ranks = _messages.complete(report.tasks, f"{path}: section MPI Time")
+        tally = _messages.Tally(str(path))
+        for name, site, rank in dict.fromkeys((*report.times, *report.sent)):
+            if rank >= ranks:
+                raise InputError(f"{path}: call site {site} names rank {rank} of {ranks}", "the report is damaged")
+            count, seconds = report.times.get((name, site, rank), (0, float("nan")))
+            sends, mean, total = report.sent.get((name, site, rank), (count, 0.0, 0.0))
+            collective = operation_name(name) in OPERATIONS
+            kernel = report.functions.get(site, f"call site {site}")
+            tally.add(
+                kernel, rank, name, ranks if collective else 0, mean, seconds, max(count, sends), total=round(total)
+            )
+        times = sorted(report.tasks.items())
+        counters = pd.DataFrame(
+            {
+                "kernel": WHOLE,
+                "rank": [rank for rank, _ in times],
+                "wall_time": [wall for _, (wall, _) in times],
+                "mpi_time": [inside for _, (_, inside) in times],
+            }
+        )
+        yield Reading(
+            configuration={"ranks": float(ranks)},
+            counters=counters,
+            messages=tally.table(),
+            provenance={"wall_time": "measured", "mpi_time": "measured", "messages": "measured"},
+            wall_time=max(wall for wall, _ in report.tasks.values()),
+            command=tuple(report.command.split()),
+            notes=(
+                f"mpiP {report.version}: sums and means are rounded to four digits",
+                "collectives are taken on all ranks: mpiP does not name communicators",
+            ),
+            source=(str(path),),
+        )
+
+
+READERS.register("mpip")(MpiP())
+
+
+def _parse(path: Path) -> _Report:
+    report, section, ended = _Report(), "", False
+    for line_number, line in _messages.lines(path):
+        where = f"{path}:{line_number}"
+        if heading := _HEADING.match(line):
+            section = re.sub(r":\s*\d+$", "", heading[1])
+            ended = section.startswith("End of Report")
+            if section.startswith(_CONCISE):
+                raise InputError(
+                    f"{where}: the report is concise: it holds no figures a rank", "run mpiP without -c in MPIP"
+                )
+        elif line.startswith("@"):
+            key, _, value = line[1:].partition(":")
+            if key.strip() == "Command":
+                report.command = value.strip()
+            elif key.strip() == "Version":
+                report.version = value.strip()
+        elif section == "MPI Time (seconds)":
+            _task(report, line, where)
+        elif section == "Callsites":
+            # Level 0 is the caller of MPI; a line without a line number is an address that was not resolved.
+            if (found := _FUNCTION.match(line)) and found[2] == "0":
+                function = (found[3].split() or ["[unknown]"])[-1]
+                report.functions[int(found[1])] = f"call site {found[1]}" if function == "[unknown]" else function
+        elif section in (_TIMES, _SENT, _RMA):
+            _site(report, section, line, where)
+    if not report.tasks:
+        raise InputError(f"{path} has no section 'MPI Time (seconds)'", "it is no mpiP report, or cut off")
+    if not ended:
+        raise InputError(f"{path} ends before 'End of Report'", "the report is cut off: copy it again")
+    return report
+
+
+def _task(report: _Report, line: str, where: str) -> None:
+    fields = line.split()
+    if len(fields) < 3 or fields[0] == "*" or not fields[0].isdigit():
+        return
+    rank = _messages.whole(fields[0], where, "the task")
+    wall, inside = (_messages.number(fields[i], where, "a time") for i in (1, 2))
+    report.tasks[rank] = (wall, inside)
+
+
+def _site(report: _Report, section: str, line: str, where: str) -> None:
+    fields = line.split()
+    if not fields or fields[0] in ("Name",) or set(line) <= {"-", " "}:
+        return
+    if len(fields) < 8:
+        raise InputError(f"{where}: {len(fields)} columns in '{section}', 8 expected", "the report is damaged")
+    if fields[2] == "*":
+        return
+    key = (fields[0], _messages.whole(fields[1], where, "the site"), _messages.whole(fields[2], where, "the rank"))
+    count = _messages.whole(fields[3], where, "the count", 1)
+    mean = _messages.number(fields[5], where, "the mean")
+    if section == _TIMES:
+        report.times[key] = (count, mean * count / 1e3)
+    else:
+        largest, least = (_messages.number(fields[i], where, "a size") for i in (4, 6))
+        total = _messages.number(fields[7], where, "the sum")
+        # Where all calls send the same, count times size has more digits than the sum.
+        report.sent[key] = (count, mean, count * mean if largest == least and mean < 1e4 else total)

@@ -1,0 +1,213 @@
+"""OTF2 event traces (Score-P, TAU): MPI calls with their region, bytes, partners and time, by the otf2 package.
+
+An MPI call is the time between entering and leaving a region named ``MPI_*``; its kernel is the region it was called
+from. Bytes of messages are those of the send events, bytes of collectives are converted by
+:mod:`ranksight.comm.readers._score_p` into what one rank hands over.
+
+Source: OTF2 3.0, ``OTF2_EvtReader`` events; Score-P 8, how MPI collectives are recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+
+from ranksight.comm.costs.collective import operation_name
+from ranksight.comm.readers import _messages, _score_p
+from ranksight.errors import InputError, ToolError
+from ranksight.experiment import WHOLE
+from ranksight.reading import READERS, Reading
+
+Collective = tuple[str, int, str, int, float, float]
+"""Kernel, rank, operation, ranks of the communicator, bytes sent and received in one call."""
+
+
+class Otf2:
+    """Reads OTF2 archives; see the module."""
+
+    text = "OTF2 event traces of Score-P and TAU: MPI calls a region and rank (extra: otf2)"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether it is an anchor file, or a folder with Score-P's ``traces.otf2``."""
+        return (path / "traces.otf2").is_file() if path.is_dir() else path.suffix == ".otf2"
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one archive.
+
+        Raises
+        ------
+        InputError
+            When the archive is damaged, lacks a location's events, or its events do not nest.
+        ToolError
+            When the otf2 package is not installed.
+        """
+        anchor = path / "traces.otf2" if path.is_dir() else path
+        _messages.regular(anchor)
+        otf2 = _otf2()
+        try:
+            with otf2.reader.open(str(anchor)) as trace:
+                reading = _read(otf2, trace, anchor)
+        except InputError:
+            raise
+        except Exception as error:  # the package raises its own, C-level and built-in errors alike
+            raise InputError(
+                f"{anchor} is no OTF2 archive that can be read: {type(error).__name__} {error}"[:400],
+                "copy the whole folder with traces.def and traces/",
+            ) from error
+        yield reading
+
+
+READERS.register("otf2")(Otf2())
+
+
+def _otf2() -> ModuleType:
+    try:
+        import otf2
+        import otf2.events
+    except ImportError as error:
+        raise ToolError("the otf2 package is not installed", "pip install 'ranksight[otf2]'") from error
+    module: ModuleType = otf2
+    return module
+
+
+class _Rank:
+    """One location's open regions and times."""
+
+    __slots__ = ("begun", "collective", "ended", "number", "outer", "pending", "stack")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.stack: list[tuple[str, int]] = []
+        self.pending: list[tuple[float, int, int | None]] = []
+        self.collective: tuple[float, float, int] | None = None
+        self.begun = self.ended = -1
+        self.outer = 0
+
+
+def _read(otf2: ModuleType, trace: Any, anchor: Path) -> Reading:
+    tick = 1.0 / float(trace.timer_resolution)
+    tally = _messages.Tally(str(anchor))
+    ranks: dict[Any, _Rank] = {}
+    numbers: dict[int, Any] = {}
+    events, sizes = otf2.events, dict[Any, int]()
+    collectives: dict[Collective, list[float]] = {}
+    world = max((_members(comm, sizes) for comm in trace.definitions.comms), default=0)
+    for location, event in trace.events:
+        rank = ranks.get(location)
+        if rank is None:
+            rank = ranks[location] = _Rank(_number(location, len(ranks)))
+            numbers.setdefault(rank.number, location)
+        kind = type(event)
+        if rank.begun < 0:
+            rank.begun = event.time
+        rank.ended = event.time
+        if kind is events.Enter:
+            rank.stack.append((event.region.name, event.time))
+            if _is_mpi(event.region.name):
+                rank.pending.clear()
+        elif kind is events.Leave:
+            _leave(tally, collectives, rank, event, tick, anchor)
+        elif kind in (events.MpiSend, events.MpiIsend):
+            size = _members(event.communicator, sizes)
+            rank.pending.append((float(event.msg_length), size, int(event.receiver)))
+        elif kind is events.MpiCollectiveEnd:
+            size = _members(event.communicator, sizes)
+            rank.collective = (float(event.size_sent), float(event.size_received), size)
+    _convert(tally, collectives)
+    threads = len(ranks) - len(numbers)
+    count = _messages.complete(numbers, str(anchor))
+    main = [ranks[numbers[rank]] for rank in range(count)]
+    counters = pd.DataFrame(
+        {
+            "kernel": WHOLE,
+            "rank": range(count),
+            "wall_time": [(rank.ended - rank.begun) * tick for rank in main],
+            "mpi_time": [rank.outer * tick for rank in main],
+        }
+    )
+    notes = [_score_p.NOTE]
+    if threads:
+        notes.append(f"{threads} further threads: their calls are with their rank, its times are the first thread's")
+    if world and world != count:
+        notes.append(f"the trace holds {count} locations of {world} ranks")
+    return Reading(
+        configuration={"ranks": float(count)},
+        counters=counters,
+        messages=tally.table(),
+        provenance={"wall_time": "measured", "mpi_time": "measured", "messages": "measured"},
+        wall_time=float(counters["wall_time"].max()),
+        notes=tuple(notes),
+        source=(str(anchor),),
+    )
+
+
+def _convert(tally: _messages.Tally, collectives: dict[Collective, list[float]]) -> None:
+    """Add the collectives, once all are known that tell how their bytes are counted."""
+    names = {key[2]: operation_name(key[2]) for key in collectives}
+    itself = _score_p.counts_itself((names[key[2]], key[4], key[5], key[3]) for key in collectives)
+    for (kernel, rank, operation, comm, sent, received), (count, seconds) in collectives.items():
+        size = _score_p.handed_over(names[operation], sent, received, max(comm, 1), itself)
+        tally.add(kernel, rank, operation, comm, size, seconds, int(count))
+
+
+def _leave(
+    tally: _messages.Tally,
+    collectives: dict[Collective, list[float]],
+    rank: _Rank,
+    event: Any,
+    tick: float,
+    anchor: Path,
+) -> None:
+    if not rank.stack or rank.stack[-1][0] != event.region.name:
+        raise InputError(
+            f"{anchor}: rank {rank.number} leaves {event.region.name} without having entered it",
+            "the trace is cut off or damaged",
+        )
+    name, entered = rank.stack.pop()
+    if not _is_mpi(name):
+        return
+    outer = not rank.stack or not _is_mpi(rank.stack[-1][0])
+    duration = event.time - entered
+    if outer:
+        rank.outer += duration
+    kernel = next((region for region, _ in reversed(rank.stack) if not _is_mpi(region)), WHOLE)
+    operation = _messages.plain(name)
+    if rank.collective is not None:
+        sent, received, members = rank.collective
+        rank.collective = None
+        if len(collectives) >= _messages.MOST_ROWS:
+            raise InputError(f"{anchor} makes more than {_messages.MOST_ROWS} rows", "import a shorter trace")
+        row = collectives.setdefault((kernel, rank.number, operation, members, sent, received), [0.0, 0.0])
+        row[0] += 1
+        row[1] += duration * tick
+        return
+    size, comm, peer = rank.pending[0] if rank.pending else (0.0, 0, None)
+    tally.add(kernel, rank.number, operation, comm, size, duration * tick, peer=peer)
+    for size, comm, peer in rank.pending[1:]:
+        # A call that starts several messages (Startall) is one call; its further messages add their bytes.
+        tally.add(kernel, rank.number, operation, comm, size, 0.0, peer=peer)
+    rank.pending.clear()
+
+
+def _is_mpi(name: str) -> bool:
+    return name.startswith(("MPI_", "PMPI_"))
+
+
+def _members(comm: Any, known: dict[Any, int]) -> int:
+    """Ranks of a communicator; 0 where the archive does not say."""
+    if comm not in known:
+        group = getattr(comm, "group", None)
+        kind = str(getattr(group, "group_type", ""))
+        members = getattr(group, "members", ())
+        known[comm] = 1 if "SELF" in kind else (len(members) if "MPI" in str(getattr(group, "paradigm", "MPI")) else 0)
+    return known[comm]
+
+
+def _number(location: Any, otherwise: int) -> int:
+    """The rank that a location's process group names (``MPI Rank 3``), or the order of appearance."""
+    words = str(location.group.name).split()
+    return int(words[-1]) if words and words[-1].isdigit() else otherwise

@@ -1,0 +1,209 @@
+"""Time-independent traces of SimGrid's SMPI: what each rank computes and sends, without times.
+
+A trace is one file of all ranks, a file that lists one file a rank, or a folder of those. A line is
+``rank action parameters``; sizes are counts of a data type that a number names (none: bytes, or doubles where ``init``
+has a parameter). Bytes follow the tables of the tracer: what one rank hands over. Times are not known (NaN).
+
+Source: SimGrid 3.26 to 3.35, src/smpi/internals/smpi_replay.cpp (actions and their parameters) and
+src/smpi/mpi/smpi_datatype.cpp (numbers of the data types).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ranksight.comm.readers import _messages
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.reading import READERS, Reading
+
+_LINE = re.compile(r"(?:rank-|p)?(\d{1,9})\s+(\S+)\s*(.*)")
+_LISTED = re.compile(r"[^\s/][^\s]*\.txt")
+SIZES = (8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8)
+"""Bytes of the data types 0 (double), 1 (int), 2 (char), ... as SimGrid numbers them, on 64-bit machines."""
+SILENT = {"comm_size", "comm_split", "comm_dup", "finalize", "location", "sleep"}
+WAITS = {"wait": "Wait", "waitall": "Waitall", "waitany": "Waitany", "test": "Test"}
+SENDS = {"send": "Send", "isend": "Isend", "recv": "Recv", "irecv": "Irecv"}
+WHOLES = {"bcast": "Bcast", "reduce": "Reduce", "allreduce": "Allreduce", "scan": "Scan", "exscan": "Exscan"}
+BLOCKS = {"gather": "Gather", "allgather": "Allgather", "alltoall": "Alltoall", "scatter": "Scatter"}
+VECTORS = {"gatherv": "Gatherv", "allgatherv": "Allgatherv", "scatterv": "Scatterv", "alltoallv": "Alltoallv"}
+SCATTERED = "reducescatter"
+ACTIONS = {"init", "compute", "barrier", SCATTERED, *SILENT, *WAITS, *SENDS, *WHOLES, *BLOCKS, *VECTORS}
+
+
+@dataclass(slots=True)
+class _Trace:
+    ranks: int
+    tally: _messages.Tally
+    flops: dict[int, float] = field(default_factory=dict)
+    default: dict[int, int] = field(default_factory=dict)
+
+
+class Smpi:
+    """Reads time-independent traces; see the module."""
+
+    text = "time-independent traces of SimGrid's SMPI: messages and computation a rank"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether the first line is an action, or names a file whose first line is one."""
+        if path.is_dir():
+            files = _folder(path)
+            return bool(files) and _is_action(_first_line(files[0]))
+        line = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+        if _LISTED.fullmatch(line) and ".." not in Path(line).parts:
+            other = path.parent / line
+            return other.is_file() and _is_action(_first_line(other))
+        return _is_action(line)
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one trace.
+
+        Raises
+        ------
+        InputError
+            When a rank's file is missing, an action is unknown or has too few parameters; file and line are named.
+        """
+        files = _files(path)
+        ranks = _messages.complete(_ranks(files), str(path))
+        trace = _Trace(ranks, _messages.Tally(str(path)))
+        for file in files:
+            for line_number, line in _messages.lines(file):
+                if line.strip() and not line.startswith("#"):
+                    _action(trace, line, f"{file}:{line_number}")
+        rows = [{"kernel": WHOLE, "rank": rank, "flops": trace.flops.get(rank, 0.0)} for rank in range(ranks)]
+        yield Reading(
+            configuration={"ranks": float(ranks)},
+            counters=pd.DataFrame(rows),
+            messages=trace.tally.table(),
+            provenance={"messages": "measured", "flops": "derived from computed time and the simulated host's speed"},
+            notes=("a time-independent trace holds no times of messages",),
+            source=tuple(str(file) for file in (files if len(files) == 1 else [path])),
+        )
+
+
+READERS.register("smpi")(Smpi())
+
+
+def _is_action(line: str) -> bool:
+    found = _LINE.fullmatch(line.strip())
+    return found is not None and found[2].lower() in ACTIONS
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return stream.readline(4096).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _folder(path: Path) -> list[Path]:
+    return sorted(file for file in path.iterdir() if file.suffix in (".txt", ".ti") and file.is_file())
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of a trace: those of a folder, those that a file lists, or the file itself."""
+    if path.is_dir():
+        files = [file for file in _folder(path) if _is_action(_first_line(file))]
+        if not files:
+            raise InputError(f"{path} holds no time-independent trace", "name the folder of the ranks' files")
+        return files
+    _messages.regular(path)
+    if _is_action(_first_line(path)):
+        return [path]
+    files = []
+    for line_number, line in _messages.lines(path):
+        name = line.strip()
+        if not name:
+            continue
+        inner = Path(name)
+        if inner.is_absolute() or ".." in inner.parts or not _LISTED.fullmatch(name):
+            raise InputError(
+                f"{path}:{line_number}: {name[:60]!r} is neither an action nor a rank's file beside this one",
+                "name the trace's own files",
+            )
+        files.append(path.parent / inner)
+    if not files:
+        raise InputError(f"{path} is empty")
+    return files
+
+
+def _ranks(files: list[Path]) -> set[int]:
+    found: set[int] = set()
+    for file in files:
+        for line_number, line in _messages.lines(file):
+            if line.strip() and not line.startswith("#"):
+                match = _LINE.fullmatch(line.strip())
+                if match is None:
+                    raise InputError(f"{file}:{line_number}: {line[:60]!r} is no action", "the trace is damaged")
+                found.add(int(match[1]))
+                if len(files) > 1:
+                    break  # a rank's own file names no other
+    return found
+
+
+def _action(trace: _Trace, line: str, where: str) -> None:
+    match = _LINE.fullmatch(line.strip())
+    if match is None or int(match[1]) >= trace.ranks:
+        raise InputError(f"{where}: {line[:60]!r} is no action of one of {trace.ranks} ranks")
+    rank, name, words = int(match[1]), match[2].lower(), match[3].split()
+    p, tally = trace.ranks, trace.tally
+
+    def take(index: int) -> float:
+        if index >= len(words):
+            raise InputError(f"{where}: {name} has {len(words)} parameters", "the trace is cut off or damaged")
+        return _messages.number(words[index], where, f"parameter {index + 1}")
+
+    def width(index: int) -> int:
+        if index >= len(words):
+            return trace.default.get(rank, 1)
+        kind = _messages.whole(words[index], where, "the data type")
+        if kind >= len(SIZES):
+            raise InputError(f"{where}: data type {kind} has no known size", "trace predefined types")
+        return SIZES[kind]
+
+    if name == "init":
+        trace.default[rank] = SIZES[0] if words else 1
+    elif name == "compute":
+        trace.flops[rank] = trace.flops.get(rank, 0.0) + take(0)
+    elif name in WAITS:
+        tally.add(WHOLE, rank, WAITS[name], 0, 0)
+    elif name == "barrier":
+        tally.add(WHOLE, rank, "Barrier", p, 0)
+    elif name in SENDS:
+        # Since 3.21 a tag stands before the size.
+        at = 2 if len(words) > 2 else 1
+        peer = _messages.whole(words[0], where, "the partner", -(2**31)) if words else -1
+        size = take(at) * width(at + 1) if not words[at : at + 1] or not words[at].startswith("-") else 0.0
+        tally.add(WHOLE, rank, SENDS[name], p, size, peer=peer if name.endswith("send") else None)
+    elif name in WHOLES:
+        kind = {"bcast": 2, "reduce": 3}.get(name, 2)
+        tally.add(WHOLE, rank, WHOLES[name], p, take(0) * width(kind))
+    elif name in BLOCKS:
+        root = int(take(2)) if name == "scatter" and len(words) > 2 else -1
+        if name == "alltoall":
+            size = take(0) * p * width(2)
+        elif name == "scatter":
+            size = take(0) * p * width(3) if rank == max(root, 0) else take(1) * width(4)
+        else:
+            size = take(0) * width(3 if name == "gather" else 2)
+        tally.add(WHOLE, rank, BLOCKS[name], p, size)
+    elif name in VECTORS:
+        if name == "scatterv":
+            root = _messages.whole(words[p + 1], where, "the root") if len(words) > p + 1 else 0
+            size = sum(take(i) for i in range(p)) if rank == root else take(p)
+            size *= width(p + 2)
+        elif name == "alltoallv":
+            size = sum(take(1 + i) for i in range(p)) * width(2 * p + 2)
+        else:
+            size = take(0) * width(p + (2 if name == "gatherv" else 1))
+        tally.add(WHOLE, rank, VECTORS[name], p, size)
+    elif name == SCATTERED:
+        tally.add(WHOLE, rank, "Reduce_scatter", p, sum(take(i) for i in range(p)) * width(p + 1))
+    elif name not in SILENT:
+        raise InputError(f"{where}: unknown action {name[:40]!r}", f"known: {', '.join(sorted(ACTIONS))}")

@@ -1,0 +1,167 @@
+"""Readers of MPI profiles: mpiP, IPM, and Score-P's CUBE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.comm.readers import _score_p
+from ranksight.errors import InputError
+from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
+from ranksight.reading import READERS, Reading
+
+DATA = Path(__file__).parent / "data"
+
+
+def read(name: str, path: Path) -> Reading:
+    assert READERS[name].recognises(path, path.read_bytes()[:4096])
+    (reading,) = READERS[name].read(path)
+    assert reading.messages is not None
+    assert list(reading.messages.columns) == list(MESSAGE_COLUMNS)
+    return reading
+
+
+def row(reading: Reading, **keys: object) -> pd.Series:
+    assert reading.messages is not None
+    found = reading.messages
+    for name, value in keys.items():
+        found = found[found[name] == value]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def changed(folder: Path, name: str, old: str, new: str) -> Path:
+    text = (DATA / name).read_text(encoding="utf-8")
+    assert old in text
+    path = folder / name
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return path
+
+
+def test_mpip_gives_calls_bytes_and_time_by_site_and_rank() -> None:
+    reading = read("mpip", DATA / "ring.mpiP")
+    assert reading.configuration == {"ranks": 2.0}
+    assert reading.wall_time == 2.0
+    assert reading.command == ("./ring", "--steps", "10")
+    sent = row(reading, kernel="exchange", rank=0)
+    assert (sent["operation"], sent["count"], sent["bytes"], sent["size_class"]) == ("Isend", 10, 60000, 8192)
+    assert sent["seconds"] == pytest.approx(1e-3)
+    norm = row(reading, kernel="norm", rank=1)
+    assert (norm["comm_size"], norm["bytes"]) == (2, 80)
+    assert norm["seconds"] == pytest.approx(0.2)
+    waiting = row(reading, operation="Waitall")
+    assert (waiting["kernel"], waiting["rank"], waiting["bytes"]) == ("call site 3", 1, 0)
+    assert reading.counters is not None
+    assert reading.counters["mpi_time"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("@--- End of Report", "@--- Something", "cut off"),
+        ("@--- Callsite Time statistics (all, m", "@--- Callsite Time statistics (all callsites, m", "concise"),
+        ("   1       1.75        0.5    28.57\n", "", "names rank 1 of 1"),
+        ("   0          2        0.5    25.00\n", "", "lacks 1 of 2 ranks: 0"),
+        ("Isend                1    1     10      0.2", "Isend                1    1     ten     0.2", r":40: the count is 'ten'"),
+        ("Isend                1    1     10      0.2      0.1", "Isend                1    1     10      0.2      nan", ":40: the mean"),
+        ("Isend                1    1     10      0.2      0.1    0.05   0.06   0.20", "Isend 1 1", ":40: 3 columns"),
+    ],
+)
+def test_damaged_mpip_reports_are_refused_by_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = changed(tmp_path, "ring.mpiP", old, new)
+    with pytest.raises(InputError, match=message):
+        list(READERS["mpip"].read(path))
+
+
+def test_ipm_gives_full_rows_where_there_are_and_sums_elsewhere() -> None:
+    reading = read("ipm", DATA / "job.ipm.xml")
+    assert reading.configuration == {"ranks": 2.0}
+    assert reading.wall_time == 2.1
+    assert reading.command == ("./ring", "10")
+    sent = row(reading, kernel="solve", operation="Isend")
+    assert (sent["count"], sent["bytes"], sent["peers"], sent["size_class"]) == (12, 9600, 2, 1024)
+    assert sent["seconds"] == pytest.approx(1.2e-3)
+    assert row(reading, operation="Allreduce", rank=0)["seconds"] == pytest.approx(0.2)
+    terse = row(reading, operation="Allreduce", rank=1)
+    assert (terse["kernel"], terse["count"], terse["bytes"], terse["comm_size"]) == ("ipm_global", 10, 80, 2)
+    assert reading.messages is not None
+    assert set(reading.messages["operation"]) == {"Isend", "Allreduce"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("<ipm_job_profile>", '<!DOCTYPE x [<!ENTITY a "b">]><ipm_job_profile>', ":2: declares a document type"),
+        ("</task>\n</ipm_job_profile>", "", "no well-formed XML"),
+        ('mpi_rank="1"', 'mpi_rank="0"', "rank 0 appears twice"),
+        ('mpi_rank="1"', 'mpi_rank="2"', "lacks 1 of 3 ranks: 1"),
+        ('bytes="800" orank="1"', 'bytes="-800" orank="1"', ":15: bytes is '-800'"),
+        ('count="10" tid="0" >1.0000e-03 1.0000e-05 2.0000e-04', 'count="10" tid="0" >1.0000e-03', ":15: a call without"),
+        ('count="10"', 'count="many"', "count is 'many'"),
+    ],
+)
+def test_damaged_ipm_profiles_are_refused_by_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = changed(tmp_path, "job.ipm.xml", old, new)
+    with pytest.raises(InputError, match=message):
+        list(READERS["ipm"].read(path))
+
+
+def test_entities_are_never_expanded(tmp_path: Path) -> None:
+    bomb = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10 if i else "x" * 100}">' for i in range(12))
+    path = tmp_path / "bomb.xml"
+    path.write_text(f"<!DOCTYPE ipm [{bomb}]><ipm_job_profile>&e11;</ipm_job_profile>", encoding="utf-8")
+    with pytest.raises(InputError, match="declares a document type"):
+        list(READERS["ipm"].read(path))
+
+
+def test_what_score_p_counts_for_all_is_divided() -> None:
+    # 8 B on 4 ranks: one version counts the rank itself, the other does not.
+    assert _score_p.counts_itself([("allreduce", 32.0, 32.0, 4), ("allgather", 64.0, 64.0, 4)])
+    assert not _score_p.counts_itself([("allreduce", size, size, 4) for size in (24.0, 48.0, 96.0)])
+    assert _score_p.counts_itself([("bcast", 16.0, 8.0, 2), ("bcast", 0.0, 8.0, 2)])
+    assert not _score_p.counts_itself([("bcast", 8.0, 0.0, 2), ("bcast", 0.0, 8.0, 2)])
+    for itself, others in ((True, 4), (False, 3)):
+        assert _score_p.handed_over("allreduce", 8.0 * others, 8.0 * others, 4, itself) == 8.0
+        assert _score_p.handed_over("bcast", 8.0 * others, 8.0 if itself else 0.0, 4, itself) == 8.0
+        assert _score_p.handed_over("bcast", 0.0, 8.0, 4, itself) == 8.0
+        assert _score_p.handed_over("gather", 8.0, 0.0, 4, itself) == 8.0
+    assert _score_p.handed_over("scan", 16.0, 8.0, 4, False) == 8.0
+
+
+def test_cube_of_four_ranks(shared: Path) -> None:
+    pytest.importorskip("pycubexr")
+    path = shared / "data" / "formats" / "cube" / "time.p4.n2000.x1.r0.cubex"
+    assert not READERS["cube-mpi"].recognises(path, path.read_bytes()[:4096])
+    (reading,) = READERS["cube-mpi"].read(path)
+    assert reading.messages is not None
+    table = reading.messages
+    # The program moves 1,000 doubles a call, 50 times: every rank contributes 400 kB to each collective.
+    for operation in ("Bcast", "Allreduce", "Allgather", "Reduce", "Gather"):
+        rows = table[table["operation"] == operation]
+        assert set(rows["bytes"]) == {400_000}
+        assert set(rows["count"]) == {50}
+    scatter = table[table["operation"] == "Scatter"]
+    assert set(scatter[scatter["rank"] == 0]["bytes"]) == {1_600_000}
+    assert set(scatter[scatter["rank"] != 0]["bytes"]) == {400_000}
+    assert WHOLE not in set(table[table["operation"] == "Bcast"]["kernel"])
+
+
+def test_cube_of_ranks_that_do_not_count_themselves(shared: Path) -> None:
+    pytest.importorskip("pycubexr")
+    (reading,) = READERS["cube-mpi"].read(shared / "data" / "formats" / "cube" / "L3_DCA_negative.cubex")
+    assert reading.messages is not None
+    table = reading.messages
+    once = table[(table["operation"] == "Allreduce") & (table["count"] == 1) & (table["bytes"] > 0)]
+    assert set(once["bytes"]) == {8, 24}
+    assert np.isclose(table["seconds"].min(), 0, atol=1e-2)
+
+
+def test_a_cube_that_is_none_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pycubexr")
+    path = tmp_path / "profile.cubex"
+    path.write_bytes(b"no archive at all" * 100)
+    with pytest.raises(InputError, match=r"profile\.cubex"):
+        list(READERS["cube-mpi"].read(path))
