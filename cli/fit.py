@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from ranksight.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from ranksight.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.model.series import Series
+    from ranksight.platforms import Platform
 
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 
@@ -52,6 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", choices=("largest",), help="keep the largest configuration back and tell the error there"
     )
+    parser.add_argument(
+        "--platform",
+        metavar="NAME",
+        help="machine that was measured, by name or file: gives latencies to the resource equation and a network to the "
+        "messages (default: generic, where loads by cache level were counted)",
+    )
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: 1)")
     parser.add_argument(
@@ -81,13 +89,29 @@ def run(args: argparse.Namespace) -> int:
 
     experiment = read(args.experiment)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    platform = _platform(args.platform, experiment)
     settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
-    model, series = assemble(experiment, metrics, over_ranks=_over_ranks(args.ranks_reduce), jobs=args.jobs, **settings)
+    model, series = assemble(
+        experiment,
+        metrics,
+        platform=platform,
+        over_ranks=_over_ranks(args.ranks_reduce),
+        jobs=args.jobs,
+        **settings,
+    )
     model.save(output, force=args.force)
     if not args.quiet:
         checked = _verified(series, settings) if args.verify else None
         _print(model, series, args, output, checked)
     return 0 if (model.fitted.status == 0).any() else 4
+
+
+def _platform(name: str | None, experiment: Experiment) -> Platform | None:
+    from ranksight.platforms import load
+
+    if name is not None:
+        return load(name)
+    return load("generic") if "loads_l1" in experiment.metrics() else None
 
 
 def _over_ranks(given: list[str]) -> Any:
