@@ -47,7 +47,7 @@ class Tree:
     @property
     def kernels(self) -> list[str]:
         """Name of each row's kernel."""
-        return [SEPARATOR.join(path) if path else WHOLE for path in self.paths]
+        return [SEPARATOR.join(part or "(unnamed)" for part in path) if path else WHOLE for path in self.paths]
 
 
 def tree(records: Records) -> Tree:

@@ -116,13 +116,14 @@ def _stream(path: Path) -> _Source:
 
 def _check_node(line: str, nodes: dict[str, str]) -> None:
     """Refuse a node that stands below itself or is given anew: caliper-reader would follow its parents for ever."""
-    number, parent = _ID.search(line), _PARENT.search(line)
-    if number is None or (parent is not None and parent[1] == number[1]):
-        raise ValueError("a node is its own parent, or has no number")
-    if nodes.setdefault(number[1], line) != line:
-        raise ValueError(f"node {number[1]} is given a second time")
-    if parent is not None and parent[1] not in nodes and int(parent[1]) > _BUILT_IN:
-        raise ValueError(f"the parent of node {number[1]} is not known yet")
+    numbers, parents = _ID.findall(line), _PARENT.findall(line)
+    if len(numbers) != 1 or len(parents) > 1 or parents == numbers:
+        raise ValueError("a node is its own parent, or does not have one number and one parent")
+    (number,) = numbers
+    if nodes.setdefault(number, line) != line:
+        raise ValueError(f"node {number} is given a second time")
+    if parents and parents[0] not in nodes and int(parents[0]) > _BUILT_IN:
+        raise ValueError(f"the parent of node {number} is not known yet")
 
 
 def _json(path: Path) -> _Source:

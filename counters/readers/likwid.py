@@ -135,6 +135,8 @@ def _read(path: Path, rank: int | None) -> Reading:
     reduced = reduce_threads(flat_kernels, flat_ranks, threads, values, _REDUCED)
     if told == "threads" and len(columns) > 1:
         said.append("columns are hardware threads: each stands as a rank, in the order of the columns")
+    if kernels != [WHOLE]:
+        said.append("regions that lie inside one another are counted in both: LIKWID does not tell which do")
     if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):
         said.append("uncore events are recorded by one core of a socket for the whole socket; other ranks show 0")
     return _assemble.build(

@@ -2,7 +2,8 @@
 
 Where the profile has call paths (``a => b``) they are the kernels; what a function spent outside of all recorded paths
 (a root's own time, paths cut at TAU_CALLPATH_DEPTH) stays under the function's name, so that totals are TAU's.
-Times are in microseconds, counters are counts.
+Samples (``[SAMPLE]``, event-based sampling) divide the time of the timer that they were taken in among functions: what
+they show is taken from the timer. Times are in microseconds, counters are counts.
 
 Source: TAU user's guide and ``tau2/src/Profile/TauUtil``'s text format as written by TAU 2.
 """
@@ -29,6 +30,8 @@ _ROW = re.compile(r'"(?P<name>.*)" (?P<numbers>[^"]+?)(?: GROUP="(?P<group>.*)")
 _ATTRIBUTE = re.compile(r"<attribute><name>([^<]*)</name><value>([^<]*)</value></attribute>")
 _TIME = re.compile(r"TIME|TIMERS$|CLOCK$|GET_TIME_OF_DAY|USER_CLOCK", re.IGNORECASE)
 _ARROW = " => "
+_SAMPLING = re.compile(r"(?:^|=> )\[(?:SAMPLE|SUMMARY|CONTEXT|UNWIND|INTERMEDIATE)\] ")
+_PLACE = re.compile(r"\s+\[\{.*\}\]\s*$")
 _TOLD = ("Command Line", "CPU Type", "CPU MHz", "Executable", "Hostname", "TAU Version", "Starting Timestamp")
 
 
@@ -115,7 +118,8 @@ def _reading(path: Path, files: list[tuple[tuple[int, str], Path]]) -> Reading:
         for function, value in profile.exclusive.items():
             row = cells.setdefault((function, rank, thread), {})
             row[name] = value * (1e-6 if timed else 1.0)
-            row["visits"] = profile.calls[function]
+            if function in profile.calls:
+                row["visits"] = profile.calls[function]
     everyone = set().union(*metrics.values())
     for metric, present in metrics.items():
         if present != everyone:
@@ -194,9 +198,10 @@ def _first(line: str) -> int:
 
 def _by_path(calls: dict[str, float], exclusive: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """Call paths, and of every function what its paths do not hold."""
-    paths = [name for name in exclusive if _ARROW in name]
-    rest_calls = {name: value for name, value in calls.items() if _ARROW not in name}
-    rest_own = {name: value for name, value in exclusive.items() if _ARROW not in name}
+    paths = [name for name in exclusive if _ARROW in name and not _SAMPLING.search(name)]
+    rest_calls = {name: calls[name] for name in exclusive if _ARROW not in name and not _SAMPLING.search(name)}
+    rest_own = {name: exclusive[name] for name in rest_calls}
+    within = _sampled(exclusive)
     for name in paths:
         leaf = name.rsplit(_ARROW, 1)[1]
         if leaf in rest_own:
@@ -204,7 +209,25 @@ def _by_path(calls: dict[str, float], exclusive: dict[str, float]) -> tuple[dict
             rest_calls[leaf] -= calls[name]
     kept = [n for n, own in rest_own.items() if rest_calls[n] > 0 or own > 1e-6 * exclusive[n] or not paths]
     names = {name: name.replace(_ARROW, SEPARATOR) for name in paths}
-    return (
-        {**{name: max(rest_calls[name], 0.0) for name in kept}, **{names[n]: calls[n] for n in paths}},
-        {**{name: max(rest_own[name], 0.0) for name in kept}, **{names[n]: exclusive[n] for n in paths}},
-    )
+    visits = {**{name: max(rest_calls[name], 0.0) for name in kept}, **{names[name]: calls[name] for name in paths}}
+    own = {**{name: max(rest_own[name], 0.0) for name in kept}, **{names[name]: exclusive[name] for name in paths}}
+    for (timer, function), value in within.items():
+        place = timer.replace(_ARROW, SEPARATOR)
+        if place in own:
+            value = min(value, own[place])  # samples of the last interval may reach beyond the timer's end
+            own[place] -= value
+            key = f"{place}{SEPARATOR}{function}"
+            own[key] = own.get(key, 0.0) + value
+    return visits, own
+
+
+def _sampled(exclusive: dict[str, float]) -> dict[tuple[str, str], float]:
+    """What samples show: the timer's path and the function hit -> value."""
+    found: dict[tuple[str, str], float] = {}
+    for name, value in exclusive.items():
+        timer, context, rest = name.partition(f"{_ARROW}[CONTEXT] ")
+        leaf = rest.rsplit(_ARROW, 1)[-1]
+        if context and leaf.startswith("[SAMPLE] "):
+            function = _PLACE.sub("", leaf.removeprefix("[SAMPLE] ")).strip()
+            found[timer, function] = found.get((timer, function), 0.0) + value
+    return found

@@ -87,6 +87,7 @@ def test_records_json() -> None:
         ("two_ranks.cali", "id=51,attr=25,data=solve<a\\,b>,parent=50", "id=51,attr=25,data=s,parent=51", ":15 cannot.*its own"),
         ("two_ranks.cali", "id=50,attr=25,data=main", "id=50,attr=25,data=main,parent=51", ":14 cannot.*not known yet"),
         ("two_ranks.cali", "id=51,attr=25", "id=50,attr=25", ":15 cannot.*(its own|a second time)"),
+        ("two_ranks.cali", "id=33,attr=10,data=65,parent=32", "id=33,attr=10,data=65,parent=4,parent=33", ":8 cannot.*own"),
         ("two_ranks.cali", "data=0=9.0", "data=0=x", "'x' of inclusive#sum#time.duration, which is no number"),
         ("two_ranks.cali", "data=0=9.0", "data=0=1e300", r"has 1e\+300 of inclusive"),
         ("two_ranks.cali", "data=0=9.0", "data=0=-3", "has -3 of inclusive"),
@@ -113,6 +114,12 @@ def test_damage_is_named(tmp_path: Path, name: str, old: str, new: str, says: st
         return
     with pytest.raises(InputError, match=says):
         read(path)
+
+
+def test_a_region_without_a_name_has_one_here(tmp_path: Path) -> None:
+    path = tmp_path / "split.json"
+    path.write_text((DATA / "split.json").read_text().replace('"label": "main"', '"label": ""'))
+    assert cell(read(path), '(unnamed)->f<a, "b">', 1, "visits") == 7
 
 
 def test_deep_nesting_is_refused(tmp_path: Path) -> None:

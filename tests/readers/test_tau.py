@@ -49,6 +49,30 @@ def test_total_is_the_sum_of_flat_functions() -> None:
     assert table[table["rank"] == 0]["time"].sum() == pytest.approx(1.1)
 
 
+def test_samples_divide_the_time_of_their_timer(tmp_path: Path) -> None:
+    root = '".TAU application" 1 1 1000 1500 0 GROUP="TAU_DEFAULT"'
+    context = ".TAU application => [CONTEXT] .TAU application"
+    rows = [
+        root,
+        '"MPI_Wait()" 5 0 500 500 0 GROUP="MPI"',
+        '".TAU application => MPI_Wait()" 5 0 500 500 0 GROUP="TAU_CALLPATH|MPI"',
+        '"[CONTEXT] .TAU application" 9 0 0 900 0 GROUP="TAU_SAMPLE_CONTEXT"',
+        f'"{context}" 9 0 0 900 0 GROUP="TAU_SAMPLE_CONTEXT|TAU_CALLPATH"',
+        '"[SUMMARY] f [{a.c}]" 9 0 600 600 0 GROUP="TAU_SAMPLE"',
+        f'"{context} => [SUMMARY] f [{{a.c}}]" 6 0 600 600 0 GROUP="TAU_SAMPLE|TAU_CALLPATH"',
+        '"[SAMPLE] f [{a.c} {7}]" 6 0 600 600 0 GROUP="TAU_SAMPLE"',
+        f'"{context} => [SUMMARY] f [{{a.c}}] => [SAMPLE] f [{{a.c}} {{7}}]" 4 0 400 400 0 GROUP="TAU_SAMPLE|TAU_CALLPATH"',
+        f'"{context} => [SUMMARY] f [{{a.c}}] => [SAMPLE] f [{{a.c}} {{8}}]" 2 0 200 200 0 GROUP="TAU_SAMPLE|TAU_CALLPATH"',
+    ]
+    head = f"{len(rows)} templated_functions_MULTI_TIME\n# Name Calls Subrs Excl Incl ProfileCalls #\n"
+    (tmp_path / "profile.0.0.0").write_text(head + "\n".join(rows) + "\n0 aggregates\n")
+    reading = read(tmp_path)
+    assert cell(reading, f"{ROOT}->f", 0, "time") == pytest.approx(600e-6)
+    assert cell(reading, ROOT, 0, "time") == pytest.approx(400e-6)
+    assert cell(reading, f"{ROOT}->MPI_Wait()", 0, "time") == pytest.approx(500e-6)
+    assert reading.counters["time"].sum() == pytest.approx(1500e-6)
+
+
 def test_single_file_states_its_rank_only() -> None:
     reading = read(DATA / "MULTI__TIME" / "profile.1.0.0")
     assert reading.configuration == {}
