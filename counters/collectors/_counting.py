@@ -9,17 +9,14 @@ import subprocess
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from ranksight.counters.collectors._linked import linked_libraries
+
 _MPI = re.compile(r"^\s*lib(?:mpi|mpich|mpi_\w+|mpicxx|mpifort|fmpich)[\w-]*\.so", re.MULTILINE)
 
 
 def uses_shared_mpi(program: str) -> bool:
     """Whether `program` is linked, itself or through its libraries, to a shared MPI library."""
-    path = shutil.which(program)
-    ldd = shutil.which("ldd")
-    if path is None or ldd is None:
-        return False
-    done = subprocess.run([ldd, path], capture_output=True, text=True, errors="replace", check=False, timeout=60)
-    return _MPI.search(done.stdout) is not None
+    return _MPI.search(linked_libraries(program)) is not None
 
 
 def build(folder: Path) -> Path | None:

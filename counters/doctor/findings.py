@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 Level = Literal["ok", "note", "warning", "missing"]
-"""``ok``: in order; ``note``: good to know; ``warning``: numbers get worse; ``missing``: something cannot be measured."""
+"""``ok``: in order; ``note``: good to know; ``warning``: numbers suffer; ``missing``: something cannot be measured."""
 
 
 @dataclass(frozen=True, slots=True)

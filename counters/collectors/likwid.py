@@ -1,0 +1,126 @@
+"""LIKWID's likwid-perfctr in front of every rank: marker regions where the program has them, else each rank as a whole.
+
+One run a performance group. A rank is measured on the processors that the launcher bound it to. Groups that count
+traffic of the whole socket (MEM, MEM_DP ...) are right for one rank a socket only: several would each report all of it.
+
+Source: likwid-perfctr(1), options ``-c``, ``-g``, ``-m``, ``-o``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.counters.collectors._linked import linked_libraries
+from ranksight.counters.collectors._perf import has_hardware
+from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
+from ranksight.counters.installing import how_to_install
+from ranksight.counters.readers.likwid import Likwid as Reader
+from ranksight.errors import InputError, ToolError
+from ranksight.launching import Launch
+from ranksight.reading import Reading
+
+_GROUP = re.compile(r"[A-Za-z0-9_]{1,40}")
+_SOCKET = re.compile(r"^(?:MEM|UPI|QPI|HBM|ENERGY)")
+_PROCESSORS = r"$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)"
+
+
+@dataclass
+class Likwid:
+    """Performance groups per region and rank; see the module.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        As ``likwid-perfctr -a`` lists them; one run each.
+    """
+
+    groups: tuple[str, ...] = ("FLOPS_DP", "L2", "L3")
+    text: str = "LIKWID's performance groups, per marker region or per rank"
+    deterministic: bool = False
+    default: bool = False
+
+    def using(self, *groups: str) -> Likwid:
+        """The same with other groups.
+
+        Raises
+        ------
+        InputError
+            When a name is none of a group.
+        """
+        for group in groups:
+            if not _GROUP.fullmatch(group):
+                raise InputError(f"{group!r} is no performance group", "'likwid-perfctr -a' lists them")
+        return replace(self, groups=groups)
+
+    def available(self) -> Availability:
+        """Whether likwid-perfctr is here and has a way to the counters."""
+        if shutil.which("likwid-perfctr") is None:
+            return Availability(False, "likwid is not installed", how_to_install("likwid-perfctr"))
+        registers = os.access("/dev/cpu/0/msr", os.R_OK | os.W_OK)
+        if not registers and shutil.which("likwid-accessD") is None and not has_hardware().ok:
+            return Availability(
+                False,
+                "likwid has no access to the processor's registers",
+                "sudo modprobe msr, and its access daemon set up, or a LIKWID built for perf_event",
+            )
+        return Availability(True)
+
+    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+        """One run a group; marker regions are measured where the program is linked to LIKWID's library."""
+        refuse_script(launch)
+        marker = " -m" if "liblikwid" in linked_libraries(launch.program) else ""
+        return [
+            Step(
+                before_program(
+                    launch,
+                    folder,
+                    f'likwid-perfctr -c "{_PROCESSORS}" -g {group}{marker} -o "$0/{group}.rank$rank.csv"',
+                )
+            )
+            for group in self.groups
+        ]
+
+    def collect(self, launch: Launch, folder: Path) -> Reading:
+        """Read every group of every rank; what several groups count (cycles, instructions) is taken from the first."""
+        joined: pd.DataFrame | None = None
+        provenance: dict[str, str] = {}
+        notes: dict[str, None] = {}
+        sources: list[str] = []
+        for group in self.groups:
+            files = rank_files(folder, rf"{group}\.rank(?P<rank>\d+)\.csv", launch, "likwid-perfctr")
+            tables = []
+            for rank, file in files.items():
+                for reading in Reader().read(file):
+                    if reading.counters is None:
+                        raise ToolError(f"{file.name} holds no counters", "measure this run again")
+                    tables.append(reading.counters.assign(rank=rank))
+                    provenance = {
+                        **{name: f"{how} ({group})" for name, how in reading.provenance.items()},
+                        **provenance,
+                    }
+                    notes.update(dict.fromkeys(reading.notes))
+            table = pd.concat(tables, ignore_index=True).set_index(["kernel", "rank"])
+            joined = table if joined is None else joined.combine_first(table)
+            sources.extend(file.name for file in files.values())
+            if _SOCKET.match(group) and launch.ranks > 1:
+                notes[f"{group} counts the whole socket: every rank on it reports the same traffic"] = None
+        if joined is None:
+            raise InputError("no performance group is named", "'likwid-perfctr -a' lists them")
+        return Reading(
+            configuration=dict(launch.configuration),
+            counters=joined.reset_index(),
+            provenance=provenance,
+            notes=tuple(notes),
+            source=tuple(sources),
+        )
+
+
+COLLECTORS.register("likwid")(Likwid())

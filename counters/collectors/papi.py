@@ -1,0 +1,135 @@
+"""PAPI's high-level interface: regions of a program that calls PAPI_hl_region_begin and PAPI_hl_region_end.
+
+Which events are counted and where the result goes is told by the environment; four events a run beside cycles and
+instructions, so that none is multiplexed.
+
+Source: PAPI 7, high-level API: ``PAPI_EVENTS``, ``PAPI_OUTPUT_DIRECTORY``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.counters.collectors._ranks import ranks_in_words
+from ranksight.counters.installing import how_to_install
+from ranksight.counters.readers.papi import Papi as Reader
+from ranksight.errors import InputError, ToolError
+from ranksight.launching import Launch
+from ranksight.reading import Reading
+
+ALWAYS = ("PAPI_TOT_CYC", "PAPI_TOT_INS")
+AT_ONCE = 4
+_EVENT = re.compile(r"[A-Za-z0-9_:.=-]{1,120}")
+
+
+@dataclass
+class Papi:
+    """Events per region and rank of an instrumented program; see the module.
+
+    Parameters
+    ----------
+    events : tuple of str
+        Beside cycles and instructions; those that the machine lacks are left out.
+    """
+
+    events: tuple[str, ...] = (
+        *("PAPI_LD_INS", "PAPI_SR_INS", "PAPI_L1_LDM", "PAPI_L2_LDM"),
+        *("PAPI_L3_LDM", "PAPI_MEM_SCY", "PAPI_DP_OPS", "PAPI_SP_OPS"),
+    )
+    text: str = "regions of a program instrumented with PAPI's high-level interface"
+    deterministic: bool = False
+    default: bool = False
+    presets: frozenset[str] | None = None
+
+    def using(self, *events: str) -> Papi:
+        """The same with other events.
+
+        Raises
+        ------
+        InputError
+            When a name is none of an event.
+        """
+        for event in events:
+            if not _EVENT.fullmatch(event):
+                raise InputError(f"{event!r} is no event", "'papi_avail -a' and 'papi_native_avail' list them")
+        return replace(self, events=events)
+
+    def available(self) -> Availability:
+        """Whether PAPI's tools are here and find events."""
+        if shutil.which("papi_avail") is None:
+            return Availability(False, "papi is not installed", how_to_install("papi_avail"))
+        if not self._presets():
+            why = "'papi_component_avail' says why; without a PMU there is no remedy"
+            return Availability(False, "papi finds no event of this processor", why)
+        return Availability(True)
+
+    def _presets(self) -> frozenset[str]:
+        if self.presets is None:
+            done = subprocess.run(
+                ["papi_avail", "-a"], capture_output=True, text=True, errors="replace", check=False, timeout=60
+            )
+            self.presets = frozenset(re.findall(r"(?m)^(PAPI_\w+)\s+0x", done.stdout))
+        return self.presets
+
+    def passes(self) -> list[tuple[str, ...]]:
+        """Events of each run."""
+        known = self._presets()
+        others = [event for event in self.events if not event.startswith("PAPI_") or event in known]
+        groups = [others[start : start + AT_ONCE] for start in range(0, len(others), AT_ONCE)] or [[]]
+        return [(*ALWAYS, *group) for group in groups]
+
+    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+        """One run a pass, with the environment set in front of the program on every rank."""
+        steps = []
+        for number, events in enumerate(self.passes()):
+            place = folder.resolve() / f"pass{number}"
+            prefix = ("env", f"PAPI_EVENTS={','.join(events)}", f"PAPI_OUTPUT_DIRECTORY={place}")
+            steps.append(Step(launch.wrap(prefix)))
+        return steps
+
+    def collect(self, launch: Launch, folder: Path) -> Reading:
+        """Read every pass; what several count is taken from the first."""
+        joined: pd.DataFrame | None = None
+        provenance: dict[str, str] = {}
+        notes: dict[str, None] = {}
+        sources: list[str] = []
+        for number, events in enumerate(self.passes()):
+            place = folder / f"pass{number}"
+            found = sorted(path for path in place.glob("papi_hl_output*") if path.is_dir()) if place.is_dir() else []
+            if not found:
+                raise ToolError(
+                    f"PAPI left nothing in {place.name} for {shlex.join(events)}",
+                    "the program must call PAPI_hl_region_begin and PAPI_hl_region_end",
+                )
+            for reading in Reader().read(found[-1]):
+                if reading.counters is None:
+                    raise ToolError(f"{found[-1]} holds no counters", "measure this run again")
+                missing = sorted(set(range(launch.ranks)) - set(reading.counters["rank"]))
+                if missing:
+                    raise ToolError(f"PAPI left nothing for {ranks_in_words(missing)} of {launch.ranks}")
+                table = reading.counters.set_index(["kernel", "rank"])
+                joined = table if joined is None else joined.combine_first(table)
+                provenance = {**reading.provenance, **provenance}
+                notes.update(dict.fromkeys(reading.notes))
+                sources.extend(reading.source)
+        if joined is None:
+            raise ToolError("PAPI left no region", "the program must call PAPI_hl_region_begin and PAPI_hl_region_end")
+        return Reading(
+            configuration=dict(launch.configuration),
+            counters=joined.reset_index(),
+            provenance=provenance,
+            notes=tuple(notes),
+            source=tuple(sources),
+        )
+
+
+COLLECTORS.register("papi")(Papi())

@@ -1,0 +1,134 @@
+"""Hardware events of each rank as a whole, counted by ``perf stat``: no functions, and no scatter of sampling.
+
+Events are taken in passes that the processor counts at once. Where perf had to share counters out in time all the same,
+it has scaled the counts; the part of the time in which an event was counted is kept beside them. Time that a rank waits
+in MPI is in the counts: a busy-waiting library adds instructions that are nobody's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.counters.collectors._events import Chosen, choose, probe
+from ranksight.counters.collectors._perf import has_hardware, may_sample
+from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
+from ranksight.counters.derive import derive
+from ranksight.counters.names import fold
+from ranksight.counters.readers._perf_stat_rows import separated_rows
+from ranksight.errors import ToolError
+from ranksight.experiment import WHOLE
+from ranksight.launching import Launch
+from ranksight.platforms.events import EventTable
+from ranksight.reading import Reading
+
+_SHARED_OUT = 99.0
+
+
+@dataclass
+class PerfStat:
+    """Counted hardware events per rank; see the module.
+
+    Parameters
+    ----------
+    table : EventTable or None
+        The processor's events; recognised when None.
+    metrics : tuple of str
+        Metrics to collect; all that the table forms when empty.
+    """
+
+    table: EventTable | None = None
+    metrics: tuple[str, ...] = ()
+    text: str = "hardware events of each rank as a whole, counted by perf"
+    deterministic: bool = False
+    default: bool = False
+    unsupported: tuple[str, ...] | None = None
+
+    def using(self, table: EventTable, metrics: Sequence[str] = ()) -> PerfStat:
+        """The same with the events of a platform's table."""
+        return replace(self, table=table, metrics=tuple(metrics), unsupported=None)
+
+    def available(self) -> Availability:
+        """Whether perf is here, may count, and finds counters."""
+        first = may_sample()
+        return first if not first.ok else has_hardware()
+
+    def _chosen(self) -> Chosen:
+        if self.unsupported is None:
+            self.unsupported = probe(choose(self.table, self.metrics))
+        return choose(self.table, self.metrics, self.unsupported)
+
+    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+        """One run under ``perf stat`` a pass."""
+        refuse_script(launch)
+        chosen = self._chosen()
+        steps = []
+        for number, events in enumerate(chosen.passes):
+            listed = ",".join(["task-clock", *(event.perf(chosen.device, "u") for event in events)])
+            command = f"""perf stat -x';' -e '{listed}' -o "$0/stat{number}.$rank.$$" --"""
+            steps.append(Step(before_program(launch, folder, command), {"PERF_CONFIG": "/dev/null"}))
+        return steps
+
+    def collect(self, launch: Launch, folder: Path) -> Reading:
+        """Read all passes of all ranks; see :mod:`ranksight.counters.derive` for the metrics."""
+        chosen = self._chosen()
+        counts: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+        origin: dict[str, str] = {}
+        shares: list[dict[str, object]] = []
+        sources: list[str] = []
+        cpu_time = np.full(launch.ranks, np.nan)
+        for number, events in enumerate(chosen.passes):
+            files = rank_files(folder, rf"stat{number}\.(?P<rank>\d+)\.\d+", launch, "perf stat")
+            fresh = {event.name for event in events} - set(counts)
+            for name in fresh:
+                counts[name] = np.full(launch.ranks, np.nan)
+            for rank, file in files.items():
+                rows = list(separated_rows(file, file.read_text("utf-8", "replace").splitlines(), ";"))
+                if len(rows) != len(events) + 1:
+                    raise ToolError(
+                        f"{file.name} holds {len(rows)} of {len(events) + 1} events", "measure this run again"
+                    )
+                clock, *rest = rows
+                if number == 0 and clock.value is not None:
+                    cpu_time[rank] = clock.value * (1e-3 if clock.unit == "msec" else 1e-9)
+                for event, row in zip(events, rest, strict=True):
+                    if fold(row.event) != fold(event.alias or event.name):
+                        raise ToolError(
+                            f"{file.name}: {row.event} where {event.name} was asked for", "is perf too old?"
+                        )
+                    if event.name in fresh and row.value is not None:
+                        counts[event.name][rank] = row.value
+                    shares.append(
+                        {"event": event.name, "rank": rank, "sampling_pass": number, "share": row.share / 100}
+                    )
+            sources.extend(file.name for file in files.values())
+        kept = pd.DataFrame(shares)
+        least = kept.groupby("event")["share"].min() * 100
+        for name in counts:
+            scaled = (
+                f", scaled: counted for {least[name]:.0f} % of the time at least" if least[name] < _SHARED_OUT else ""
+            )
+            origin[name] = f"measured{scaled}"
+        found = derive(counts, chosen.table, origin)
+        counters = pd.DataFrame(
+            {"kernel": WHOLE, "rank": np.arange(launch.ranks), "cpu_time": cpu_time, **found.columns}
+        )
+        notes = ["the whole program in user code, what MPI executed while it waited included"]
+        if chosen.unsupported:
+            notes.append(f"this machine does not count {', '.join(chosen.unsupported)}")
+        return Reading(
+            configuration=dict(launch.configuration),
+            counters=counters,
+            tables={"multiplexing": kept},
+            provenance={"cpu_time": "measured (task-clock)", **found.provenance},
+            notes=tuple(notes),
+            source=tuple(sources),
+        )
+
+
+COLLECTORS.register("perf-stat")(PerfStat())
