@@ -53,6 +53,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--network", action="store_true", help="measure messages between the two ranks of LAUNCHER")
     parser.add_argument(
+        "--timings",
+        type=Path,
+        action="append",
+        metavar="PATH",
+        help="fit the network to timings that exist: CSV (op,bytes,start,duration) or an imported experiment",
+    )
+    parser.add_argument(
+        "--level", choices=("intra", "inter"), default="inter", help="where --timings were taken (default: %(default)s)"
+    )
+    parser.add_argument(
         "--seconds", type=float, default=20.0, metavar="S", help="time for the network (default: %(default)g)"
     )
     parser.add_argument(
@@ -77,9 +87,10 @@ def run(args: argparse.Namespace) -> int:
     name = args.name or _clean(output.stem)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise UsageError(f"ranksight calibrate: --name {name!r}", "use letters, digits, '.', '_' and '-'")
-    if bool(args.launcher) != args.network:
+    if bool(args.launcher) != (args.network and not args.timings):
         raise UsageError(
-            "ranksight calibrate: --network and a launcher belong together", "write: --network -- mpirun -n 2"
+            "ranksight calibrate: --network and a launcher, or --timings, belong together",
+            "write: --network -- mpirun -n 2, or: --network --timings FILE",
         )
     completes = args.network and output.is_file()
     for target in filter(None, (output, args.samples)):
@@ -118,13 +129,16 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
     """Measure the network and complete the platform file; a node that is not described yet is calibrated too."""
     from dataclasses import replace
 
-    from ranksight.comm.calibration import calibrate_network
+    from ranksight.comm.calibration import calibrate_network, from_timings
     from ranksight.platforms import load, save
 
     machine = load(str(output.absolute())) if output.is_file() else None
-    with _progress(args.quiet) as say:
-        say(f"messages between two ranks, {args.seconds:g} s")
-        found = calibrate_network(args.launcher, args.seconds, args.largest)
+    if args.timings:
+        found = from_timings(args.timings, args.level)
+    else:
+        with _progress(args.quiet) as say:
+            say(f"messages between two ranks, {args.seconds:g} s")
+            found = calibrate_network(args.launcher, args.seconds, args.largest)
     if machine is not None and found.level in machine.network and not args.force:
         raise InputError(
             f"{output} has a [network.{found.level}] already", "name another file, or replace the table with --force"
@@ -154,7 +168,7 @@ def _print_network(found: NetworkCalibration) -> None:
 
     known = found.parameters
     place = "inside a node" if found.level == "intra" else "between nodes"
-    print(f"messages {place} ({', '.join(dict.fromkeys(found.hosts))}), {found.library}")
+    print(f"messages {place}: {', '.join((*dict.fromkeys(found.hosts), found.library or known.source))}")
     print(f"  {'from':>10}{'alpha':>12}{'G':>14}{'bandwidth':>14}")
     for first, alpha, beta in zip(known.transfer.first, known.transfer.alpha, known.transfer.beta, strict=True):
         rate = format_si(1 / beta, "B/s") if beta > 0 else ""

@@ -23,8 +23,10 @@ import pandas as pd
 from ranksight.comm import matching
 from ranksight.comm.loggp import OPERATIONS, fit_loggp
 from ranksight.comm.network import NetworkParameters
+from ranksight.comm.readers.pingpong import load
 from ranksight.comm.tracer.building import compiler
 from ranksight.errors import InputError, ToolError
+from ranksight.experiment import Experiment
 
 SOURCE = Path(__file__).resolve().with_name("pingpong.c")
 FLAGS = ("-O2", "-std=gnu11")
@@ -102,6 +104,37 @@ def calibrate_network(
         return found
     note = f"the machine was busy (load {load:.1f} on {cores} cores): measure again when it is idle"
     return replace(found, parameters=replace(found.parameters, notes=(*found.parameters.notes, note)))
+
+
+def from_timings(paths: Sequence[Path], level: Literal["intra", "inter"]) -> NetworkCalibration:
+    """Fit the parameters to timings that exist.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        CSV files (:mod:`ranksight.comm.readers.pingpong`), or experiments into which such were imported.
+    level : {"intra", "inter"}
+        Where they were measured.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read, or an experiment holds no timings.
+    InsufficientError
+        When there are too few sizes.
+    """
+    tables = [_stored(path) if path.is_dir() else load([path]) for path in paths]
+    timings = pd.concat(tables, ignore_index=True)
+    source = f"fitted to {', '.join(path.name for path in paths)}"
+    return NetworkCalibration(timings, replace(fit_loggp(timings), source=source), level, (), "")
+
+
+def _stored(folder: Path) -> pd.DataFrame:
+    experiment = Experiment.read(folder)
+    tables = [table for run in experiment.runs if (table := experiment.table(run, "timings")) is not None]
+    if not tables:
+        raise InputError(f"{folder} holds no timings of messages", "import some with: ranksight import pingpong")
+    return pd.concat(tables, ignore_index=True)
 
 
 def parse(output: str, command: str) -> NetworkCalibration:

@@ -53,6 +53,24 @@ def test_another_number_of_ranks_is_refused(tmp_path: Path, monkeypatch: pytest.
         calibrate_network(("mpirun", "--oversubscribe", "-n", "3"), seconds=0.5, largest=64)
 
 
+def test_existing_timings_complete_a_platform_file(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(load("zen4"), tmp_path / "mine.toml")
+    files = sorted((shared / "data" / "network").glob("taurus*.csv"))
+    line = ["calibrate", "-o", "mine.toml", "--network"]
+    assert main([*line, *(word for file in files for word in ("--timings", str(file)))]) == 0
+    printed = capsys.readouterr().out
+    assert "between nodes" in printed
+    assert "g is not identifiable" in printed
+    fabric = Fabric.from_dict(load(str(tmp_path / "mine.toml")).network, 2)
+    assert fabric.far.eager_limit == 65536
+    assert main(["import", "pingpong", str(files[1]), "-o", "imported", "--quiet"]) == 0
+    assert main([*line, "--level", "intra", "--timings", "imported", "--quiet"]) == 0
+    assert set(load(str(tmp_path / "mine.toml")).network) == {"inter", "intra"}
+
+
 def launcher(folder: Path, text: str) -> str:
     path = folder / "mpirun"
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n", encoding="utf-8")

@@ -92,7 +92,7 @@ def test_one_rank_costs_nothing_and_two_cost_something(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.integers(2, 5000),
     st.floats(0, 1e7),
@@ -106,7 +106,7 @@ def test_more_bytes_never_cost_less(name: str, p: int, m: float, factor: float, 
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("barrier")])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(2, 3000), st.floats(1, 1e6), st.sampled_from([2, 3, 8]))
 def test_sharing_the_links_of_nodes_never_helps(name: str, p: int, m: float, per_node: int) -> None:
     alone = NetworkParameters.linear(A, G, reduction=Y, contention=0.0)
