@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.tasks import Array, Task
 
 
+STEPS = {1: 81, 2: 33, 3: 13, 4: 9}
+"""Exponents tried on every axis in the first round, by the number of parameters."""
+LARGEST = 4.0
+ROUNDS = 10
+
+
 class Power:
-    """a x^b + c (one parameter; with several, a product of powers plus a constant), by relative least squares."""
+    """a x^b + c (with several parameters a product of powers, plus a constant), by relative least squares.
+
+    For given exponents a and c are linear; the exponents are searched on a grid that is refined around its best point.
+    """
 
     name = "a x^b + c"
     intervals = False
@@ -23,33 +31,36 @@ class Power:
 
     def _one(self, task: Task) -> Answer:
         mean = np.nanmean(task.values, axis=1)
-        centre = np.exp(np.log(task.points).mean(axis=0))
-        x, target = np.log(task.points / centre), np.log(task.targets / centre)
-        scale = np.abs(mean).max() or 1.0
-        y = mean / scale
-        weight = 1 / np.maximum(np.abs(y), 1e-12)
-        many = x.shape[1]
+        many = len(task.parameters)
+        centre = np.log(task.points).mean(axis=0)
+        x, target = np.log(task.points) - centre, np.log(task.targets) - centre
+        weight = 1 / np.maximum(np.abs(mean), 1e-12 * np.abs(mean).max()) ** 2
+        best, width = np.zeros(many), LARGEST
+        for step in range(ROUNDS):
+            count = STEPS[many] if step == 0 else 9 if many < 3 else 5
+            axis = np.linspace(-width, width, count)
+            grid = np.stack(np.meshgrid(*[axis] * many, indexing="ij"), axis=-1).reshape(-1, many)
+            grid = np.clip(best + grid, -LARGEST, LARGEST)
+            cost, a, c = _linear(np.exp(grid @ x.T), mean, weight)
+            at = int(np.nanargmin(cost))
+            best, width = grid[at], 2 * width / (count - 1)
+        value = a[at] * np.exp(target @ best) + c[at]
+        formula = f"{c[at]:.4g} + {a[at]:.4g} (x/x0)^{', '.join(f'{b:.3g}' for b in best)}"
+        return plain(value, many, formula, np.column_stack([best, np.zeros(many)]))
 
-        def residual(p: Array) -> Array:
-            return np.asarray((p[0] * np.exp(x @ p[1:-1]) + p[-1] - y) * weight)
 
-        best = None
-        low, high = np.r_[-np.inf, np.full(many, -4.0), -np.inf], np.r_[np.inf, np.full(many, 4.0), np.inf]
-        for slope in (-1.0, -0.5, 0.5, 1.0, 2.0):
-            start = np.r_[0.5 * y.mean(), np.full(many, slope), 0.5 * y.mean()]
-            with np.errstate(all="ignore"):
-                try:
-                    found = least_squares(residual, start, bounds=(low, high), max_nfev=500)
-                except ValueError:
-                    continue
-            if best is None or found.cost < best.cost:
-                best = found
-        if best is None:
-            return plain(np.full(len(target), np.nan), many, "none", reason="no fit")
-        a, b, c = best.x[0], best.x[1:-1], best.x[-1]
-        exponents = np.column_stack([b, np.zeros(many)])
-        formula = f"{c * scale:.4g} + {a * scale:.4g} (x/x0)^{', '.join(f'{e:.3g}' for e in b)}"
-        return plain(scale * (a * np.exp(target @ b) + c), many, formula, exponents)
+def _linear(basis: Array, mean: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Weighted residual, slope and constant of ``mean = a basis + c`` for every row of basis (g, n)."""
+    total = weight.sum()
+    middle = basis @ weight / total
+    level = mean @ weight / total
+    spread = ((basis - middle[:, None]) ** 2) @ weight
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a = ((basis - middle[:, None]) * weight) @ (mean - level) / spread
+    a = np.where(spread > 1e-24 * total, a, 0.0)
+    c = level - a * middle
+    cost = ((a[:, None] * basis + c[:, None] - mean) ** 2) @ weight
+    return np.where(np.isfinite(cost), cost, np.inf), a, c
 
 
 class Last:
