@@ -154,9 +154,8 @@ def build(
     told = translate(columns, origin, aliases)
     check_values(told.columns, kernels, ranks, path)
     table = pd.DataFrame({"kernel": list(kernels), "rank": np.asarray(ranks, dtype=np.int32), **told.columns})
-    twice = table.duplicated(["kernel", "rank"])
-    if twice.any():
-        row = table[twice].iloc[0]
+    if len(set(zip(kernels, ranks, strict=True))) != len(kernels):
+        row = table[table.duplicated(["kernel", "rank"])].iloc[0]
         raise InputError(f"{path} gives kernel {row['kernel']!r} on rank {row['rank']} twice", "give one run a file")
     if configuration is None:
         present = checked_ranks(ranks, str(path))

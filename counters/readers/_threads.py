@@ -51,9 +51,9 @@ def reduce_threads(
     -------
     Reduced
     """
-    table = pd.DataFrame({"kernel": kernels, "rank": ranks, "thread": threads, **columns})
-    if not table.duplicated(["kernel", "rank"]).any():
+    if len(set(zip(kernels.tolist(), ranks.tolist(), strict=True))) == len(kernels):
         return Reduced(kernels, ranks, dict(columns), None, ())
+    table = pd.DataFrame({"kernel": kernels, "rank": ranks, "thread": threads, **columns})
     grouped = table.groupby(["kernel", "rank"], sort=False, observed=True)
     single = {
         name: getattr(grouped[name], how[name])() if name in how else grouped[name].sum(min_count=1) for name in columns

@@ -202,10 +202,10 @@ def _read(path: Path, cube: Any) -> Reading:
     if not columns:
         raise InputError(f"{path} has no metric with values", "was the profile written completely?")
     kernels = np.repeat(np.array(tree.paths, dtype=object), width)
-    reduced = reduce_threads(
-        *_merged(kernels, np.tile(ranks, len(tree.paths)), np.tile(locations, len(tree.paths)), columns),
-        {"time": "max"},
-    )
+    rows = kernels, np.tile(ranks, len(tree.paths)), np.tile(locations, len(tree.paths)), columns
+    if len(set(tree.paths)) < len(tree.paths):
+        rows = _merged(*rows)
+    reduced = reduce_threads(*rows, {"time": "max"})
     return _assemble.build(
         path,
         list(reduced.kernels),
@@ -279,8 +279,6 @@ def _merged(
     columns: dict[str, NDArray[np.float64]],
 ) -> tuple[NDArray[np.object_], NDArray[np.int64], NDArray[np.object_], dict[str, NDArray[np.float64]]]:
     """Call paths of one name (a region called from two places of its caller) become one."""
-    if len(set(kernels.tolist())) * len(set(locations.tolist())) == len(kernels):
-        return kernels, ranks, locations, columns
     codes, where = _codes(kernels, locations)
     first = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
     first[codes[::-1]] = where[::-1]

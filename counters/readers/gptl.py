@@ -27,7 +27,9 @@ _FILE = re.compile(r"(?:\w+_)?timing\.(\d{1,7})$")
 _THREAD = re.compile(r"^\s*Stats for thread (\d+):")
 _ROW = re.compile(r'^(?P<star>\*?)(?P<indent>\s*)(?P<name>"[^"]*"|\S+)\s+(?P<values>(?:[-yn]\s+)?[\d.eE+-]+\s.*|\d+)$')
 _PARENTS = re.compile(r"^Multiple parent info .*thread (\d+)")
-_PARENT = re.compile(r'^(?P<indent>\s*)(?P<count>[\d.eE+]+)(?P<gap>\s+)(?P<name>"[^"]*"|\S.*?)\s*$')
+_PARENT = re.compile(
+    r'^(?P<indent>\s*)(?P<count>\d+(?:\.\d*)?(?:[eE][+]?\d{1,2})?)(?P<gap>\s+)(?P<name>"[^"]*"|\S.*?)\s*$'
+)
 _EVENT = re.compile(r"(?:PAPI_)?[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
 _MARKS = ("Stats for thread ", "GPTL version info", "Underlying timing routine was", "GLOBAL STATISTICS")
 

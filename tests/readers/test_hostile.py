@@ -124,7 +124,7 @@ def test_no_regular_file(tmp_path: Path, reader: str) -> None:
 def test_every_truncation(tmp_path: Path, reader: str, name: str) -> None:
     content = (DATA / name).read_bytes()
     path = tmp_path / Path(name).name
-    step = max(1, len(content) // 60)
+    step = max(1, len(content) // 40)
     refused = 0
     for end in range(0, len(content), step):
         path.write_bytes(content[:end])
@@ -138,7 +138,7 @@ def test_mutilated_files(tmp_path: Path, reader: str, name: str) -> None:
     content = (DATA / name).read_bytes()
     path = tmp_path / Path(name).name
     dice = random.Random(f"{reader} {name}")
-    for _ in range(60):
+    for _ in range(40):
         piece = bytearray(content)
         for _ in range(dice.randint(1, 4)):
             at = dice.randrange(len(piece))

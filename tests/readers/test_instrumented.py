@@ -53,6 +53,15 @@ def test_gptl_is_made_exclusive() -> None:
     assert reading.counters["time"].sum() == pytest.approx(10.0)
 
 
+def test_gptl_parents_without_counts(tmp_path: Path) -> None:
+    """Without the parents' shares a timer's time is all its first caller's."""
+    path = tmp_path / "timing.000000"
+    path.write_text((DATA / "gptl" / "timing.000000").read_text().replace("       2 main", "       E main"))
+    reading = read("gptl", path)
+    assert cell(reading, "main", "time") == pytest.approx(10 - 6 - 0.5)
+    assert cell(reading, "solve", "time") == pytest.approx(6 - 2.5)
+
+
 def test_gptl_folder_of_ranks(tmp_path: Path) -> None:
     for rank in range(2):
         shutil.copy(DATA / "gptl" / f"timing.00000{rank}", tmp_path)
