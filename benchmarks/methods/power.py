@@ -9,7 +9,6 @@ import numpy as np
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.tasks import Array, Task
 
-
 STEPS = {1: 81, 2: 33, 3: 13, 4: 9}
 """Exponents tried on every axis in the first round, by the number of parameters."""
 LARGEST = 4.0

@@ -1,6 +1,7 @@
 """HOMME on Summit: trained on the smallest grid (ne32, 6 to 96 ranks), asked for up to ne1024 and 27,600 ranks.
 
-The parameter is the work per rank, x = 6 ne^2 / ranks elements. Runs with a ``compose`` timer use the semi-Lagrangian
+The parameter is the work per rank, x = 6 ne^2 / ranks elements. A second set of splits has both parameters, ranks and
+ne, trained on ne32 to ne128 and asked for ne256 to ne1024. Runs with a ``compose`` timer use the semi-Lagrangian
 tracer scheme, the others the Eulerian one; the two are series of their own.
 """
 
@@ -16,6 +17,7 @@ from benchmarks.tasks import Task, make
 SMALL = 32
 MAIN_LOOP = ("prim_main_loop",)
 COMMUNICATION = ("caar_bexchV", "hvf-bexch")
+MIDDLE = 128
 LEAST = 0.05
 """Seconds that a timer must have at every training point; shorter ones are at the timers' resolution of 1 ms."""
 
@@ -33,15 +35,31 @@ def load(data: Path) -> Iterator[Task]:
     table["x"] = 6 * table["ne"] ** 2 / table["ranks"]
     for (scheme, kernel), series in table.groupby(["scheme", "kernel"]):
         small = series[series["ne"] == SMALL]
-        train = [((x,), list(group["wallmax"])) for x, group in small.groupby("x", sort=True)]
-        if len(train) < 5 or small["wallmax"].min() < LEAST:
+        if small["x"].nunique() < 5 or small["wallmax"].min() < LEAST:
             continue
+        group = "main loop" if kernel in MAIN_LOOP else "communication" if kernel in COMMUNICATION else "other timers"
+        train = _pairs(small, ["x"])
         for ne, larger in series[series["ne"] > SMALL].groupby("ne"):
-            held = [((x,), list(group["wallmax"])) for x, group in larger.groupby("x")]
-            held.sort(key=lambda pair: -pair[0][0])
-            group = (
-                "main loop" if kernel in MAIN_LOOP else "communication" if kernel in COMMUNICATION else "other timers"
-            )
             name = f"{kernel}, {scheme}" + ("" if group == "main loop" else f", ne{ne}")
             split = f"homme {group} ne32 -> ne{ne}" if group == "main loop" else f"homme {group} ne32 -> larger"
-            yield make(split, name, "homme", ("elements_per_rank",), train, held)
+            yield make(split, name, "homme", ("elements_per_rank",), train, _pairs(larger, ["x"])[::-1])
+        below, above = series[series["ne"] <= MIDDLE], series[series["ne"] > MIDDLE]
+        split = f"homme {group} ranks and ne to ne128 -> ne1024"
+        held = _pairs(above, ["ne", "ranks"])
+        yield make(
+            split,
+            f"{kernel}, {scheme}",
+            "homme",
+            ("ranks", "ne"),
+            [((ranks, ne), values) for (ne, ranks), values in _pairs(below, ["ne", "ranks"])],
+            [((ranks, ne), values) for (ne, ranks), values in held],
+        )
+
+
+def _pairs(table: pd.DataFrame, columns: list[str]) -> list[tuple[tuple[float, ...], list[float]]]:
+    """Points and the values measured there, in order of the points."""
+    found = []
+    for key, group in table.groupby(columns, sort=True):
+        point = key if isinstance(key, tuple) else (key,)
+        found.append((tuple(float(part) for part in point), list(group["wallmax"])))
+    return found
