@@ -24,7 +24,7 @@ from ranksight.model import leastsquares
 from ranksight.model.basis import Products
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
-from ranksight.model.search import Problem, Screened, admissible, pose
+from ranksight.model.search import CANCELLED, Problem, Screened, admissible, pose
 from ranksight.model.terms import ONE, Factor
 
 Array = NDArray[np.float64]
@@ -33,8 +33,14 @@ Mask = NDArray[np.bool_]
 
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""
-BASES, ADDED = 3, 6
-"""Hypotheses that are completed, and terms of one axis, and of several, that are tried for each."""
+BASES, ADDED, PAIRS = 3, 6, 8
+"""Hypotheses that are completed, terms of one axis and of several that are tried for each, pairs of natural terms kept."""
+NATURAL: tuple[Factor, ...] = (
+    *((n / d, 0.0, 0.0) for n, d in ((-1, 1), (-2, 3), (-1, 2), (-1, 3), (1, 2), (2, 3), (1, 1), (2, 1), (3, 1))),
+    (0.0, 1.0, 0.0),
+    (1.0, 1.0, 0.0),
+)
+"""Factors of shares of volumes and surfaces, of trees and of what is repeated."""
 
 
 @dataclass(frozen=True)
@@ -78,20 +84,86 @@ def screen(space: Crossed, problem: Problem, points: Array) -> Screened:
         choice += with_none[:, number[axis]] * radix**axis
     members, prior = _structures(tuple(b.shape[1] for b in best))
     first = _solve(problem, choice, members, prior)
-    choice, more, more_prior = _complete(space, problem, first, radix)
-    second = _solve(problem, choice, more, more_prior)
-    width = max(members.shape[1], more.shape[1])
+    dictionary = _dictionary(space, problem, space.coarse)
+    found = [first]
+    bases = _best(problem, first, BASES, largest=2)[:, :, :2]
+    terms, more, more_prior = _complete(problem, bases, dictionary)
+    found.append(_solve(problem, terms, more, more_prior))
+    if problem.exact and m == 2:
+        # Without noise the right form leaves nothing, but next to a wrong term others than the right one look best: all pairs
+        # of natural terms are tried, and the best of them completed.
+        rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in found], axis=0)
+        rows = np.flatnonzero(rest > problem.count * CANCELLED**2)
+        if len(rows):
+            found += _pairs(space, problem, rows)
+    return together(found)
 
-    def pad(array: Index) -> Index:
-        return np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=-1)
 
+def together(found: list[Screened]) -> Screened:
+    """Hypotheses over several choices of terms as one."""
+    width = max(part.members.shape[1] for part in found)
+    members, choices, offset = [], [], 0
+    for part in found:
+        assert part.choice is not None
+        moved = np.where(part.members >= 0, part.members + offset, -1)
+        members.append(np.pad(moved, ((0, 0), (0, width - moved.shape[1])), constant_values=-1))
+        choices.append(part.choice)
+        offset += part.choice.shape[1]
     return Screened(
-        np.concatenate([first.residual, second.residual], axis=1),
-        np.concatenate([first.offset, second.offset], axis=1),
-        np.concatenate([pad(members), pad(more)]),
-        np.concatenate([prior, more_prior]),
-        choice,
+        np.concatenate([part.residual for part in found], axis=1),
+        np.concatenate([part.offset for part in found], axis=1),
+        np.concatenate(members),
+        np.concatenate([part.prior for part in found]),
+        np.concatenate(choices, axis=1),
     )
+
+
+def _pairs(space: Crossed, problem: Problem, rows: Index) -> list[Screened]:
+    """Pairs of natural terms, the best of them completed, on some series; impossible on the others."""
+    dictionary = _dictionary(space, problem, tuple(f for f in NATURAL if f in space.factors))
+    again, bases = best_pairs(problem, rows, dictionary)
+    mine = problem.part(rows)
+    completed = _solve(mine, *_complete(mine, bases[:, :BASES], dictionary))
+    return [again, _everywhere(completed, rows, len(problem.weights))]
+
+
+def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screened, Index]:
+    """The best pairs of terms of a dictionary, with and without a constant (term 0), on some series.
+
+    Returns
+    -------
+    Screened
+        Over all series; impossible on those not in `rows`.
+    (rows, pairs, 2) intp
+        The pairs.
+    """
+    mine = problem.part(rows)
+    local = np.array(list(itertools.combinations(range(1, 1 + len(dictionary)), 2)), dtype=np.intp).reshape(-1, 2)
+    with_constant = np.concatenate([np.zeros((len(local), 1), dtype=np.intp), local], axis=1)
+    members = np.concatenate([with_constant, np.pad(local, ((0, 0), (0, 1)), constant_values=-1)])
+    choice = np.broadcast_to(np.append(0, dictionary), (len(rows), 1 + len(dictionary)))
+    solved = _solve(mine, np.ascontiguousarray(choice), members, np.full(len(members), COMPLETED))
+    best = _best(mine, solved, PAIRS, smallest=2)
+    size = (best >= 0).sum(axis=2)
+    last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
+    before = np.take_along_axis(best, np.maximum(size - 2, 0)[:, :, None], axis=2)
+    bases = np.maximum(np.concatenate([before, last], axis=2), 0)
+    kept = bases.shape[1]
+    flat = np.concatenate([np.zeros((len(rows), 1), dtype=np.intp), bases.reshape(len(rows), -1)], axis=1)
+    shapes = [shape for n in range(kept) for shape in ([0, 1 + 2 * n, 2 + 2 * n], [1 + 2 * n, 2 + 2 * n, -1])]
+    again = _solve(mine, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), COMPLETED))
+    return _everywhere(again, rows, len(problem.weights)), bases
+
+
+def _everywhere(screened: Screened, rows: Index, count: int) -> Screened:
+    """The same over all series; impossible where it was not solved."""
+    residual = np.full((count, len(screened.members)), np.inf)
+    offset = np.full_like(residual, -np.inf)
+    residual[rows], offset[rows] = screened.residual, screened.offset
+    assert screened.choice is not None
+    choice = np.zeros((count, screened.choice.shape[1]), dtype=np.intp)
+    choice[rows] = screened.choice
+    return Screened(residual, offset, screened.members, screened.prior, choice)
 
 
 def lines(points: Array, axis: int) -> Iterator[Index]:
@@ -230,30 +302,36 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
     return Screened(residual, offset, members, prior, choice)
 
 
-def _complete(space: Crossed, problem: Problem, first: Screened, radix: int) -> tuple[Index, Index, Array]:
-    """Terms that explain most of what the best hypotheses leave: the enlarged choice, hypotheses with them, their priors."""
-    m = space.parameters
-    coarse = np.array([0, *(1 + space.factors.index(factor) for factor in space.coarse)])
-    number = np.indices((len(coarse),) * m).reshape(m, -1)
-    dictionary = sum(coarse[number[axis]] * radix**axis for axis in range(m))[1:]
-    dictionary = dictionary[problem.basis.usable(dictionary)]
-    single = (problem.basis.axes(dictionary) == 1).astype(bool)
+def _dictionary(space: Crossed, problem: Problem, factors: tuple[Factor, ...]) -> Index:
+    """All products (d,) of some factors that have a value at every point."""
+    radix = len(space.factors) + 1
+    some = np.array([0, *(1 + space.factors.index(factor) for factor in factors)])
+    number = np.indices((len(some),) * space.parameters).reshape(space.parameters, -1)
+    terms = np.sum([some[number[axis]] * radix**axis for axis in range(space.parameters)], axis=0)[1:]
+    return np.asarray(terms[problem.basis.usable(terms)], dtype=np.intp)
+
+
+def _best(problem: Problem, screened: Screened, kept: int, largest: int = 3, smallest: int = 1) -> Index:
+    """Terms (s, kept, q) of the best hypotheses of so many terms, by their BIC."""
     count = problem.count[:, None]
-    small = first.sizes <= 2
+    size = screened.sizes
     with np.errstate(divide="ignore"):
-        criterion = -count / 2 * np.log(first.residual + count * SMALLEST**2) - first.sizes / 2 * np.log(
-            np.maximum(count, 2)
-        )
-    criterion = np.where(np.isfinite(first.offset) & small[None, :], criterion, -np.inf)
-    bases = np.argsort(-criterion, axis=1, kind="stable")[:, :BASES]
-    members = first.terms(bases)[:, :, :2]
+        fit = -count / 2 * np.log(screened.residual + count * SMALLEST**2)
+    possible = np.isfinite(screened.offset) & ((size <= largest) & (size >= smallest))[None, :]
+    criterion = np.where(possible, fit - size / 2 * np.log(np.maximum(count, 2)), -np.inf)
+    return screened.terms(np.argsort(-criterion, axis=1, kind="stable")[:, :kept])
+
+
+def _complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, Index, Array]:
+    """Terms that explain most of what bases (s, b, 2) leave: a choice of terms, hypotheses over it, their priors."""
+    single = (problem.basis.axes(dictionary) == 1).astype(bool)
     root = np.sqrt(problem.weights)
     table = problem.basis.shape(dictionary)
     norm = problem.weights @ (table**2).T
     added = []
     for base in range(bases.shape[1]):
-        used = members[:, base] >= 0
-        design = np.where(used[..., None], problem.basis.shape(members[:, base]), 0.0) * root[:, None, :]
+        terms = bases[:, base]
+        design = np.where((terms >= 0)[..., None], problem.basis.shape(terms), 0.0) * root[:, None, :]
         q = _orthonormal(design)
         target = root * problem.values
         rest = target - np.einsum("skn,sk->sn", q, np.einsum("skn,sn->sk", q, target))
@@ -262,27 +340,26 @@ def _complete(space: Crossed, problem: Problem, first: Screened, radix: int) -> 
         for k in range(q.shape[1]):
             beside -= ((q[:, k] * root) @ table.T) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.where((beside > 1e-9 * norm) & ((along > 0) | ~problem.parts[:, None]), along**2 / beside, -1.0)
+            possible = (beside > 1e-9 * norm) & ((along > 0) | ~problem.parts[:, None])
+            gain = np.where(possible, along**2 / beside, -1.0)
         added.append(np.concatenate([_largest(gain, dictionary, few) for few in (single, ~single)], axis=1))
     simple = min(ADDED, int(single.sum()))
-    zero = first.choice.shape[1] if first.choice is not None else 0
-    old = first.choice if first.choice is not None else np.empty((len(root), 0), dtype=np.intp)
-    base_terms = np.where(members >= 0, members, 0).reshape(len(root), -1)
-    choice = np.concatenate([old, base_terms, *added], axis=1)
+    constant = np.zeros((len(root), 1), dtype=np.intp)
+    choice = np.concatenate([constant, np.maximum(bases, 0).reshape(len(root), -1), *added], axis=1)
     rows: list[list[int]] = []
     prior: list[float] = []
-    at = zero + base_terms.shape[1]
+    at = 1 + 2 * bases.shape[1]
     for base in range(bases.shape[1]):
-        left, right = zero + 2 * base, zero + 2 * base + 1
+        left, right = 1 + 2 * base, 2 + 2 * base
         for extra in range(added[base].shape[1]):
-            # A base of one term has the constant as its second local term, so both shapes are tried.
+            # The term added last stands last. A base may hold the constant itself, so all shapes are tried.
             rows += [[left, right, at + extra], [0, left, right, at + extra], [left, at + extra], [right, at + extra]]
             prior += [COMPLETED if extra < simple else PRODUCT] * 4
         at += added[base].shape[1]
-    more = np.full((len(rows), 4), -1, dtype=np.intp)
-    for row, terms in enumerate(rows):
-        more[row, : len(terms)] = terms
-    return choice, more, np.array(prior)
+    members = np.full((len(rows), 4), -1, dtype=np.intp)
+    for row, terms_of in enumerate(rows):
+        members[row, : len(terms_of)] = terms_of
+    return choice, members, np.array(prior)
 
 
 def _largest(gain: Array, dictionary: Index, among: Mask) -> Index:

@@ -19,7 +19,7 @@ ALONE_FREEDOM = 2.0
 """Degrees of freedom of the prior when there are too few series to learn it."""
 LARGEST = 2
 """Terms of the forms that the discrepancy is measured against: larger ones bend to the points."""
-TIME = 0.02**2
+TIME = 0.01**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
 

@@ -54,6 +54,8 @@ class Problem:
         Series whose function must stay above zero.
     parts : (s,) bool
         Series whose terms add up as parts of a whole, like times.
+    exact : bool
+        Whether the values are deterministic.
     """
 
     basis: Basis
@@ -63,6 +65,7 @@ class Problem:
     count: NDArray[np.intp]
     positive: Mask
     parts: Mask
+    exact: bool = False
 
     def part(self, which: slice | NDArray[np.intp]) -> Problem:
         """The same problem of some series."""
@@ -74,6 +77,7 @@ class Problem:
             self.count[which],
             self.positive[which],
             self.parts[which],
+            self.exact,
         )
 
 
@@ -167,6 +171,7 @@ def pose(basis: Basis, location: Location, positive: Mask, kind: Kind) -> Proble
         count,
         positive,
         positive & (kind in ("time", "other", "state")),
+        kind == "requirement",
     )
 
 
@@ -254,14 +259,16 @@ def likelihood(
 
 def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Array, kept: int = KEPT) -> Found:
     """Solve the hypotheses of the highest score (s, h) again, to full precision, and weigh them."""
-    kept = min(kept, score.shape[1])
+    # Several ways may have led to the same hypothesis; one of each is kept.
+    kept = min(kept if screened.choice is None else 2 * kept, score.shape[1])
     top = np.argpartition(-score, kept - 1, axis=1)[:, :kept]
     score = np.take_along_axis(score, top, axis=1)
-    possible = np.isfinite(score)
     basis = problem.basis
-    members = np.where(possible[..., None], screened.terms(top), -1)
+    members = np.where(np.isfinite(score)[..., None], screened.terms(top), -1)
     growth = np.where(members >= 0, basis.order(members), np.inf)
     members = np.take_along_axis(members, np.argsort(growth, axis=2, kind="stable"), axis=2)
+    if screened.choice is not None:
+        score = np.where(_repeated(members, score), -np.inf, score)
     used = members >= 0
     design = np.moveaxis(np.where(used[..., None], basis.shape(members), 0.0), 2, 3)
     refined = leastsquares.refine(design, used, problem.weights, problem.values)
@@ -273,7 +280,7 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
             likelihood(refined.residual, size, problem.count, v0, d0, SMALLEST)
             - likelihood(rough, size, problem.count, v0, d0, CANCELLED)
         )
-    possible &= np.isfinite(score)
+    possible = np.isfinite(score)
     # Positive at every measured point, too.
     fitted = np.einsum("scnk,sck->scn", design, refined.coefficients)
     below = ((problem.weights > 0)[:, None, :] & (fitted <= 0)).any(axis=2)
@@ -302,6 +309,17 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
         sort(refined.press),
         sort(refined.residual),
     )
+
+
+def _repeated(members: NDArray[np.intp], score: Array) -> Mask:
+    """Hypotheses (s, c) whose terms are those of one of higher score, or of equal score before it."""
+    ordered = np.sort(members, axis=2)
+    equal = (ordered[:, :, None] == ordered[:, None, :]).all(axis=3)
+    place = np.arange(members.shape[1])
+    before = (score[:, None, :] > score[:, :, None]) | (
+        (score[:, None, :] == score[:, :, None]) & (place[None, None, :] < place[None, :, None])
+    )
+    return np.asarray((equal & before).any(axis=2))
 
 
 def _precedence(problem: Problem, members: NDArray[np.intp], weight: Array) -> Array:

@@ -78,7 +78,7 @@ def find(
     total = np.log(np.exp(whole.prior - whole.prior.max()).sum()) + whole.prior.max()
     score = evidence(whole, count, v0, d0)
     best = np.where(np.isfinite(score).any(axis=1), score.max(axis=1, initial=-np.inf), -np.inf)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         none = best + np.log(np.exp(score - np.where(np.isfinite(best), best, 0.0)[:, None]).sum(axis=1)) - total
     none = np.logaddexp(none, _smooth(x, location, positive, count, v0, d0))
     values = np.unique(x)

@@ -92,12 +92,14 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for axis in range(points.shape[1]):
             x = points[:, axis]
-            natural = np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), np.nan)
+            # Zero to a positive power is zero; a logarithm or a negative power of zero has no value.
+            natural = np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), np.where(x == 0, -np.inf, np.nan))
             binary = natural / np.log(2.0)
             logs = np.log(np.abs(binary))
             i, j, e = (terms[..., axis, part, None] for part in range(3))
-            size += np.where(i != 0, i * natural, 0.0) + np.where(e != 0, e * x * np.log(2.0), 0.0)
-            size += np.where(j != 0, j * np.where(j != 0, logs, 0.0), 0.0)
+            power = np.where(i != 0, i * natural, 0.0)
+            size += np.where(power == np.inf, np.nan, power) + np.where(e != 0, e * x * np.log(2.0), 0.0)
+            size += np.where(j != 0, j * np.where((j != 0) & (x > 0), logs, np.nan), 0.0)
             sign = np.where((j % 2 == 1) & (binary < 0), -sign, sign)
     return size, sign
 

@@ -6,13 +6,23 @@ Exponents are those of Extra-P's default and of strong scaling; see :func:`defau
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ranksight.errors import InputError
-from ranksight.model.crosswise import Crossed
+from ranksight.metrics import Kind
+from ranksight.model.crosswise import Crossed, best_pairs, together
+from ranksight.model.noise import Location
 from ranksight.model.offer import Listed, Offer
+from ranksight.model.search import CANCELLED, Problem, Screened
 from ranksight.model.spaces import SPACES
 from ranksight.model.terms import ONE, Factor, Hypotheses, hypotheses
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # x^i log2(x)^j that grow: Extra-P's default exponents (extra-p/extrap, single-parameter modeler).
 GROWING: tuple[Factor, ...] = tuple(
@@ -75,10 +85,33 @@ def default(parameters: int) -> Offer:
         For more than four parameters.
     """
     if parameters == 1:
-        return Listed(_single())
+        return Single(_single())
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
     return Crossed(_FALLS + GROWING, COARSE[parameters], parameters)
+
+
+class Single(Listed):
+    """The default space of one parameter; of what is deterministic and fits no listed form, all pairs of terms are tried."""
+
+    def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
+        """Solve all hypotheses on all series."""
+        problem, listed = super().screen(points, location, positive, kind)
+        if kind != "requirement" or len(points) < ENOUGH:
+            return problem, listed
+        rest = listed.residual.min(axis=1, initial=np.inf)
+        rows = np.flatnonzero((rest > problem.count * CANCELLED**2) & (problem.count >= ENOUGH))
+        if not len(rows):
+            return problem, listed
+        every = np.arange(len(self.hypotheses.terms))
+        usable = every[problem.basis.usable(every) & (every > 0)]
+        pairs, _ = best_pairs(problem, rows, usable)
+        choice = np.ascontiguousarray(np.broadcast_to(every, (len(problem.weights), len(every))))
+        return problem, together([replace(listed, choice=choice), pairs])
+
+
+ENOUGH = 5
+"""Points that pairs of any terms with a constant need to be put to the test."""
 
 
 def _single() -> Hypotheses:

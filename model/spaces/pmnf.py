@@ -148,7 +148,8 @@ def _refine(problem: Problem, plain: Array, best: list[tuple[Index, Array]]) -> 
 def _space(parameters: int, exponents: tuple[float, ...], folds: int) -> Offer:
     factors = tuple((i, j, 0.0) for i in sorted(exponents) for j in LOGARITHMS if i or j)
     if parameters == 1:
-        return Pmnf(factors, folds=folds)
+        # Exhaustive trial of five of the finer terms would be two hundred thousand hypotheses.
+        return Pmnf(factors, terms=TERMS if len(factors) <= 20 else 3, folds=folds)
     if parameters > 4:
         raise InputError(f"{parameters} parameters are too many", "fit at most 4 at once and hold the others")
     coarse = tuple((i, j, 0.0) for i, j in ((0.0, 1.0), (0.5, 0.0), (1.0, 0.0), (1.0, 1.0), (2.0, 0.0), (3.0, 0.0)))
@@ -165,5 +166,5 @@ def pmnf(parameters: int) -> Offer:
 @SPACES.register("pmnf-fine")
 @lru_cache(maxsize=8)
 def pmnf_fine(parameters: int) -> Offer:
-    """PMNF with the paper's finer exponents between 0 and 1 as well, chosen by leaving one point out."""
+    """PMNF of up to three terms with the paper's finer exponents as well, chosen by leaving one point out."""
     return _space(parameters, EXPONENTS + FINER, 0)

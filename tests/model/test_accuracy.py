@@ -1,0 +1,100 @@
+"""Functions drawn at random must be found again, and intervals must hold: a small copy of the benchmark."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from ranksight.model.fitting import fit_series
+from ranksight.model.series import Series
+from ranksight.model.spaces.default import GROWING
+from ranksight.model.terms import values
+
+AXIS = (4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+def _drawn(count: int, parameters: int, noise: float) -> tuple[Series, np.ndarray, np.ndarray]:
+    """Series of c0 + c1 times a product of one random factor a parameter, the exponents, and the true values 16 times out."""
+    generator = np.random.default_rng([7, parameters])
+    points = np.array(list(itertools.product(AXIS, repeat=parameters)))
+    target = np.full((1, parameters), 16 * AXIS[-1])
+    factors = np.array([[GROWING[generator.integers(len(GROWING))] for _ in range(parameters)] for _ in range(count)])
+    coefficients = generator.uniform(0.01, 1000, size=(count, 2, 1))
+    exact = coefficients[:, 0] + coefficients[:, 1] * values(factors, points)
+    ahead = coefficients[:, 0] + coefficients[:, 1] * values(factors, target)
+    scatter = 1 + noise * generator.uniform(-1, 1, size=(*exact.shape, 5))
+    names = tuple(f"k{i}" for i in range(count))
+    series = Series(tuple("xyz"[:parameters]), points, exact[:, :, None] * scatter, names, ("time",) * count)
+    return series, factors[:, :, 0], ahead
+
+
+@pytest.mark.parametrize(("noise", "lead", "error"), [(0.05, 0.97, 0.006), (0.10, 0.92, 0.016), (0.25, 0.78, 0.10)])
+def test_one_parameter(noise: float, lead: float, error: float) -> None:
+    series, exponents, ahead = _drawn(400, 1, noise)
+    fitted = fit_series(series)
+    found = np.array([fitted.leading(i)[-1][1][:, 0] for i in range(len(fitted))])
+    assert (np.abs(found - exponents) <= 0.25 + 1e-9).all(axis=1).mean() >= lead
+    answer = fitted.predict(np.array([[16 * AXIS[-1]]]))
+    assert np.nanmedian(np.abs(answer.value / ahead - 1)) <= error
+    assert ((answer.lower <= ahead) & (ahead <= answer.upper)).mean() >= 0.85
+
+
+@pytest.mark.parametrize(("parameters", "count"), [(2, 60), (3, 24)])
+def test_several_parameters(parameters: int, count: int) -> None:
+    series, exponents, ahead = _drawn(count, parameters, 0.05)
+    fitted = fit_series(series)
+    found = np.array([fitted.leading(i)[-1][1][:, 0] for i in range(len(fitted))])
+    assert (np.abs(found - exponents) <= 0.25 + 1e-9).all(axis=1).mean() >= 0.85
+    answer = fitted.predict(np.full((1, parameters), 16 * AXIS[-1]))
+    assert np.nanmedian(np.abs(answer.value / ahead - 1)) <= 0.02
+    assert ((answer.lower <= ahead) & (ahead <= answer.upper)).mean() >= 0.85
+
+
+def test_sum_of_work_and_communication_is_found_on_a_grid() -> None:
+    points = np.array(list(itertools.product((1.0, 2.0, 4.0, 8.0, 16.0), (16.0, 32.0, 48.0, 64.0))))
+    p, n = points.T
+    exact = np.stack([1e-7 * n**3 / p + 2e-4 * np.log2(p) + 1e-4, 30 * n**3 / p, 7 * (n**3 / p) ** (2 / 3)])
+    series = Series(("ranks", "size"), points, exact[:, :, None], ("dot", "op", "halo"), ("instructions",) * 3)
+    fitted = fit_series(series)
+    assert fitted.formula(0) == "0.0001 + 0.0002 * log2(ranks) + 1e-07 * ranks^(-1) * size^3"
+    assert fitted.formula(1) == "30 * ranks^(-1) * size^3"
+    assert fitted.formula(2) == "7 * ranks^(-2/3) * size^2"
+    answer = fitted.predict(np.array([[1024.0, 256.0]]))
+    np.testing.assert_allclose(
+        answer.value[:, 0], [1e-7 * 256**3 / 1024 + 2.1e-3, 30 * 2**14, 7 * 2 ** (28 / 3)], rtol=1e-6
+    )
+
+
+def test_sparse_grid_of_five_points_an_axis() -> None:
+    points = np.array([(x, 8.0) for x in AXIS] + [(8.0, y) for y in AXIS if y != 8.0])
+    exact = 3 * points[:, 0] * np.log2(points[:, 1]) + 5
+    fitted = fit_series(Series(("x", "y"), points, exact[None, :, None], ("k",), ("visits",)))
+    answer = fitted.predict(np.array([[128.0, 128.0]]))
+    # Along the axes a product and a sum cannot be told apart: either the truth is inside, or the answer is refused.
+    truth = 3 * 128 * 7 + 5
+    assert answer.status[0, 0] != 0 or answer.lower[0, 0] <= truth <= answer.upper[0, 0]
+
+
+def test_strong_scaling_stays_positive() -> None:
+    x = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    series = Series(("ranks",), x[:, None], (1000 / x + 3)[None, :, None], ("k",), ("time",))
+    answer = fit_series(series).predict(np.array([[64.0], [1e4], [1e6]]))
+    assert (answer.lower > 0).all()
+    np.testing.assert_allclose(answer.value[0], [1000 / 64 + 3, 3.1, 3.001], rtol=0.05)
+
+
+def test_wider_ahead_than_within() -> None:
+    series, _, _ = _drawn(30, 1, 0.05)
+    answer = fit_series(series).predict(np.array([[32.0], [256.0], [4096.0]]))
+    width = np.log(answer.upper / answer.lower)
+    assert np.median(width[:, 1]) > np.median(width[:, 0])
+    assert np.median(width[:, 2]) > np.median(width[:, 1])
+
+
+def test_irregular_series_is_refused_or_wide() -> None:
+    x = np.array([27.0, 64.0, 125.0, 216.0, 343.0])
+    series = Series(("ranks",), x[:, None], np.array([[[40.0], [93.0], [42.0], [110.0], [47.0]]]), ("k",), ("time",))
+    answer = fit_series(series).predict(np.array([[4096.0]]))
+    assert answer.status[0, 0] != 0 or answer.upper[0, 0] / answer.lower[0, 0] > 2

@@ -1,0 +1,177 @@
+"""The verbs fit and predict, end to end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.experiment import Experiment, Run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("verbs")
+    made = Experiment.create(place / "heat.exp", "heat", ["ranks", "size"])
+    generator = np.random.default_rng(0)
+    for ranks in (1, 2, 4, 8, 16):
+        for size in (16, 24, 32, 48):
+            for repetition in range(2):
+                share = size**3 / ranks
+                rows = [
+                    ("op", 1e-6 * share * generator.uniform(0.99, 1.01), 30 * share),
+                    ("halo", (2e-6 + 1e-6 * share ** (2 / 3)) * generator.uniform(0.99, 1.01), 7 * share ** (2 / 3)),
+                ]
+                table = pd.DataFrame(
+                    [(k, -1, t, i) for k, t, i in rows], columns=["kernel", "rank", "time", "instructions"]
+                )
+                made.add(Run({"ranks": ranks, "size": size}, repetition, "synthetic"), table)
+    assert main(["fit", str(place / "heat.exp"), "--quiet"]) == 0
+    return place
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(list(arguments)) == code
+    content: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return content
+
+
+def test_prediction_for_machines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(folder / "heat.exp.model.json")
+    content = _json(
+        capsys, "predict", model, "--ranks", "64,128", "--size", "96", "--metric", "instructions", "--format", "json"
+    )
+    assert content["schema_version"] == 1
+    first = content["predictions"][0]
+    assert first["configuration"] == {"ranks": 64, "size": 96}
+    assert first["kernel"] is None
+    assert first["metric"] == "instructions"
+    share = 96**3 / 64
+    assert first["value"] == pytest.approx(30 * share + 7 * share ** (2 / 3), rel=1e-4)
+    assert first["interval"][0] <= first["value"] <= first["interval"][1]
+    assert (first["level"], first["status"], first["reason"]) == (0.9, "ok", "")
+    assert {answer["kernel"] for answer in content["predictions"]} == {None, "op", "halo"}
+    assert len(content["predictions"]) == 6
+
+
+def test_kernel_and_level_are_honoured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(folder / "heat.exp.model.json")
+    asked = ("predict", model, "--ranks=32", "--size=64", "--kernel", "op", "--metric", "time", "--format", "json")
+    wide, narrow = (_json(capsys, *asked, "--level", level)["predictions"][0] for level in ("0.99", "0.5"))
+    assert wide["interval"][0] < narrow["interval"][0] < narrow["interval"][1] < wide["interval"][1]
+    assert wide["kernel"] == "op"
+
+
+def test_nothing_carried_is_exit_code_four(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(folder / "heat.exp.model.json")
+    content = _json(capsys, "predict", model, "--ranks", "0", "--size", "64", "--format", "json", code=4)
+    assert all(answer["status"] == "insufficient" and answer["reason"] for answer in content["predictions"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--ranks", "64"], 1, "no value is given for the parameter size"),
+        (["--ranks", "64", "--size", "x"], 2, "is no list of numbers"),
+        (["--ranks", "64", "--size"], 2, "needs a value"),
+        (["--ranks", "64", "--size", "64", "--nodes", "2"], 1, "no parameter nodes"),
+        (["--ranks", "64", "--size", "64", "--kernel", "ops"], 1, "no kernel 'ops'"),
+        (["--ranks", "64", "--size", "64", "--metric", "watts"], 1, "no metric 'watts'"),
+        (["--ranks", "64", "--size", "64", "--level", "2"], 2, "no probability"),
+        (["--ranks", "64", "--size", "inf"], 2, "not finite"),
+        (["--ranks", "64", "--size", "64", "--ranks", "2"], 2, "given twice"),
+    ],
+)
+def test_wrong_questions(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
+) -> None:
+    assert main(["predict", str(folder / "heat.exp.model.json"), *arguments]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is no JSON"),
+        ("[]", "is no model"),
+        ('{"kind": "ranksight model", "schema_version": 99}', "is newer"),
+        ('{"kind": "ranksight model", "schema_version": 1}', "'fitted' is missing"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+def test_files_that_are_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str) -> None:
+    file = tmp_path / "m.json"
+    file.write_text(content)
+    assert main(["predict", str(file), "--ranks", "2"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(tmp_path / "none.json"), "--ranks", "2"]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    assert main(["fit", str(tmp_path / "none")]) == 1
+    assert "no experiment" in capsys.readouterr().err
+
+
+def test_output_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(folder / "heat.exp")]) == 1
+    assert "--force" in capsys.readouterr().err
+
+
+def test_fit_tells_functions_and_verifies(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("fit", str(folder / "heat.exp"), "--force", "--verify", "largest", "--format", "json")
+    content = _json(capsys, *arguments)
+    functions = {(f["kernel"], f["metric"]): f for f in content["functions"]}
+    assert functions["op", "instructions"]["formula"] == "30 * ranks^(-1) * size^3"
+    (coefficient,) = functions["op", "instructions"]["coefficients"]
+    assert coefficient["value"] == pytest.approx(30)
+    assert functions["op", "time"]["remark"] == "grows as instructions"
+    assert content["verification"]["value"] == 16
+    assert content["verification"]["median_error"] < 3
+
+
+def test_spaces_can_be_listed_and_misspelt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", str(folder / "heat.exp"), "--space", "list"]) == 0
+    assert "pmnf" in capsys.readouterr().out.split()
+    assert main(["fit", str(folder / "heat.exp"), "--force", "--space", "pmf"]) == 1
+    assert "nearest: pmnf" in capsys.readouterr().err
+
+
+def test_predicting_loads_little(folder: Path) -> None:
+    code = (
+        "import sys; from ranksight.cli.main import main; "
+        f"main(['predict', {str(folder / 'heat.exp.model.json')!r}, '--ranks', '64', '--size', '64']); "
+        "print([m for m in ('pandas', 'scipy.stats', 'lmfit', 'matplotlib', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_python_gives_the_same_table(folder: Path) -> None:
+    import ranksight as rs
+
+    model = rs.Model.load(folder / "heat.exp.model.json")
+    table = model.predict(ranks=[64, 128], size=96, metrics=["instructions"]).table()
+    assert list(table.columns) == [
+        "ranks",
+        "size",
+        "kernel",
+        "metric",
+        "value",
+        "lower",
+        "upper",
+        "level",
+        "status",
+        "reason",
+    ]
+    assert len(table) == 6

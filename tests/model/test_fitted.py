@@ -1,0 +1,196 @@
+"""Fitted functions: forecasts, abstentions, guidance, and the way to plain data and back."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksight.errors import InputError
+from ranksight.model import forecast
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.mixture import quantile, t_cdf
+from ranksight.model.parallel import cut, fit_in_processes, fit_pieces, join
+from ranksight.model.series import Series
+from ranksight.model.verify import verify_largest
+
+X = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
+
+
+def _one(values: Any, metric: str = "time", x: np.ndarray = X) -> Series:
+    values = np.asarray(values, dtype=float)
+    values = values.reshape(1, len(x), -1)
+    return Series(("p",), x[:, None], values, ("k",), (metric,))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    generator = np.random.default_rng(1)
+    exact = np.stack([5 * X, 2e-3 + 1e-3 * X, 7 * X**0.5, 1e-3 * X**1.5 + 1e-4])
+    values = np.repeat(exact[:, :, None], 3, axis=2)
+    values[[1, 3]] *= 1 + generator.uniform(-0.02, 0.02, (2, 5, 3))
+    names, metrics = ("k", "k", "j", "j"), ("instructions", "time", "instructions", "time")
+    return fit_series(Series(("p",), X[:, None], values, names, metrics))
+
+
+def test_plain_data_keep_every_answer(fitted: Fitted) -> None:
+    again = Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    points = np.array([[3.0], [64.0], [1024.0]])
+    before, after = fitted.predict(points), again.predict(points)
+    np.testing.assert_allclose(after.value, before.value, rtol=2e-3)
+    np.testing.assert_allclose(after.upper, before.upper, rtol=2e-2)
+    assert [again.formula(i) for i in range(4)] == [fitted.formula(i) for i in range(4)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_hostile_plain_data_are_refused_or_answer(data: st.DataObject) -> None:
+    content = json.loads(json.dumps(fit_series(_one(5 * X)).to_dict()))
+    broken = copy.deepcopy(content)
+    name = data.draw(st.sampled_from(sorted(content)))
+    junk = st.one_of(
+        st.none(),
+        st.integers(-(10**20), 10**20),
+        st.floats(allow_nan=True),
+        st.text(max_size=5),
+        st.lists(st.one_of(st.floats(), st.integers(-5, 10**12), st.text(max_size=3), st.booleans()), max_size=6),
+        st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    )
+    broken[name] = data.draw(junk)
+    with contextlib.suppress(InputError):
+        answer = Fitted.from_dict(broken).predict(np.array([[64.0]]))
+        assert answer.value.shape[1] == 1
+
+
+def test_standard_errors_are_those_of_the_regression() -> None:
+    generator = np.random.default_rng(8)
+    x = np.linspace(1, 10, 40)
+    values = (3 + 2 * x) * (1 + 0.01 * generator.normal(size=40))
+    fitted = fit_series(_one(values, x=x), segments=False)
+    assert fitted.formula(0).endswith("* p")
+    design = np.stack([np.ones(40), x], axis=1) / values[:, None]
+    covariance = np.linalg.inv(design.T @ design)
+    rest = 1 - design @ (covariance @ design.T @ np.ones(40))
+    expected = np.sqrt(np.diag(covariance) * (rest @ rest) / 38)
+    errors = [error for _, _, error in fitted.coefficients(0)]
+    np.testing.assert_allclose(errors, expected, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ([1.0, 2.0, np.nan, np.nan, np.nan], forecast.FEW_POINTS),
+        ([np.nan] * 5, forecast.NO_DATA),
+    ],
+)
+def test_too_little_is_refused(values: list[float], code: int) -> None:
+    answer = fit_series(_one(values)).predict(np.array([[64.0]]))
+    assert answer.status[0, 0] == code
+    assert answer.reason[0, 0]
+
+
+def test_zeros_constants_and_missing_points_are_handled() -> None:
+    assert fit_series(_one([0.0] * 5)).predict(np.array([[64.0]])).value[0, 0] == 0
+    answer = fit_series(_one([3.0] * 5, "visits")).predict(np.array([[64.0]]))
+    assert answer.value[0, 0] == pytest.approx(3.0, rel=1e-12)
+    assert answer.status[0, 0] == forecast.OK
+    gap = fit_series(_one([4.0, 8.0, np.nan, 32.0, 64.0], "visits"))
+    assert gap.formula(0) == "2 * p"
+
+
+def test_negative_values_are_fitted_without_a_limit() -> None:
+    answer = fit_series(_one(3 - 2 * X, "balance")).predict(np.array([[64.0]]))
+    assert answer.value[0, 0] == pytest.approx(-125, rel=1e-3)
+
+
+def test_parameter_that_was_not_varied_is_refused_elsewhere() -> None:
+    points = np.stack([X, np.full(5, 48.0)], axis=1)
+    series = Series(("ranks", "size"), points, (5 * X).reshape(1, 5, 1), ("k",), ("visits",))
+    answer = fit_series(series).predict(np.array([[64.0, 48.0], [64.0, 96.0]]))
+    assert answer.status[0].tolist() == [forecast.OK, forecast.UNVARIED]
+    assert "size took one value" in answer.reason[0, 1]
+
+
+def test_parameter_of_zero_under_a_logarithm() -> None:
+    x = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0])
+    fitted = fit_series(_one(3 + 2 * x, "visits", x))
+    assert fitted.predict(np.array([[32.0]])).value[0, 0] == pytest.approx(67)
+    assert fit_series(_one(5 * X)).predict(np.array([[0.0]])).status[0, 0] == forecast.DOMAIN
+
+
+def test_noise_above_the_signal_is_named() -> None:
+    generator = np.random.default_rng(3)
+    values = 1e-3 * (1 + 0.9 * generator.uniform(-1, 1, (1, 5, 3)))
+    answer = fit_series(_one(values)).predict(np.array([[4096.0]]))
+    assert answer.status[0, 0] == forecast.NOISE
+    assert "noise above the signal" in answer.reason[0, 0]
+
+
+def test_times_are_compared_with_their_requirements(fitted: Fitted) -> None:
+    said = fitted.remarks()
+    assert said[1] == "grows as instructions"
+    assert said[3].startswith("grows faster than every requirement")
+
+
+def test_requirement_guides_the_form_of_a_noisy_time() -> None:
+    generator = np.random.default_rng(12)
+    count, right = 60, {True: 0, False: 0}
+    work = 10 * X * np.log2(X)
+    values = np.empty((2 * count, 5, 3))
+    values[:count] = work[None, :, None]
+    values[count:] = (1e-3 * work + 1e-3)[None, :, None] * (1 + 0.2 * generator.uniform(-1, 1, (count, 5, 3)))
+    names = tuple(f"k{i}" for i in range(count)) * 2
+    series = Series(("p",), X[:, None], values, names, ("instructions",) * count + ("time",) * count)
+    for guide in (True, False):
+        fitted = fit_series(series, guide=guide)
+        right[guide] = sum(fitted.formula(i).endswith("p * log2(p)") for i in range(count, 2 * count))
+    assert right[True] > right[False]
+
+
+def test_verification_keeps_the_largest_back() -> None:
+    series = _one((3 + 2 * X) * 1.0, "visits")
+    checked = verify_largest(series)
+    assert checked.parameter == "p"
+    assert checked.points.tolist() == [[32.0]]
+    assert checked.error[0, 0] < 1e-4
+    assert checked.covered.all()
+    with pytest.raises(InputError, match="took 3 values"):
+        verify_largest(series.at(np.arange(3)))
+
+
+def test_pieces_and_processes_give_what_one_fit_gives() -> None:
+    generator = np.random.default_rng(6)
+    values = generator.uniform(1, 9, (40, 1, 1)) * X[None, :, None] ** generator.choice([0.5, 1.0, 2.0], (40, 1, 1))
+    series = Series(("p",), X[:, None], values, tuple(f"k{i}" for i in range(40)), ("visits",) * 40)
+    whole = fit_series(series)
+    rows = [np.arange(0, 40, 2), np.arange(1, 40, 2)]
+    joined = join([fit_series(series.select(r)) for r in rows], rows)
+    assert joined.kernels == whole.kernels
+    np.testing.assert_allclose(joined.predict(np.array([[64.0]])).value, whole.predict(np.array([[64.0]])).value)
+    values_of_pieces = np.concatenate(
+        list(fit_pieces(cut(series, 16), lambda _, f: f.predict(np.array([[64.0]])).value))
+    )
+    np.testing.assert_allclose(values_of_pieces, whole.predict(np.array([[64.0]])).value)
+
+
+@pytest.mark.slow
+def test_processes() -> None:
+    values = np.arange(1.0, 9.0)[:, None, None] * X[None, :, None]
+    series = Series(("p",), X[:, None], values, tuple(f"k{i}" for i in range(8)), ("visits",) * 8)
+    joined = fit_in_processes(series, 2)
+    assert [joined.formula(i) for i in range(8)] == [f"{i} * p" for i in range(1, 9)]
+
+
+def test_mixture_quantiles_invert_the_mixture() -> None:
+    weight, centre = np.array([[0.3, 0.7, 0.0]]), np.array([[-1.0, 2.0, 99.0]])
+    spread, freedom = np.array([[0.5, 1.0, 1.0]]), np.array([[3.0, 8.0, 1.0]])
+    for p in (0.05, 0.5, 0.95):
+        at = quantile(p, weight, centre, spread, freedom)
+        assert (weight * t_cdf((at[:, None] - centre) / spread, freedom)).sum() == pytest.approx(p, abs=1e-6)

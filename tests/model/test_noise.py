@@ -1,0 +1,105 @@
+"""Repetitions: their law, their scatter, and what quality control says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from ranksight.errors import InputError
+from ranksight.model.noise import locate, moderate
+from ranksight.model.quality import quality
+from ranksight.model.reduction import reduce
+from ranksight.model.repetitions import law, shape_likelihoods
+from ranksight.model.series import Series
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_shape_likelihoods_are_the_integrals(size: int) -> None:
+    sample = np.array([0.0, 0.13, 0.4, 0.5])[:size]
+
+    def integral(density: object) -> float:
+        def inner(log_scale: float, place: float) -> float:
+            z = (sample - place) / np.exp(log_scale)
+            return float(np.prod(density(z)) / np.exp(log_scale) ** size)  # type: ignore[operator]
+
+        return float(np.log(integrate.dblquad(inner, -12, 12, -8, 6, epsabs=1e-5)[0]))
+
+    _, normal, double = shape_likelihoods(sample[None])[0]
+    assert normal == pytest.approx(integral(lambda z: np.exp(-z * z / 2) / np.sqrt(2 * np.pi)), abs=2e-3)
+    assert double == pytest.approx(integral(lambda z: np.exp(-np.abs(z)) / 2), abs=2e-3)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("uniform", "midrange"), ("normal", "mean"), ("laplace", "median")])
+def test_law_of_scatter_chooses_the_location(name: str, expected: str) -> None:
+    generator = np.random.default_rng(0)
+    sample = {
+        "uniform": lambda: generator.uniform(-1, 1, (300, 5, 5)),
+        "normal": lambda: generator.normal(size=(300, 5, 5)),
+        "laplace": lambda: generator.laplace(size=(300, 5, 5)),
+    }[name]()
+    assert law(1 + 0.05 * sample) == expected
+
+
+def test_one_outlier_keeps_the_midrange_away() -> None:
+    values = 1 + 0.01 * np.random.default_rng(1).uniform(-1, 1, (1, 6, 5))
+    values[0, 2, 0] = 3.0
+    assert law(values) == "median"
+
+
+def test_variances_are_moderated_by_their_common_law() -> None:
+    generator = np.random.default_rng(2)
+    truth = 0.01 * 10 / generator.chisquare(10, size=4000)
+    seen = truth * generator.chisquare(8, size=4000) / 8
+    freedom, variance = moderate(seen, np.full(4000, 8.0))
+    assert freedom == pytest.approx(10, rel=0.15)
+    assert variance == pytest.approx(0.01, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("mean", 3.0),
+        ("median", 2.0),
+        ("min", 1.0),
+        ("max", 7.0),
+        ("sum", 12.0),
+        ("q1", 1.5),
+        ("midrange", 4.0),
+        ("gmean", 14 ** (1 / 4)),
+    ],
+)
+def test_reductions_skip_what_is_missing(how: str, expected: float) -> None:
+    values = np.array([[1.0, 2.0, np.nan, 2.0, 7.0]])
+    if how in ("median", "q1", "gmean"):
+        expected = {"median": 2.0, "q1": 1.75, "gmean": 28 ** (1 / 4)}[how]
+    np.testing.assert_allclose(reduce(values, how, axis=1), [expected])
+    assert np.isnan(reduce(np.full((1, 3), np.nan), how, axis=1)).all()
+
+
+def test_unknown_reduction_is_refused() -> None:
+    with pytest.raises(InputError, match="no reduction is named 'avg'"):
+        reduce(np.ones((1, 2)), "avg")
+
+
+def test_named_reduction_is_honoured() -> None:
+    values = np.array([[[1.0, 2.0, 9.0]]])
+    assert locate(values, "min").values[0, 0] == 1.0
+    assert locate(values, "max").values[0, 0] == 9.0
+    assert locate(values, "median").values[0, 0] == 2.0
+
+
+def test_quality_tells_noise_from_signal_and_how_many_repetitions_it_takes() -> None:
+    generator = np.random.default_rng(5)
+    x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
+    flat = np.full((1, 5, 4), 3.0) * (1 + 0.2 * generator.normal(size=(1, 5, 4)))
+    slight = (3 + 0.01 * x)[None, :, None] * (1 + 0.1 * generator.normal(size=(1, 5, 4)))
+    steep = x[None, :, None] * (1 + 0.1 * generator.normal(size=(1, 5, 4)))
+    series = Series(
+        ("p",), x[:, None], np.concatenate([flat, slight, steep]), ("flat", "slight", "steep"), ("time",) * 3
+    )
+    found = quality(series)
+    assert found.noisy[0]
+    assert not found.noisy[2]
+    assert found.repetitions[2] == 1
+    assert np.isnan(found.repetitions[0]) or found.repetitions[0] > 4
