@@ -4,11 +4,15 @@
 ``avg#inclusive#sum#time.duration`` is the mean of that over processes. ``min#``, ``max#`` and ``avg#`` right before the
 quantity speak of single visits.
 
-Source: Caliper documentation, "Aggregation" and "Query language" (attribute names of the aggregate and cross services).
+Reports name columns for people: ``Avg time/rank``, ``Time (I)``; some name inclusive and exclusive times alike.
+
+Source: Caliper documentation, "Aggregation" and "Query language" (attribute names of the aggregate and cross services),
+"ConfigManager" (names of columns in reports).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,6 +23,10 @@ _INCLUSIVE = frozenset({"inclusive", "inclusive_scale", "iscale"})
 _TIMES = {"time.duration": "time", "time.inclusive.duration": "time", "time.duration.ns": "time"}
 _TIMES_INCLUSIVE = frozenset({"time.inclusive.duration"})
 _COUNTS = frozenset({"count", "aggregate.count"})
+_OPERATORS = frozenset({"sum", "min", "max", "avg", "count"}) | _SCALED | _INCLUSIVE
+_REPORT = re.compile(
+    r"(?:(?P<across>Min|Max|Avg|Total) )?[Tt]ime(?P<rank>/rank)?(?: \(s\))?(?: \((?P<kind>E|I|exc|inc)(?:lusive)?\))?$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,8 @@ class Column:
         As in the file.
     quantity : str
         The metric, or the quantity under its own name.
-    inclusive : bool
+    inclusive : bool or None
+        None where the name leaves it open.
     across : str
         How it was reduced over processes (``sum``, ``avg``, ``min``, ``max``), empty where it was not.
     adds : bool
@@ -42,7 +51,7 @@ class Column:
 
     name: str
     quantity: str
-    inclusive: bool
+    inclusive: bool | None
     across: str
     adds: bool
     scale: float | None
@@ -50,6 +59,11 @@ class Column:
 
 def column(name: str, unit: str | None) -> Column:
     """Understand the name of a column and the unit that the file gives for it."""
+    report = _REPORT.match(name)
+    if report:
+        kind, across = report["kind"], (report["across"] or "").lower().replace("total", "sum")
+        known = None if kind is None and (across or report["rank"]) else (kind or "e")[0].lower() == "i"
+        return Column(name, "time", known, across, True, unit_scale(unit) if unit else 1.0)
     *operators, quantity = name.split("#")
     plain = [operator for operator in operators if operator not in _SCALED | _INCLUSIVE]
     inclusive = quantity in _TIMES_INCLUSIVE or any(operator in _INCLUSIVE for operator in operators)
@@ -70,13 +84,21 @@ def column(name: str, unit: str | None) -> Column:
     return Column(name, bare, inclusive, across, local == "sum", scale)
 
 
+def is_metric(name: str, units: Iterable[str] = ()) -> bool:
+    """Whether a column of this name holds numbers to be kept: operators before ``#``, not places (``source.line#..``)."""
+    *operators, quantity = name.split("#")
+    if operators:
+        return all(operator in _OPERATORS for operator in operators) and quantity != "aggregate.slot"
+    return name in units or name in _TIMES or name in _COUNTS or _REPORT.match(name) is not None
+
+
 def chosen(columns: Iterable[Column], reduced: bool) -> dict[str, Column]:
     """The column that gives each quantity: a total, exclusive before inclusive, of one process or, where the profile is
     `reduced` over processes, the sum before the mean over them."""
 
     def preference(item: Column) -> tuple[int, bool]:
-        order = ("sum", "avg", "") if reduced else ("", "sum", "avg")
-        return order.index(item.across), item.inclusive
+        order = ("sum", "avg", "") if reduced else ("", "avg", "sum")
+        return order.index(item.across), item.inclusive is not False
 
     best: dict[str, Column] = {}
     for item in columns:

@@ -82,6 +82,19 @@ def exclusive(values: NDArray[np.float64], parents: NDArray[np.int64]) -> tuple[
     return own, int(wrong.sum())
 
 
+def looks_inclusive(values: NDArray[np.float64], parents: NDArray[np.int64]) -> bool:
+    """Whether values must contain their callees': no caller has less than its callees together.
+
+    Of exclusive values that would be a rare accident, for callers that only call have next to nothing of their own.
+    """
+    inner = (parents >= 0) & ~np.isnan(values)
+    inside = np.bincount(parents[inner], weights=values[inner], minlength=len(values))
+    callers = np.bincount(parents[inner], minlength=len(values)) > 0
+    digits = np.bincount(parents[inner], minlength=len(values)) * 1e-6
+    with np.errstate(invalid="ignore"):
+        return bool(callers.any() and (values[callers] >= inside[callers] * (1 - 1e-6) - digits[callers]).all())
+
+
 def _added(codes: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     known = ~np.isnan(values)
     total = np.bincount(codes[known], weights=values[known], minlength=size).astype(np.float64)

@@ -31,6 +31,8 @@ _ID = re.compile(r"(?<!\\),id=(\d+)(?=,|$)")
 _PARENT = re.compile(r"(?<!\\),parent=(\d+)(?=,|$)")
 _BUILT_IN = 16
 """Nodes below this are Caliper's own (types, and the attributes of attributes)."""
+_CALLPATH = "source.function#callpath.address"
+"""Column of call paths taken from the stack; finer than annotated regions (``path``)."""
 _WORLD = ("mpi.world.size", "jobsize")
 _RECORD = re.compile(
     r'^\s*\[\s*\{[^{}\[\]]{0,2000}"(?:path|[\w.]+#[\w.#]+|time|time \(exc\)|Time \(E\)|mpi\.rank)"\s*:'
@@ -160,6 +162,8 @@ def _json(path: Path) -> _Source:
                 record[name] = paths[value]
             else:
                 record[name] = value
+        if _CALLPATH in columns:
+            record["path"] = record.pop(_CALLPATH, ())
         records.append(record)
     units = {
         name: str(unit)
@@ -200,8 +204,8 @@ def _reading(path: Path, source: _Source) -> Reading:
     names = dict.fromkeys(
         name
         for record in source.records
-        for name in record
-        if (name in ("count", "time.duration", "time.inclusive.duration") or "#" in name or name in source.units)
+        for name, value in record.items()
+        if not isinstance(value, (tuple, list)) and _caliper_names.is_metric(name, source.units)
     )
     columns = {name: _caliper_names.column(name, source.units.get(name)) for name in names}
     ranked = any(key in record for record in source.records for key in _RANKS)
@@ -223,7 +227,13 @@ def _reading(path: Path, source: _Source) -> Reading:
         if reduced and item.across == "sum":
             total = total / float(world or 1)
         origin[quantity] = f"measured ({item.name})"
-        if item.inclusive:
+        inclusive = item.inclusive
+        if inclusive is None:
+            inclusive = _calltree.looks_inclusive(total, rows.parents)
+            notes.append(
+                f"{item.name} does not say whether callees count: taken {'with' if inclusive else 'without'} them"
+            )
+        if inclusive:
             origin[quantity] = f"derived from {item.name} of the call path and of its callees"
             values[quantity], wrong = _calltree.exclusive(total, rows.parents)
             if wrong:

@@ -28,7 +28,7 @@ def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
     return float(row[metric].iloc[0])
 
 
-@pytest.mark.parametrize("name", ["two_ranks.cali", "reduced.cali", "split.json", "records.json"])
+@pytest.mark.parametrize("name", ["two_ranks.cali", "reduced.cali", "split.json", "records.json", "report.json", "callpath.json"])
 def test_recognised_by_no_other_reader(name: str) -> None:
     path = DATA / name
     assert [n for n in READERS if READERS[n].recognises(path, path.read_bytes()[:4096])] == ["caliper"]
@@ -70,6 +70,26 @@ def test_split_json() -> None:
     assert cell(reading, WHOLE, 0, "time") == pytest.approx(4.0)
     assert any("microseconds" in note for note in reading.notes)
     assert reading.environment["problem_size"] == "64"
+
+
+def test_report_whose_columns_are_named_for_people(tmp_path: Path) -> None:
+    reading = read(DATA / "report.json")
+    assert reading.configuration == {"ranks": 4.0}
+    assert cell(reading, "main", ALL_RANKS, "time") == pytest.approx(4.0)
+    assert cell(reading, "main->solve->halo", ALL_RANKS, "time") == pytest.approx(2.0)
+    assert cell(reading, "main->solve", ALL_RANKS, "Max time/rank") == 7.0
+    assert any("does not say whether callees count: taken with them" in note for note in reading.notes)
+    path = tmp_path / "exclusive.json"
+    path.write_text((DATA / "report.json").read_text().replace("11.0, 10.0", "11.0, 1.0"))
+    reading = read(path)
+    assert cell(reading, "main", ALL_RANKS, "time") == 1.0
+    assert cell(reading, "main->solve", ALL_RANKS, "time") == 6.0
+
+
+def test_call_paths_from_the_stack() -> None:
+    reading = read(DATA / "callpath.json")
+    assert cell(reading, "main", 0, "visits") == 30
+    assert cell(reading, "main->(unnamed)", 1, "visits") == 40
 
 
 def test_records_json() -> None:

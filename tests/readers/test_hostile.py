@@ -20,7 +20,7 @@ from ranksight.reading import READERS, Reading
 
 DATA = Path(__file__).parent / "data"
 SAMPLES = {
-    "caliper": ["caliper/two_ranks.cali", "caliper/split.json", "caliper/records.json", "caliper/reduced.cali"],
+    "caliper": ["caliper/two_ranks.cali", "caliper/split.json", "caliper/records.json", "caliper/reduced.cali", "caliper/report.json"],
     "cachegrind": ["valgrind/cachegrind.out.7"],
     "callgrind": ["valgrind/callgrind.out.100"],
     "gprof": ["gprof/flat.txt"],
