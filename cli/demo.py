@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ranksight.collecting import Collector
     from ranksight.experiment import Experiment
     from ranksight.model.model import Model
+    from ranksight.platforms import Platform
 
 STEPS = "4"
 SAMPLES_A_SECOND = 9973
@@ -43,7 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="default: ranksight-demo")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, and 16 ranks as the largest")
     parser.add_argument("--bug", action="store_true", help="plant work that grows with the number of ranks")
-    parser.add_argument("--platform", default="generic", metavar="NAME", help="machine to predict wall time for")
+    parser.add_argument(
+        "--platform",
+        default=None,
+        metavar="NAME",
+        help="machine to predict for, by name or file (default: this node, calibrated; with --quick: generic)",
+    )
     parser.add_argument("--force", action="store_true", help="replace the folder")
     parser.add_argument("--quiet", action="store_true", help="print the result only")
 
@@ -57,7 +63,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     begin = time.monotonic()
     say = _silent if chosen.quiet else _say
-    platform = load(chosen.platform)
+    asked = load(chosen.platform) if chosen.platform is not None else None
     folder = _folder(chosen)
     with _found_mpi():
         command = _command(folder, chosen, say)
@@ -70,6 +76,7 @@ def run(chosen: argparse.Namespace) -> int:
         failed = _measure(trained, plan, chosen.quiet, report)
         if failed:
             return failed
+        platform = asked or (load("generic") if chosen.quick else _this_node(folder, say))
         say("\nfitting")
         model, _ = assemble(trained, platform=platform)
         model.save(folder / "heat.model.json")
@@ -79,7 +86,7 @@ def run(chosen: argparse.Namespace) -> int:
             failed = _measure(checked, _plan(command, where, (size,), collectors), chosen.quiet, report)
             if failed:
                 return failed
-    _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, chosen.platform)
+    _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, platform.name)
     say(f"\n{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
     say(f"next: ranksight predict {folder / 'heat.model.json'} --ranks 64,1024 --size {sizes[-1]} --metric time")
     return 0
@@ -135,6 +142,29 @@ def _command(folder: Path, chosen: argparse.Namespace, say: Any) -> Any:
     words = ("mpirun", *more, "-n", "{ranks}", str(program.resolve()), "--n", "{size}", "--steps", STEPS)
     bug = ("--bug",) if chosen.bug else ()
     return Template((*words, "--lookup-table", "256Ki", *bug))
+
+
+def _this_node(folder: Path, say: Any) -> Platform:
+    """This node, calibrated; its messages to others are those of the generic network."""
+    from dataclasses import replace
+
+    from ranksight.comm.calibration import calibrate_network
+    from ranksight.platforms import load, save
+    from ranksight.platforms.calibration.effort import QUICK
+    from ranksight.platforms.calibration.node import calibrate
+
+    say("\ncalibrating caches, memory and messages of this node; a generic network stands between nodes")
+    node = calibrate("this-node", QUICK, _silent).platform
+    here = calibrate_network(("mpirun", "-n", "2") if len(os.sched_getaffinity(0)) > 1 else _two(), 4.0)
+    network: dict[str, Any] = {"inter": load("generic").network["inter"], here.level: here.parameters.to_dict()}
+    platform = replace(node, network=network)
+    save(platform, folder / "this-node.toml")
+    return platform
+
+
+def _two() -> tuple[str, ...]:
+    """Two ranks on one core."""
+    return ("mpirun", "--oversubscribe", "-n", "2")
 
 
 def _collectors(say: Any) -> dict[str, Collector]:

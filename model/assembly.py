@@ -99,7 +99,8 @@ def _equation(experiment: Experiment, sampled: Sampled, platform: Any, **setting
         functions = structured(experiment, messages, fitted, lambda run: message_table(experiment, run), **settings)
         communication = Communication(functions)
         if platform is not None and platform.network:
-            network = Network(dict(platform.network), platform.cores)
+            # Where only messages inside a node are described, all ranks are taken to share one.
+            network = Network(dict(platform.network), platform.cores if "inter" in platform.network else 1 << 30)
     return Application(resources, communication, network, _imbalance(experiment))
 
 
