@@ -90,4 +90,4 @@ def widening(points: Points, level: float = 0.9) -> float:
         return float("nan")
     order = np.argsort(stretch)
     total = np.cumsum(weight[order]) / weight.sum()
-    return float(stretch[order][min(int(np.searchsorted(total, level)), len(order) - 1)])
+    return float(stretch[order][min(int(np.searchsorted(total, level - 1e-9)), len(order) - 1)])
