@@ -11,7 +11,6 @@ all, and a campaign that was killed goes on where it stopped.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -20,8 +19,9 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ranksight._files import read_json, sync, sync_tree, write_json
 from ranksight.errors import InputError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Experiment:
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
         try:
             (path / "runs").mkdir(parents=True, exist_ok=True)
-            _write_json(
+            write_json(
                 path / "experiment.json",
                 {"schema_version": SCHEMA_VERSION, "application": application, "parameters": list(parameters)},
             )
@@ -158,7 +158,7 @@ class Experiment:
                 f"{path} is no experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
                 "make one with 'ranksight measure' or 'ranksight import'",
             )
-        content = _read_json(head)
+        content = read_json(head)
         version = content.get("schema_version")
         if not isinstance(version, int) or version < 1:
             raise InputError(f"{head}: schema_version is {version!r}", "the file is damaged or not ours")
@@ -262,11 +262,11 @@ class Experiment:
             for file in raw:
                 (place / "raw").mkdir(exist_ok=True)
                 shutil.copy(file, place / "raw" / file.name)
-            _write_json(place / "run.json", {"schema_version": SCHEMA_VERSION, **asdict(run)})
-            _sync_tree(place)
+            write_json(place / "run.json", {"schema_version": SCHEMA_VERSION, **asdict(run)})
+            sync_tree(place)
             place.chmod(0o755)
             os.rename(place, folder / run.id)
-            _sync(folder)
+            sync(folder)
         except OSError as error:
             raise InputError(
                 f"cannot store run {run.id} in {folder}: {error.strerror or error}", "free space or name another folder"
@@ -351,7 +351,7 @@ def _is_run(entry: Path) -> bool:
 
 def _read_run(folder: Path) -> Run:
     file = folder / "run.json"
-    content = _read_json(file)
+    content = read_json(file)
     if content.pop("schema_version", None) != SCHEMA_VERSION:
         raise InputError(
             f"{file}: schema_version is missing or unknown", "the file is damaged or was written by another version"
@@ -370,36 +370,3 @@ def _read_run(folder: Path) -> Run:
     except TypeError as error:
         raise InputError(f"{file}: {error}", "the file is damaged or not ours") from error
     return run if run.id == folder.name else replace(run, id=folder.name)
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(f"{file} is no JSON: {error}", "the file is damaged or not ours") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{file} holds no JSON object", "the file is damaged or not ours")
-    return content
-
-
-def _write_json(file: Path, content: Mapping[str, Any]) -> None:
-    beside = file.with_name(f".{file.name}.new")
-    beside.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
-    os.replace(beside, file)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _sync_tree(folder: Path) -> None:
-    for root, _, files in os.walk(folder):
-        for name in files:
-            _sync(Path(root) / name)
-        _sync(Path(root))

@@ -11,6 +11,7 @@ import numpy as np
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.metrics import Reduction
 from ranksight.model.application import Application, Network
+from ranksight.model.blocking import fit_resources
 from ranksight.model.communication import Communication, message_series, message_table
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
@@ -18,7 +19,7 @@ from ranksight.model.functions import Functions
 from ranksight.model.levels import fit_levels
 from ranksight.model.model import Model, model_of
 from ranksight.model.neighbours import Tables, fit_neighbours
-from ranksight.model.resource import Machine, fit_resources
+from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
 

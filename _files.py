@@ -1,0 +1,48 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ranksight.errors import InputError
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The object that a JSON file holds; InputError naming the file where it holds none."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(f"{file} is no JSON: {error}", "the file is damaged or not ours") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{file} holds no JSON object", "the file is damaged or not ours")
+    return content
+
+
+def write_json(file: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file beside its place and move it there, so that it is there whole or not at all."""
+    beside = file.with_name(f".{file.name}.new")
+    beside.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    os.replace(beside, file)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or folder is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder and all in it is on disk."""
+    for root, _, files in os.walk(folder):
+        for name in files:
+            sync(Path(root) / name)
+        sync(Path(root))
