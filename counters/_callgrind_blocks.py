@@ -6,13 +6,16 @@ forward over the lines, and all numbers of a block parsed at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.counters._callgrind_sites import Places, positions
 from ranksight.counters._fields import decimals, fields
 from ranksight.counters._growing import Arcs, Names, Table
 from ranksight.errors import InputError
@@ -23,15 +26,22 @@ Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
 MOST_EVENTS = 64
-MOST_LINES_KEPT = 1_000_000
 _OF_THREE = (b"fn=", b"fl=", b"fi=", b"fe=", b"ob=")
-_NAMED = {"fn": (b"fn=", b"cfn="), "fl": (b"fl=", b"fi=", b"fe=", b"cfi=", b"cfl="), "ob": (b"ob=", b"cob=")}
-_OF_FOUR = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jump=", b"jcnd=")
+_NAMED = {
+    "fn": (b"fn=", b"cfn=", b"jfn="),
+    "fl": (b"fl=", b"fi=", b"fe=", b"cfi=", b"cfl=", b"jfi=", b"jfl="),
+    "ob": (b"ob=", b"cob=", b"job="),
+}
+_OF_FOUR = (
+    *(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="),
+    *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="),
+)
 _HEADERS = frozenset(
     ("version", "creator", "pid", "cmd", "part", "desc", "event", "events", "positions", "thread", "summary", "totals")
 )
 _COMPRESSED_JUMPS = (b"rfn=", b"rob=", b"rfl=", b"frfn=")
 _ZERO, _NEWLINE = 48, 10
+_JUMP = re.compile(rb"j(?:ump|cnd)=(\d{1,15})(?:/\d{1,15})? (0x[0-9a-fA-F]{1,16}|[-+]?\d{1,15}|\*)(?: |$)")
 _FIRST = np.zeros(256, bool)
 _FIRST[[*b"0123456789+-*"]] = True
 
@@ -53,9 +63,9 @@ class Parser:
         """Object, name and file of each function, as indices of names."""
         self.costs = Table(1)
         self.arcs = Arcs(1)
-        self.lines: dict[tuple[int, int, int], Floats] = {}
+        self.places = Places(1)
         self._index: dict[int, int] = {}
-        self._ob, self._fl, self._fn, self._line = 0, 0, -1, 0
+        self._ob, self._fl, self._fn = 0, 0, -1
         self._before = 0
         self._totals = False
         self._lines_of = lines_of
@@ -134,7 +144,7 @@ class Parser:
             if self.events and events != self.events:
                 self.fail(line, "a later part has other events", "read its parts as files of their own")
             if not self.events:
-                self.costs, self.arcs = Table(len(events)), Arcs(len(events))
+                self.costs, self.arcs, self.places = Table(len(events)), Arcs(len(events)), Places(len(events))
             self.events = events
         elif name == "positions":
             self.positions = tuple(rest.split())
@@ -191,7 +201,15 @@ class Parser:
             target = local.copy()
             target[calls + 1] = len(functions) + np.arange(len(calls))
             target[jumps + 1] = -1
-            sums = self._sums(b, starts, ends, rows, target, len(functions) + len(calls), functions, local, name, at_fl)
+            parsed = self._parse(b, starts, ends, rows)
+            sums = self._sums(parsed, target[rows], len(functions) + len(calls))
+            if self._lines_of is not None:
+                exclusive = (target[rows] >= 0) & (target[rows] < len(functions))
+                files = np.where(at_fl[rows] >= 0, name[at_fl[rows]], self._fl)
+                told = jumps.tolist() if b"instr" in self.positions else []
+                lines = [data[starts[line] : ends[line]] for line in told]
+                before = np.searchsorted(rows, jumps + 1).astype(np.int64) - 1
+                self._sites(parsed, rows, functions[local[rows]], files, exclusive, before, lines)
             own = np.flatnonzero(functions >= 0)
             self.costs.add(functions[own], sums[own])
             count = self._counts(b, starts, ends, calls)
@@ -280,20 +298,8 @@ class Parser:
             self.fail(int(calls[bad[0]]), "'calls=' without a number of calls that makes sense")
         return value.astype(np.float64)
 
-    def _sums(
-        self,
-        b: Bytes,
-        starts: Ints,
-        ends: Ints,
-        rows: Ints,
-        target: Ints,
-        targets: int,
-        functions: Ints,
-        local: Ints,
-        name: Ints,
-        at_fl: Ints,
-    ) -> Floats:
-        """Sum the costs on `rows` by the target of each line."""
+    def _parse(self, b: Bytes, starts: Ints, ends: Ints, rows: Ints) -> _Parsed:
+        """Parse the numbers on `rows`."""
         lengths = ends - starts + 1
         is_row = np.zeros(len(starts), bool)
         is_row[rows] = True
@@ -303,15 +309,81 @@ class Parser:
         wide = np.flatnonzero(column >= len(self.events))
         if len(wide):
             self.fail(int(rows[row[wide[0]]]), f"more numbers than the {len(self.events)} events")
-        value = column >= 0
+        value = np.flatnonzero(column >= 0)
         number, bad = decimals(text, start[value], length[value])
         if len(bad):
-            at = np.flatnonzero(value)[bad[0]]
+            at = value[bad[0]]
             shown = text[start[at] : start[at] + min(length[at], 20)].tobytes().decode("ascii", "replace")
             self.fail(int(rows[row[at]]), f"{shown!r} is no cost that makes sense")
+        return _Parsed(text, row, column, start, length, row[value], column[value], number.astype(np.float64))
+
+    def _sums(self, parsed: _Parsed, target: Ints, targets: int) -> Floats:
+        """Sum the costs of each row at its target."""
         columns = len(self.events)
-        slot = target[rows[row[value]]]
+        slot = target[parsed.cost_row]
         kept = slot >= 0
-        place = slot[kept] * columns + column[value][kept]
-        sums = np.bincount(place, number[kept].astype(np.float64), targets * columns)
+        place = slot[kept] * columns + parsed.cost_column[kept]
+        sums = np.bincount(place, parsed.cost[kept], targets * columns)
         return sums.astype(np.float64, copy=False).reshape(targets, columns)
+
+    # ---- places -----------------------------------------------------------------------------------------------------
+
+    def _sites(
+        self,
+        parsed: _Parsed,
+        rows: Ints,
+        functions: Ints,
+        files: Ints,
+        own: Bools,
+        before: Ints,
+        jumps: Sequence[bytes],
+    ) -> None:
+        """Keep cost by place of the functions that are wanted: of `rows` where they are `own`, and the jumps.
+
+        `before` is the index of the row before each of the jumps, whose positions are relative to it; -1 for none.
+        """
+        found: dict[bytes, Ints] = {}
+        lasts = {b"instr": self.places.address, b"line": self.places.line}
+        for place, kind in enumerate(self.positions):
+            at = np.flatnonzero(parsed.column == place - len(self.positions))
+            if len(at) != len(rows):
+                missing = np.setdiff1d(np.arange(len(rows)), parsed.row[at])
+                self.fail(int(rows[missing[0]]), "a position is missing")
+            found[kind] = positions(parsed.text, parsed.start[at], parsed.length[at], lasts[kind])
+            wrong = np.flatnonzero(found[kind] < 0)
+            if len(wrong):
+                self.fail(int(rows[wrong[0]]), f"no {kind.decode()} that makes sense")
+        zeros = np.zeros(len(rows), np.int64)
+        address, line = found.get(b"instr", zeros), found.get(b"line", zeros)
+        wanted = np.array(self._wanted, bool)[np.maximum(functions, 0)] & (functions >= 0)
+        cost = np.zeros((len(rows), len(self.events)))
+        cost[parsed.cost_row, parsed.cost_column] = parsed.cost
+        kept = own & wanted
+        self.places.add(functions[kept], address[kept], files[kept], line[kept], cost[kept])
+        if self.places.full:
+            self.fail(int(rows[-1]), "more places in the functions to refine than any program has")
+        for index, text in zip(before.tolist(), jumps, strict=False):
+            if wanted[index + 1]:
+                match = _JUMP.match(text)
+                if match is None:
+                    continue  # without an address: to another function
+                start = int(address[index + 1])
+                last = int(address[index]) if index >= 0 else self.places.address
+                word = match[2].decode()
+                end = int(word, 16) if word.startswith("0x") else last + (0 if word == "*" else int(word))
+                self.places.jump(int(functions[index + 1]), start, end, float(match[1]))
+        self.places.address, self.places.line = int(address[-1]), int(line[-1])
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """Fields of lines of costs: their row, their column (0 the first cost, below it positions), place and length."""
+
+    text: Bytes
+    row: Ints
+    column: Ints
+    start: Ints
+    length: Ints
+    cost_row: Ints
+    cost_column: Ints
+    cost: Floats

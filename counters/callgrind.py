@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.counters._callgrind_blocks import Parser
+from ranksight.counters._callgrind_sites import Sites
 from ranksight.errors import InputError
 
 BLOCK = 2 << 20
 LONGEST_LINE = 1 << 20
-_WITH_NEXT = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jump=", b"jcnd=")
+_WITH_NEXT = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd=")
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -45,8 +46,10 @@ class Profile:
     calls : array, arcs
     arc_cost : array, arcs x events
         Cost of the callee and all below it when called over this arc.
-    lines : mapping of (function, file, line) to array of events
-        Exclusive cost of single source lines, of the functions that were asked for.
+    sites : Sites
+        Exclusive cost by place within the functions that were asked for.
+    site_files : tuple of str
+        Source files that :attr:`Sites.file` counts.
     """
 
     path: Path
@@ -60,7 +63,8 @@ class Profile:
     callee: Ints
     calls: Floats
     arc_cost: Floats
-    lines: Mapping[tuple[int, str, int], Floats]
+    sites: Sites
+    site_files: tuple[str, ...]
 
     @property
     def visits(self) -> Floats:
@@ -75,7 +79,7 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
     ----------
     path : Path
     lines_of : callable, optional
-        Told a function's name and object file, says whether its cost is wanted line by line.
+        Told a function's name and object file, says whether its cost is wanted place by place.
     block : int
         Bytes read at a time.
 
@@ -106,7 +110,8 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         callee,
         calls,
         arc_cost,
-        {(function, files[file], line): cost for (function, file, line), cost in parser.lines.items()},
+        parser.places.sites(),
+        tuple(files) if lines_of is not None else (),
     )
 
 

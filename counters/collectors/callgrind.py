@@ -30,6 +30,7 @@ from ranksight.counters.callgrind import read
 from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
+from ranksight.counters.refine import By, split, wanted
 from ranksight.errors import InputError, ToolError
 from ranksight.launching import Launch
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
@@ -50,10 +51,14 @@ class Callgrind:
         Whose caches are simulated; None for the generic platform's.
     active : int
         Cores that work under each shared cache at a time; each is simulated with its share.
+    refine, by
+        Kernels to be split into loops or lines; see :mod:`ranksight.counters.refine`.
     """
 
     platform: Platform | None = None
     active: int = 1
+    refine: tuple[str, ...] = ()
+    by: By = "loops"
     text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (some 90 times slower)"
     deterministic: bool = True
     default: bool = True
@@ -61,6 +66,10 @@ class Callgrind:
     def on(self, platform: Platform, active: int = 1) -> Callgrind:
         """The same with the caches of another platform."""
         return replace(self, platform=platform, active=active)
+
+    def refined(self, kernels: Sequence[str], by: By = "loops") -> Callgrind:
+        """The same with some kernels split into their loops or lines."""
+        return replace(self, refine=tuple(kernels), by=by)
 
     def caches(self) -> tuple[SimulatedCache, SimulatedCache, SimulatedCache]:
         """First, second and last level as simulated.
@@ -94,12 +103,24 @@ class Callgrind:
         steps = []
         for level, cache, more in (("l2", second, ""), ("l3", last, " --simulate-wb=yes")):
             options = f"--cache-sim=yes{more}{start}"
+            options += " --dump-instr=yes --collect-jumps=yes" if self.refine else ""
             options += f" --I1={INSTRUCTIONS} --D1={first.option} --LL={cache.option}"
             # a child that the program forks writes a file of its own, told by its %p
             options += f' --callgrind-out-file="$place/{level}.$rank.$$.%p" --log-file="$place/{level}-log.$rank.$$.%p"'
             command = f"{preload}valgrind -q --tool=callgrind {options}"
             steps.append(Step(before_program(launch, folder, command)))
         return steps
+
+    def _attributed(self, path: Path) -> Attributed:
+        if not self.refine:
+            return attribute(read(path))
+        profile = read(path, lambda function, place: wanted(self.refine, function, place))
+        whole = attribute(profile)
+        ran = [kernel for kernel in self.refine if kernel in whole.kernels.index]
+        if not ran:
+            return whole
+        parts = split(profile, ran, self.by).drop(columns="parent").set_index("kernel")
+        return replace(whole, kernels=pd.concat([whole.kernels.drop(ran), parts]))
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read both runs of every rank; see the module for the metrics."""
@@ -111,7 +132,7 @@ class Callgrind:
         line = levels[-1].line
         tables, libraries, unlike = [], [], ("", 0.0)
         for rank in range(launch.ranks):
-            small, large = (attribute(read(found[rank])) for found in (first, second))
+            small, large = (self._attributed(found[rank]) for found in (first, second))
             table, difference = _join(small, large, line)
             unlike = max(unlike, difference, key=lambda pair: pair[1])
             tables.append(table.reset_index(names="kernel").assign(rank=rank))
@@ -120,6 +141,12 @@ class Callgrind:
         counters = pd.concat(tables, ignore_index=True)
         if counters.empty:
             raise ToolError(f"callgrind saw no function of {launch.program}", "build it with symbols (no -s, no strip)")
+        parents = _parents(self.refine, counters["kernel"].tolist())
+        lost = sorted(set(self.refine) - set(parents["parent"]))
+        if lost:
+            raise InputError(
+                f"{', '.join(lost)} cannot be refined: it ran on no rank", "name kernels as tables show them"
+            )
         left_out = pd.DataFrame(libraries)
         notes = [
             f"left out: {left_out['mpi_instructions'].mean():.4g} instructions per rank in MPI libraries and "
@@ -134,11 +161,17 @@ class Callgrind:
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters[["kernel", "rank", *metrics]],
-            tables={"left_out": left_out},
+            tables={"left_out": left_out} | ({"refined": parents} if self.refine else {}),
             provenance=dict.fromkeys(metrics, how),
             notes=tuple(notes),
             source=tuple(file.name for found in (first, second) for file in found.values()),
         )
+
+
+def _parents(kernels: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
+    """Which of `names` is a part of which refined kernel."""
+    rows = [(name, kernel) for name in dict.fromkeys(names) for kernel in kernels if name.startswith(f"{kernel}@")]
+    return pd.DataFrame(rows, columns=["kernel", "parent"])
 
 
 def _join(small: Attributed, large: Attributed, line: int) -> tuple[pd.DataFrame, tuple[str, float]]:

@@ -214,7 +214,8 @@ def test_rubbish_is_read_or_refused_and_nothing_else(tmp_path_factory, data):
             text = bytearray(b"x")
     file = write(tmp_path_factory.mktemp("fuzz"), bytes(text))
     try:
-        profile = read(file, block=data.draw(st.sampled_from([50, 1 << 20])))
+        lines_of = data.draw(st.sampled_from([None, lambda name, path: True]))
+        profile = read(file, lines_of, block=data.draw(st.sampled_from([50, 1 << 20])))
     except InputError as error:
         assert str(file) in error.what
     else:
