@@ -21,7 +21,7 @@ from ranksight.reading import Reading
 
 LARGEST = 2.0**64
 """No 64-bit counter, and no clock of nanoseconds kept in 64 bits, holds more than this many units."""
-TEXT_LIMIT = 512 * 2**20
+TEXT_LIMIT = 256 * 2**20
 """Largest text, in bytes, that is read at once; formats that can be longer are read line by line."""
 
 _RANK = re.compile(r"(?:^|[^A-Za-z])(?:mpi)?(?:rank|proc|process)[._=-]?(\d{1,7})(?![\d])", re.IGNORECASE)
@@ -148,6 +148,8 @@ def build(
     ranks = [int(rank) for rank in ranks]
     if not kernels:
         raise InputError(f"{path} holds no measurement", "is the file complete?")
+    if min(ranks) < ALL_RANKS or max(ranks) >= 2**31:
+        raise InputError(f"{path} names rank {max(ranks, key=abs)}", "the file is damaged")
     columns = {name: values for name, values in columns.items() if not np.isnan(values).all()}
     if not columns:
         raise InputError(f"{path} holds no number", "is the file complete?")

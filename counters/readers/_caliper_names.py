@@ -85,7 +85,7 @@ def column(name: str, unit: str | None) -> Column:
 
 
 def is_metric(name: str, units: Iterable[str] = ()) -> bool:
-    """Whether a column of this name holds numbers to be kept: operators before ``#``, not places (``source.line#..``)."""
+    """Whether a column of this name holds numbers to be kept, and not a place (``source.line#...``)."""
     *operators, quantity = name.split("#")
     if operators:
         return all(operator in _OPERATORS for operator in operators) and quantity != "aggregate.slot"

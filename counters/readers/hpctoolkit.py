@@ -1,4 +1,4 @@
-"""HPCToolkit databases of versions 2 and 3: ``experiment.xml`` and, for each rank and thread, a ``.metric-db``.
+"""HPCToolkit databases: ``experiment.xml`` with ``.metric-db`` files, or (since 2022) ``meta.db`` with ``profile.db``.
 
 Every sample belongs to a statement; a kernel is the call path of procedures (inlined ones too) around it. Values of
 ranks are in the binary files, node by node; where those are missing only the sums over ranks are known.
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR
+from ranksight.counters.readers._hpctoolkit_db import read_store
 from ranksight.counters.readers._threads import reduce_threads
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
@@ -54,7 +55,7 @@ class _Tree:
 class HpcToolkit:
     """Reads HPCToolkit's databases; see the module's text."""
 
-    text = "HPCToolkit: experiment.xml and .metric-db of versions 2 and 3; call paths, all metrics"
+    text = "HPCToolkit: experiment.xml with .metric-db, or meta.db with profile.db; call paths, all metrics"
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether `path` is a database folder, or its experiment.xml."""
@@ -75,10 +76,8 @@ class HpcToolkit:
         folder = path if path.is_dir() else path.parent
         file = path / "experiment.xml" if path.is_dir() else path
         if not file.exists() and (folder / "meta.db").exists():
-            raise InputError(
-                f"{folder} is a database of HPCToolkit 2022 or later (meta.db), which is not read",
-                "convert it with hatchet, or make one with hpcprof of version 2021",
-            )
+            yield _from_store(folder)
+            return
         _assemble.regular_file(file)
         tree = _parse(file)
         stores = _stores(folder)
@@ -86,6 +85,34 @@ class HpcToolkit:
 
 
 READERS.register("hpctoolkit")(HpcToolkit())
+
+
+def _from_store(folder: Path) -> Reading:
+    store = read_store(folder)
+    count, threads = len(store.kernels), len(store.rows)
+    columns: dict[str, NDArray[np.float64]] = {}
+    origin: dict[str, str] = {}
+    for full, values in store.columns.items():
+        match = _NAME.match(f"{full} (E)")
+        name, scale = _metric(match) if match is not None else (full, 1.0)
+        columns[name] = values.ravel() * scale
+        origin[name] = f"sampled ({full})"
+    reduced = reduce_threads(
+        np.tile(np.array(store.kernels, dtype=object), threads),
+        np.repeat([rank for rank, _ in store.rows], count),
+        np.repeat(np.array([thread for _, thread in store.rows], dtype=object), count),
+        columns,
+        {"time": "max"},
+    )
+    return _assemble.build(
+        folder,
+        list(reduced.kernels),
+        reduced.ranks,
+        reduced.columns,
+        origin=origin,
+        notes=reduced.notes,
+        tables={} if reduced.threads is None else {"threads": reduced.threads},
+    )
 
 
 def _parse(file: Path) -> _Tree:

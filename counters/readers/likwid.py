@@ -119,7 +119,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         if not block.columns or not block.rows or len(set(block.columns)) != len(block.columns):
             raise InputError(f"{path}:{block.line}: a table without rows or columns, or one column twice", _DAMAGED)
     columns, told = _columns(path, blocks, rank)
-    kernels = list(dict.fromkeys(block.region if block.region is not None else WHOLE for block in blocks))
+    kernels = list(dict.fromkeys(_kernel(block) for block in blocks))
     groups = list(dict.fromkeys(block.group for block in blocks))
     sheets = [_sheet(path, [b for b in blocks if b.group == group], kernels, columns) for group in groups]
     values, said = _joined(sheets, groups)
@@ -153,6 +153,10 @@ def _read(path: Path, rank: int | None) -> Reading:
         tables={} if reduced.threads is None else {"threads": reduced.threads},
         wall_time=_wall_time(kernels, reduced.columns),
     )
+
+
+def _kernel(block: Block) -> str:
+    return WHOLE if block.region is None else block.region.strip() or "(unnamed)"
 
 
 def _wall_time(kernels: Sequence[str], columns: dict[str, NDArray[np.float64]]) -> float | None:
@@ -205,7 +209,7 @@ def _sheet(
                 "give every run its own file",
             )
         seen[key] = block.line
-        base = kernels.index(block.region if block.region is not None else WHOLE) * width
+        base = kernels.index(_kernel(block)) * width
         at = base + np.array([place[name] for name in block.columns])
         used: dict[str, str] = {}
         for name, counter, cells, line in block.rows:

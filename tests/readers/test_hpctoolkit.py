@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -103,12 +105,59 @@ def test_damage_is_named(database: Path) -> None:
         read(database)
 
 
-def test_newer_database_is_named(tmp_path: Path) -> None:
+CONTEXTS = [(1, "main", 1, [(2, "", 0, [(3, "sweep<int>", 1, [(4, "tiny", 2, [])])]), (5, "MPI_Wait", 1, [])])]
+VALUES = {
+    0: {1: 100.0, 3: 1000.0},
+    1: {0: 10.0, 1: 100.0, 2: 100.0, 3: 1000.0},
+    3: {0: 50.0, 1: 70.0, 2: 500.0, 3: 700.0},
+    4: {0: 20.0, 1: 20.0, 2: 200.0, 3: 200.0},
+    5: {0: 20.0, 1: 20.0, 2: 200.0, 3: 200.0},
+}
+
+
+def test_database_of_version_4(tmp_path: Path, write_database: Callable[..., Path]) -> None:
+    double = {number: {m: 2 * value for m, value in given.items()} for number, given in VALUES.items()}
+    metrics = ["CPUTIME (usec)", "PAPI_TOT_INS"]
+    folder = write_database(tmp_path / "db", CONTEXTS, metrics, [(0, 0, VALUES), (1, 0, double), (1, 1, VALUES)])
+    assert [n for n in READERS if READERS[n].recognises(folder, b"")] == ["hpctoolkit"]
+    reading = read(folder)
+    assert reading.configuration == {"ranks": 2.0}
+    assert cell(reading, "main", 0, "time") == pytest.approx(10e-6)
+    assert cell(reading, "main->sweep<int>", 1, "time") == pytest.approx(100e-6)
+    assert cell(reading, "main->sweep<int>", 1, "instructions") == 1500
+    assert cell(reading, "main->sweep<int>->tiny", 0, "instructions") == 200
+    assert len(reading.tables["threads"]) == 3 * 4
+
+
+def test_inlined_functions_are_not_counted_twice(tmp_path: Path, write_database: Callable[..., Path]) -> None:
+    both = {**VALUES, 3: {0: 70.0, 1: 70.0, 2: 700.0, 3: 700.0}}
+    reading = read(write_database(tmp_path / "db", CONTEXTS, ["REALTIME (sec)", "PAPI_TOT_INS"], [(0, 0, both)]))
+    assert cell(reading, "main->sweep<int>", 0, "time") == 70
+    assert reading.counters["time"].sum() == 100
+    wrong = {**VALUES, 3: {0: 33.0, 1: 70.0, 2: 500.0, 3: 700.0}}
+    with pytest.raises(InputError, match="exclusive values add up to 83, the whole is 100"):
+        read(write_database(tmp_path / "wrong", CONTEXTS, ["REALTIME (sec)", "PAPI_TOT_INS"], [(0, 0, wrong)]))
+
+
+def test_damaged_database_of_version_4(tmp_path: Path, write_database: Callable[..., Path]) -> None:
+    folder = write_database(tmp_path / "db", CONTEXTS, ["REALTIME (sec)", "PAPI_TOT_INS"], [(0, 0, VALUES)])
+    dice = random.Random(4)
     for name in ("meta.db", "profile.db"):
-        (tmp_path / name).write_bytes(b"HPCTOOLKITmeta")
-    assert READERS["hpctoolkit"].recognises(tmp_path, b"")
-    with pytest.raises(InputError, match="2022 or later"):
-        read(tmp_path)
+        whole = (folder / name).read_bytes()
+        for end in range(0, len(whole), 61):
+            (folder / name).write_bytes(whole[:end])
+            with pytest.raises(InputError, match=r"\.db"):
+                read(folder)
+        for _ in range(150):
+            piece = bytearray(whole)
+            at = dice.randrange(len(piece))
+            piece[at : at + 4] = dice.choice((b"\xff\xff\xff\x7f", b"\0\0\0\0", dice.randbytes(4)))
+            (folder / name).write_bytes(bytes(piece[: len(whole)]))
+            try:
+                assert (read(folder).counters["rank"] >= 0).all()
+            except InputError as error:
+                assert "db" in str(error)
+        (folder / name).write_bytes(whole)
 
 
 def test_real_database(shared: Path) -> None:

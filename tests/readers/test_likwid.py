@@ -95,6 +95,12 @@ def test_whole_run_of_mpirun() -> None:
     assert list(reading.counters["instructions"]) == [100.0, 200.0]
 
 
+def test_region_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text((DATA / "regions.txt").read_text().replace(f"Region {REGION},", "Region ,"))
+    assert set(read(path).counters["kernel"]) == {"(unnamed)"}
+
+
 def test_folder_with_one_file_a_rank(tmp_path: Path) -> None:
     text = (DATA / "groups.csv").read_text()
     for rank in range(3):
