@@ -100,6 +100,10 @@ class Naming:
         return table.rename(columns=renames) if renames else table
 
 
+def _shape(path: Path) -> str:
+    return re.sub(r"\d+", "0", path.name)
+
+
 def names_of(specifications: Sequence[str]) -> dict[str, str]:
     """Read ``NAME`` and ``NAME=SOURCE`` into name to source.
 
@@ -150,6 +154,8 @@ class Import:
     ----------
     kernels : set of str
         Kernels seen so far.
+    unlike : tuple of Path or None
+        Two files that became repetitions of one configuration although their names differ in more than numbers.
 
     Raises
     ------
@@ -176,6 +182,8 @@ class Import:
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
+        self.unlike: tuple[Path, Path] | None = None
+        self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
 
     def __enter__(self) -> Import:
@@ -250,6 +258,9 @@ class Import:
     def _store(self, experiment: Experiment, reading: Reading, reader: str, path: Path) -> None:
         collector = self._collector(reading, reader)
         key = tuple(sorted(reading.configuration.items())), collector
+        first = self._first.setdefault(key, path)
+        if self.unlike is None and _shape(first) != _shape(path):
+            self.unlike = (first, path)
         taken = self._taken.setdefault(key, set())
         repetition = reading.repetition
         if repetition is None or repetition in taken:

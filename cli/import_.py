@@ -124,6 +124,12 @@ def run(chosen: argparse.Namespace) -> int:
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
         experiment = work.finish()
+    if work.unlike is not None:
+        one, other = work.unlike
+        notes[
+            f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs or "
+            "cases, import them apart or tell them apart with --parameter or --set"
+        ] = None
     for at, note in enumerate(notes, 1):
         _say(f"note: {note}", at)
     _rest("notes", len(notes))

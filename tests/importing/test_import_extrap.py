@@ -162,6 +162,7 @@ def test_a_folder_is_searched_and_the_rest_named(tmp_path: Path, capsys: pytest.
     assert "c.txt has the parameters q" in said
     assert "d.json" in said
     assert "not recognised" in said
+    assert "a.json and b.jsonl became repetitions of one configuration" in said
     assert "notes.md" in said
     experiment = read(tmp_path / "made")
     assert experiment.parameters == ("p",)
