@@ -35,7 +35,11 @@ class Pmpi:
 
     Counts and bytes repeat exactly for a program whose messages do; times do not. The whole program's ``compute_time``
     is wall time between MPI calls, ``compute_cpu_time`` the processor time of the same stretches: with more ranks than
-    cores only the second says what the rank computes, and it is then read at every call.
+    cores only the second says what the rank computes. The processor clock is read where at least a hundred times the
+    cost of reading it has passed since the last reading (``RANKSIGHT_CPU_TIME=exact``: at every call; ``off``: never).
+
+    A kernel is the function of the program to which the MPI call returns. A function whose very last act is the call is
+    left for good by an optimising compiler, and appears as its caller.
     """
 
     text = "messages, bytes, peers, time in MPI and between MPI calls, memory (preloaded PMPI tracer)"
@@ -55,15 +59,8 @@ class Pmpi:
         check_launcher(using, launch)
         library = build(using, folder)
         check_program(using, library, launch.program)
-        cores = len(os.sched_getaffinity(0))
-        cpu = os.environ.get("RANKSIGHT_CPU_TIME") or ("exact" if launch.ranks > cores else "adaptive")
         preload = ":".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
-        prefix = (
-            "env",
-            f"LD_PRELOAD={preload}",
-            f"RANKSIGHT_TRACE_DIR={folder.resolve()}",
-            f"RANKSIGHT_CPU_TIME={cpu}",
-        )
+        prefix = ("env", f"LD_PRELOAD={preload}", f"RANKSIGHT_TRACE_DIR={folder.resolve()}")
         return [Step(launch.wrap(prefix))]
 
     def collect(self, launch: Launch, folder: Path) -> Reading:

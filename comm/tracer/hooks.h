@@ -169,7 +169,8 @@ static inline void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
     rs_record *own = r->own;
     int cancelled = 0, null;
     if (r->kind == 'r' && (!r->persistent || r->started)) {
-        PMPI_Test_cancelled((MPI_Status *)status, &cancelled);
+        if (RS_UNLIKELY(rs_cancelled))
+            PMPI_Test_cancelled((MPI_Status *)status, &cancelled);
         null = r->null || cancelled || status->MPI_SOURCE == MPI_PROC_NULL;
         if (r->thread != c->thread) /* posted by another thread: its tables are its own */
             own = rs_record_find(c->thread, 0, own->pc, own->key);

@@ -22,18 +22,13 @@ static pid_t owner;
 static uint64_t init_mono_begin;
 static int in_init;
 
-void rs_lock(void)
+void rs_lock_now(void)
 {
-    if (rs_state.threaded)
-        while (atomic_flag_test_and_set_explicit(&lock_flag, memory_order_acquire))
-            ;
+    while (atomic_flag_test_and_set_explicit(&lock_flag, memory_order_acquire))
+        ;
 }
 
-void rs_unlock(void)
-{
-    if (rs_state.threaded)
-        atomic_flag_clear_explicit(&lock_flag, memory_order_release);
-}
+void rs_unlock_now(void) { atomic_flag_clear_explicit(&lock_flag, memory_order_release); }
 
 /* The time stamp counter serves where it ticks at one rate in every state of the processor. */
 static int tsc_is_invariant(void)
@@ -148,7 +143,18 @@ void rs_before_init(void)
     rs_state.init_begin = rs_now();
 }
 
-static void measure_cpu_clock(void)
+/* Ticks from the last reading to `end`, a moment ago, in which this thread had no processor; reads the clock anew. The
+ * system call is where a thread is likely to lose its processor: that is after `end`, and before the next stretch. */
+int64_t rs_lost(rs_thread *t, uint64_t end)
+{
+    uint64_t value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t lost = (int64_t)(end - t->cpu_at) - (int64_t)((double)(value - t->cpu_value) / rs_state.ns_per_tick);
+    t->cpu_value = value;
+    t->cpu_at = rs_now();
+    return lost;
+}
+
+static void choose_cpu_clock(void)
 {
     const char *mode = getenv("RANKSIGHT_CPU_TIME");
     uint64_t begin = rs_now();
@@ -157,8 +163,13 @@ static void measure_cpu_clock(void)
         rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     rs_state.cpu_gap = (rs_now() - begin) / 16 * 100;
     rs_state.cpu_mode = RS_CPU_ADAPTIVE;
-    if (mode != NULL)
-        rs_state.cpu_mode = strcmp(mode, "exact") == 0 ? RS_CPU_EXACT : strcmp(mode, "off") == 0 ? RS_CPU_OFF : RS_CPU_ADAPTIVE;
+    if (mode != NULL && strcmp(mode, "exact") == 0) {
+        rs_state.cpu_mode = RS_CPU_EXACT;
+        rs_state.cpu_gap = 0;
+    } else if (mode != NULL && strcmp(mode, "off") == 0) {
+        rs_state.cpu_mode = RS_CPU_OFF;
+        rs_state.cpu_gap = UINT64_MAX;
+    }
 }
 
 void rs_after_init(rs_call *c, int result, int provided)
@@ -175,7 +186,7 @@ void rs_after_init(rs_call *c, int result, int provided)
     rs_state.ns_per_tick = ticks > 0 && ns > 0 ? (double)ns / (double)ticks : 1.0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rs_state.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &rs_state.size);
-    measure_cpu_clock();
+    choose_cpu_clock();
     if (rs_write_begin() != 0 || (t = rs_thread_new()) == NULL)
         return;
     rs_groups_begin();
@@ -190,7 +201,7 @@ void rs_after_init(rs_call *c, int result, int provided)
     t->last->inside = rs_state.init_end - rs_state.init_begin;
     t->last_end = rs_state.init_end;
     t->cpu_at = rs_now();
-    t->last_cpu = t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     rs_state.active = 1;
 }
 

@@ -251,6 +251,7 @@ def _completions() -> None:
             _MANY + _STATUSES.replace("%d", "4"),
             always=_FREE_BOTH,
         )
+    RULES["Cancel"] = Rule("o", "rs_plain(@, #Cancel);", "rs_cancelled = 1;")
     RULES["Request_free"] = Rule("o", "if (rs_r != NULL) rs_forget_request(rs_r); rs_plain(@, #Request_free);", _ONE)
     for name, comm in (("Probe", 2), ("Iprobe", 2)):
         RULES[name] = Rule("w", f"rs_on_comm(@, #{name}, {{{comm}}});")

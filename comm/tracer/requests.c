@@ -7,6 +7,7 @@
 #define BUCKETS 16384
 
 volatile uint64_t rs_requests_held;
+volatile int rs_cancelled;
 
 static rs_request *buckets[BUCKETS], *spare;
 

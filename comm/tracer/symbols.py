@@ -45,16 +45,19 @@ class SymbolTable:
     segments: Array
 
     def find(self, offsets: Array) -> list[str | None]:
-        """Name of the function around each offset in the file, None where none is known."""
-        vaddr = offsets.astype(np.uint64)
+        """Name of the function around each offset in the file, None where none is known.
+
+        A function that states no size (written in assembly) reaches to the next one.
+        """
+        vaddr = np.zeros(offsets.shape, dtype=np.uint64)  # address 0 is in no function
         for segment in self.segments:
             inside = (offsets >= segment["offset"]) & (offsets < segment["offset"] + segment["filesz"])
             vaddr = np.where(inside, offsets - segment["offset"] + segment["vaddr"], vaddr)
         at = np.searchsorted(self.starts, vaddr, side="right") - 1
         found: list[str | None] = []
-        for index, address in zip(at.tolist(), vaddr.tolist(), strict=True):
+        for index, address in zip(list(at), list(vaddr), strict=True):
             size = int(self.sizes[index]) if index >= 0 else -1
-            known = index >= 0 and (size == 0 or address < int(self.starts[index]) + size)
+            known = index >= 0 and (size == 0 or int(address) < int(self.starts[index]) + size)
             found.append(self.names[index] if known else None)
         return found
 
@@ -75,7 +78,7 @@ def read_symbols(path: Path) -> SymbolTable | None:
             if _SYMTAB in other_sections["type"].tolist():
                 return _functions(other, other_sections, segments, _SYMTAB)
         return _functions(content, sections, segments, _DYNSYM) if _DYNSYM in kinds else None
-    except (OSError, ValueError, IndexError, struct.error):
+    except (OSError, ValueError, IndexError, OverflowError, struct.error):
         return None
 
 

@@ -148,7 +148,7 @@ rs_thread *rs_thread_new(void)
     nobody->next = nobody;
     t->last = none;
     t->cpu_at = t->last_end = rs_now(); /* a thread's first call ends no stretch that is known to be computation */
-    t->cpu_value = t->last_cpu = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     rs_lock();
     for (tail = &rs_state.threads; *tail != NULL;)
         tail = &(*tail)->next;

@@ -146,7 +146,7 @@ def _phases(
         "before": places.sites(trace, table["before"]),
         "after": row["site"][kept],
         "seconds": table["compute"] * trace.tick,
-        "cpu_seconds": table["cpu"] * 1e-9 if trace.head["cpu_mode"] else np.full(table.size, np.nan),
+        "cpu_seconds": (table["compute"] - table["lost"]) * (trace.tick if trace.head["cpu_mode"] else np.nan),
     }
 
 
@@ -163,7 +163,7 @@ def _stack(parts: list[dict[str, Array]], names: dict[str, tuple[Array | None, A
 
 def _whole(trace: RankTrace) -> dict[str, Any]:
     head, main = trace.head, trace.threads[0]
-    ticks, cpu = int(main.records["compute"].sum()), int(main.records["cpu"].sum())
+    ticks, lost = int(main.records["compute"].sum()), int(main.records["lost"].sum())
     wall = head["final_begin"] - head["init_end"]
     if trace.ended != "finalize" and main.state["depth"] == 0:  # the stretch that no MPI call ended
         ticks += max(head["final_begin"] - main.state["last_end"], 0)
@@ -177,7 +177,7 @@ def _whole(trace: RankTrace) -> dict[str, Any]:
         "wall_time": wall * trace.tick,
         "compute_time": compute * trace.tick,
         "mpi_time": (wall - compute) * trace.tick,
-        "compute_cpu_time": cpu * 1e-9 if head["cpu_mode"] else np.nan,
+        "compute_cpu_time": (compute - lost) * trace.tick if head["cpu_mode"] else np.nan,
         "cpu_time": (head["final_cpu"] - head["init_cpu"]) * 1e-9,
         "memory_peak": float(head["peak_end"]) or np.nan,
         "memory_pss": float(head["pss_end"]) or np.nan,

@@ -30,7 +30,8 @@ typedef struct rs_record {
     uint64_t count, bytes, inside, compute;
     struct rs_record *next; /* what followed last time */
     struct rs_peer *peer;   /* who was talked to last */
-    uint64_t from, cpu;     /* return address of the call before, 0: none; processor time of the computation, ns */
+    uint64_t from;          /* return address of the call before, 0: none */
+    int64_t lost;           /* ticks of the computation in which the thread had no processor */
     uint64_t index;
     struct rs_record *beside; /* of a posted receive: where it was counted last time when it completed */
 } rs_record;
@@ -54,18 +55,19 @@ typedef struct {
 #define RS_ITEM(table, at) ((table)->blocks[(at) / RS_BLOCK] + (size_t)((at) % RS_BLOCK) * (table)->item)
 
 typedef struct rs_thread {
-    rs_record *last;            /* the call before */
-    uint64_t last_end, last_cpu; /* when it ended, processor time at its end */
+    rs_record *last;   /* the call before */
+    uint64_t last_end; /* when it ended */
+    int64_t lost;      /* ticks without a processor since then */
     int depth;
     uint64_t outer; /* call site of a Fortran binding that calls the function of C, which is recorded */
-    uint64_t cpu_value, cpu_at; /* the processor clock's last reading and the time of that reading */
+    uint64_t cpu_value, cpu_at; /* the processor clock's last reading in ns, and the time of that reading */
     rs_table records, peers;
     struct rs_thread *next;
 } rs_thread;
 
 typedef struct {
     rs_thread *thread;
-    uint64_t pc, begin, end, cpu;
+    uint64_t pc, begin, end;
 } rs_call;
 
 enum { RS_CPU_OFF, RS_CPU_ADAPTIVE, RS_CPU_EXACT };
@@ -75,7 +77,10 @@ typedef struct {
     int threaded;        /* MPI_THREAD_MULTIPLE: shared tables are locked */
     int use_tsc, cpu_mode;
     int rank, size;
-    uint64_t cpu_gap;     /* ticks that may pass before the processor clock is read again */
+    /* Ticks that pass before the processor clock is read again. Reading it is a system call. A stretch shorter than a
+     * hundred times its cost is taken as not interrupted: a time slice that another process takes is longer. So the
+     * overhead stays below one per cent of the run whatever the program does. 0: at every call; UINT64_MAX: never. */
+    uint64_t cpu_gap;
     double ns_per_tick;
     uint64_t init_begin, init_end, final_begin, final_end; /* ticks */
     uint64_t init_mono, final_mono;                        /* CLOCK_MONOTONIC in ns at init_end and final_begin */
@@ -86,6 +91,22 @@ typedef struct {
 
 extern RS_HIDDEN rs_state_t rs_state;
 extern RS_HIDDEN __thread rs_thread *rs_self __attribute__((tls_model("initial-exec")));
+
+RS_HIDDEN void rs_lock_now(void);
+RS_HIDDEN void rs_unlock_now(void);
+
+/* Guards what threads share, where they may call at once. */
+static inline void rs_lock(void)
+{
+    if (RS_UNLIKELY(rs_state.threaded))
+        rs_lock_now();
+}
+
+static inline void rs_unlock(void)
+{
+    if (RS_UNLIKELY(rs_state.threaded))
+        rs_unlock_now();
+}
 
 RS_HIDDEN rs_thread *rs_thread_new(void);
 RS_HIDDEN rs_record *rs_record_find(rs_thread *thread, uint64_t from, uint64_t pc, uint64_t key);
@@ -113,18 +134,7 @@ static inline uint64_t rs_now(void)
     return rs_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Processor time of this thread, in ns. Reading it is a system call. A stretch shorter than cpu_gap (a hundred times the
- * cost of reading) is taken as not interrupted, so that its wall time is its processor time: a time slice that another
- * process takes is longer. Overhead stays below one per cent of the run whatever the program does. */
-static inline uint64_t rs_cpu(rs_thread *t, uint64_t now)
-{
-    uint64_t since = now - t->cpu_at;
-    if (rs_state.cpu_mode == RS_CPU_ADAPTIVE && since < rs_state.cpu_gap)
-        return t->cpu_value + (uint64_t)((double)since * rs_state.ns_per_tick);
-    t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    t->cpu_at = rs_now();
-    return t->cpu_value;
-}
+RS_HIDDEN int64_t rs_lost(rs_thread *t, uint64_t end);
 
 /* ---- the path of a call ----------------------------------------------------------------------------------------- */
 
@@ -144,7 +154,8 @@ static inline void rs_enter(rs_call *c, uint64_t pc)
     c->thread = t;
     c->pc = RS_LIKELY(t->outer == 0) ? pc : t->outer;
     c->begin = rs_now();
-    c->cpu = rs_state.cpu_mode ? rs_cpu(t, c->begin) : 0;
+    if (RS_UNLIKELY(c->begin - t->cpu_at >= rs_state.cpu_gap))
+        t->lost += rs_lost(t, c->begin);
 }
 
 /* End of the MPI call. Returns 0 where nothing is to be recorded. */
@@ -186,9 +197,14 @@ static inline rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_si
     r->compute += c->begin - t->last_end;
     t->last = r;
     t->last_end = c->end;
-    if (rs_state.cpu_mode) {
-        r->cpu += c->cpu - t->last_cpu;
-        t->last_cpu = rs_cpu(t, c->end);
+    if (RS_UNLIKELY(t->lost != 0)) {
+        r->lost += t->lost;
+        t->lost = 0;
+    }
+    if (RS_UNLIKELY(c->end - t->cpu_at >= rs_state.cpu_gap)) { /* what was lost inside MPI is nobody's computation */
+        rs_lost(t, c->end);
+        r->inside += t->cpu_at - c->end;
+        t->last_end = t->cpu_at;
     }
     return r;
 }
@@ -282,6 +298,7 @@ typedef struct rs_request {
 } rs_request;
 
 extern RS_HIDDEN volatile uint64_t rs_requests_held;
+extern RS_HIDDEN volatile int rs_cancelled; /* whether the program ever asked to cancel a request */
 RS_HIDDEN rs_request *rs_request_add(uint64_t handle);
 RS_HIDDEN rs_request *rs_request_find(uint64_t handle);
 RS_HIDDEN void rs_request_drop(rs_request *request);
@@ -298,8 +315,6 @@ RS_HIDDEN void rs_end(int how, int number);
 RS_HIDDEN void rs_write(int how, int number);
 RS_HIDDEN int rs_write_begin(void);
 RS_HIDDEN void rs_memory(uint64_t *pss, uint64_t *peak);
-RS_HIDDEN void rs_lock(void);
-RS_HIDDEN void rs_unlock(void);
 
 extern RS_HIDDEN const char rs_operations[]; /* generated: one line an operation, name and kind */
 extern RS_HIDDEN const unsigned rs_operations_length;

@@ -164,7 +164,7 @@ def test_counters_sum_what_the_table_says(tables: TraceTables) -> None:
     kernels = counters[counters["kernel"] != WHOLE].groupby("rank")[["messages", "bytes_sent", "mpi_time"]].sum()
     np.testing.assert_array_equal(whole["messages"], kernels["messages"])
     np.testing.assert_array_equal(whole["bytes_sent"], kernels["bytes_sent"])
-    np.testing.assert_allclose(whole["mpi_time"], kernels["mpi_time"], rtol=1e-6)
+    np.testing.assert_allclose(whole["mpi_time"], kernels["mpi_time"], rtol=1e-4)
     np.testing.assert_allclose(whole["wall_time"], whole["compute_time"] + whole["mpi_time"], rtol=1e-9)
     assert (whole["compute_cpu_time"] > 0).all()
     assert (whole["memory_peak"] >= whole["memory_pss"]).all()

@@ -1,0 +1,39 @@
+"""Processor time between calls, held against the program's own clock while ranks crowd the cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ranksight.comm.tracer.gathering import read_folder
+from ranksight.comm.tracer.tables import tabulate
+
+pytestmark = pytest.mark.mpi
+P = 6
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "exact"])
+def test_processor_time_of_computation_is_the_program_s_own(tracing, tmp_path: Path, mode: str) -> None:
+    launch = tracing.launch(tracing.compile("compute.c"), P)
+    done = tracing.run(launch, tmp_path, RANKSIGHT_CPU_TIME=mode)
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split() for line in done.stdout.splitlines())
+    traces, _ = read_folder(tmp_path, P)
+    tables = tabulate(traces)
+    found = tables.ranks.set_index("rank")
+    for rank in range(P):
+        own = float(said[str(rank)])
+        assert found.loc[rank, "compute_cpu_time"] == pytest.approx(own, rel=0.1, abs=2e-3)
+        assert found.loc[rank, "compute_time"] >= 0.98 * own
+        assert found.loc[rank, "cpu_time"] >= 0.98 * own
+    # The stretches add up to the whole, in wall time and in processor time.
+    sums = tables.phases.groupby("rank")[["seconds", "cpu_seconds"]].sum()
+    assert sums["seconds"].tolist() == pytest.approx(found["compute_time"].tolist(), rel=1e-6)
+    assert sums["cpu_seconds"].tolist() == pytest.approx(found["compute_cpu_time"].tolist(), rel=1e-6)
+
+
+def test_processor_time_can_be_left_out(tracing, tmp_path: Path) -> None:
+    launch = tracing.launch(tracing.compile("compute.c"), 1)
+    found = tracing.tables(launch, tmp_path, RANKSIGHT_CPU_TIME="off").ranks
+    assert found["compute_cpu_time"].isna().all()
+    assert (found["compute_time"] > 0).all()
