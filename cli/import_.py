@@ -127,8 +127,8 @@ def run(chosen: argparse.Namespace) -> int:
     if work.unlike is not None:
         one, other = work.unlike
         notes[
-            f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs or "
-            "cases, import them apart or tell them apart with --parameter or --set"
+            f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
+            "or cases, import them apart or tell them apart with --parameter or --set"
         ] = None
     for at, note in enumerate(notes, 1):
         _say(f"note: {note}", at)
