@@ -7,6 +7,7 @@ goes on where it stopped.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import platform
@@ -17,6 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,8 +96,38 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
     Raises
     ------
     InputError
-        When the folder cannot be written.
+        When the folder cannot be written, or another campaign is measuring into it.
     """
+    with _alone(experiment.path):
+        return _measure_missing(experiment, plan, watch)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other campaigns out of an experiment, and sweep away what one that was killed left behind."""
+    try:
+        handle = os.open(folder / ".campaign.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {folder}: {error.strerror or error}", "name a folder that can be written"
+        ) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another campaign is measuring into {folder}", "wait for it, or name another folder"
+            ) from None
+        except OSError:
+            pass  # a file system without locks: two campaigns at once are then the user's to avoid
+        for left in (*folder.glob(".pass-*"), *folder.glob("runs/.new-*")):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome:
     measured = kept = in_a_row = 0
     failures: list[Failure] = []
     for run, launch, collector in plan.runs():

@@ -172,6 +172,17 @@ def test_a_cancelled_campaign_goes_on(
     assert len(read(tmp_path / "e")) == 12
 
 
+def test_two_campaigns_keep_apart(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line(program, tmp_path / "e", "--reps", "1")) == 0
+    with campaign._alone(tmp_path / "e"):
+        assert main(line(program, tmp_path / "e")) == 1
+    assert "another campaign is measuring" in capsys.readouterr().err
+    assert main(line(program, tmp_path / "e")) == 0
+    assert len(read(tmp_path / "e")) == 12
+
+
 def test_another_command_is_not_mixed_in(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
