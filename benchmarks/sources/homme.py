@@ -42,7 +42,7 @@ def load(data: Path) -> Iterator[Task]:
         for ne, larger in series[series["ne"] > SMALL].groupby("ne"):
             name = f"{kernel}, {scheme}" + ("" if group == "main loop" else f", ne{ne}")
             split = f"homme {group} ne32 -> ne{ne}" if group == "main loop" else f"homme {group} ne32 -> larger"
-            yield make(split, name, "homme", ("elements_per_rank",), train, _pairs(larger, ["x"])[::-1])
+            yield make(split, name, "homme by x alone", ("elements_per_rank",), train, _pairs(larger, ["x"])[::-1])
         below, above = series[series["ne"] <= MIDDLE], series[series["ne"] > MIDDLE]
         split = f"homme {group} ranks and ne to ne128 -> ne1024"
         held = _pairs(above, ["ne", "ranks"])
