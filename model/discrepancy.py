@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtrc
 
 from ranksight.metrics import Kind
 from ranksight.model.noise import SMALLEST, Location, moderate
@@ -17,6 +18,9 @@ Array = NDArray[np.float64]
 
 ALONE_FREEDOM = 2.0
 """Degrees of freedom of the prior when there are too few series to learn it."""
+MOST_FREEDOM = 20.0
+"""More is never believed: no scatter is exactly proportional to the values."""
+STRAYS = 0.05
 LARGEST = 2
 """Terms of the forms that the discrepancy is measured against: larger ones bend to the points."""
 TIME = 0.01**2
@@ -32,29 +36,50 @@ def configuration_variance(location: Location, kind: Kind) -> Array:
     return np.maximum(np.where(np.isnan(noise), guess, noise), SMALLEST**2)
 
 
-def learn(problem: Problem, screened: Screened, noise: Array) -> tuple[float, float]:
+def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[float, float] | None:
     """Factor on the variance of the noise and degrees of freedom of the total variance around functions.
 
     Parameters
     ----------
     noise : (s,)
         From :func:`configuration_variance`.
+    known : (s,)
+        Degrees of freedom behind it.
 
     Returns
     -------
-    factor, freedom : float
-        The factor is at least one.
+    factor, freedom : float, or None
+        The factor is at least one; None when there are too few series to learn from.
     """
-    alone = np.full(len(noise), ALONE_FREEDOM)
+    ratio, freedom = misfit(problem, screened, noise, known)
+    prior, factor = moderate(np.where(freedom > 0, ratio, 0.0), freedom)
+    if prior <= 0:
+        return None
+    return max(factor, 1.0), max(prior, 1.0)
+
+
+def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
+    """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero: none)."""
     sizes = screened.sizes
-    score = np.where(sizes[None, :] <= LARGEST, evidence(screened, problem.count, noise, alone), -np.inf)
+    prior = np.clip(known, ALONE_FREEDOM, MOST_FREEDOM)
+    score = np.where(sizes[None, :] <= LARGEST, evidence(screened, problem.count, noise, prior), -np.inf)
     best = score.argmax(axis=1)
     rows = np.arange(len(best))
-    size = sizes[best]
-    freedom = (problem.count - size).astype(np.float64)
+    freedom = (problem.count - sizes[best]).astype(np.float64)
     use = np.isfinite(score[rows, best]) & (freedom > 0)
-    ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, np.nan)
-    prior, factor = moderate(np.where(use, ratio, 0.0), np.where(use, freedom, 0.0))
-    if prior <= 0:
-        return 1.0, ALONE_FREEDOM
-    return max(factor, 1.0), max(prior, 1.0)
+    ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, 1.0)
+    return ratio, np.where(use, freedom, 0.0)
+
+
+def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
+    """Variance v0 and degrees of freedom d0 (s,) of series that have no others to learn from.
+
+    Repetitions tell the noise; where the best small form strays from the values by no more than that (F test), the noise is all
+    there is, with the freedom that repetitions give it. Where it strays by more, or nothing was repeated, little is known.
+    """
+    ratio, freedom = misfit(problem, screened, noise, known)
+    with np.errstate(invalid="ignore"):
+        chance = fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
+    trusted = (known > 0) & (freedom > 0) & (chance > STRAYS)
+    factor = np.where(trusted | (known == 0), 1.0, np.maximum(ratio, 1.0))
+    return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)

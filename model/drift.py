@@ -106,7 +106,7 @@ def densities(
             density = density + np.log(share)[:, :, None]
         peak = density.max(axis=1, keepdims=True)
         peak = np.where(np.isfinite(peak), peak, 0.0)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             total[rows] += np.maximum((peak + np.log(np.exp(density - peak).sum(axis=1, keepdims=True)))[:, 0], -700.0)
     # Values left out together share their drift: they count as one.
     result[use] = total / np.maximum(held.sum(axis=1), 1)[:, None]

@@ -17,6 +17,7 @@ from ranksight.model.terms import values, write_term
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+JOBS = 0.0
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class Fitted:
     def strayed(self, points: Array, part: slice = slice(None)) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x / x_max))^2)``."""
         low, high = self.trained[part, :, 0], self.trained[part, :, 1]
-        total = np.zeros((len(high), len(points)))
+        total = np.broadcast_to(between_jobs(self.metrics[part])[:, None] ** 2, (len(high), len(points))).copy()
         for axis in range(points.shape[1]):
             x = points[:, axis][None, :]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -247,6 +248,12 @@ class Fitted:
         from ranksight.model.plain import fitted_from_dict
 
         return fitted_from_dict(content)
+
+
+def between_jobs(metrics: tuple[str, ...]) -> Array:
+    """Relative standard deviation (s,) of values between jobs that repetitions within one job do not show: of times alone."""
+    kinds = {name: metric(name).kind for name in set(metrics)}
+    return np.array([JOBS if kinds[name] == "time" else 0.0 for name in metrics])
 
 
 def is_positive(names: tuple[str, ...], values: Array) -> NDArray[np.bool_]:

@@ -33,8 +33,7 @@ WORTHWHILE = 1000
 class _Habits:
     """What all series of a metric teach each of them."""
 
-    factor: float
-    freedom: float
+    common: tuple[float, float] | None
     shift: Array
     drift: dict[int, Array]
 
@@ -160,9 +159,9 @@ class _Task:
     ) -> tuple[Found, Array, Array]:
         problem, screened = self.space.screen(self.points, location, positive, kind)
         if name not in self.habits:
-            self.habits[name] = _learn(base, problem, screened)
+            self.habits[name] = _learn(base, location.freedom, problem, screened)
         habits = self.habits[name]
-        v0, d0 = base * habits.factor, np.full(len(base), habits.freedom)
+        v0, d0 = _prior(habits.common, base, location.freedom, problem, screened)
         found = keep(problem, screened, evidence(screened, problem.count, v0, d0) + habits.shift, v0, d0)
         stray = np.zeros((len(base), self.points.shape[1]))
         for axis in range(self.points.shape[1] if self.intervals else 0):
@@ -194,12 +193,20 @@ def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
     return Found(basis=founds[0].basis, **arrays)
 
 
-def _learn(base: Array, problem: Problem, screened: Screened) -> _Habits:
+def _learn(base: Array, known: Array, problem: Problem, screened: Screened) -> _Habits:
     """Discrepancy, then common forms with it; drift follows from the first batch."""
-    factor, freedom = discrepancy.learn(problem, screened, base)
-    v0, d0 = base * factor, np.full(len(base), freedom)
-    shift = prevalence.shift(problem, screened, evidence(screened, problem.count, v0, d0))
-    return _Habits(factor, freedom, shift, {})
+    common = discrepancy.learn(problem, screened, base, known)
+    v0, d0 = _prior(common, base, known, problem, screened)
+    return _Habits(common, prevalence.shift(problem, screened, evidence(screened, problem.count, v0, d0)), {})
+
+
+def _prior(
+    common: tuple[float, float] | None, base: Array, known: Array, problem: Problem, screened: Screened
+) -> tuple[Array, Array]:
+    """Prior of the variance around functions: of all series of the metric, or of each by itself."""
+    if common is None:
+        return discrepancy.alone(problem, screened, base, known)
+    return base * common[0], np.full(len(base), common[1])
 
 
 def _assemble(

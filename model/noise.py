@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
+from ranksight.model import repetitions
 from ranksight.model.reduction import reduce
-from ranksight.model.repetitions import law
 
 Array = NDArray[np.float64]
 
@@ -68,10 +68,12 @@ def locate(values: Array, how: str = "auto") -> Location:
         A reduction (:data:`ranksight.model.reduction.NAMES`), or ``"auto"`` for the one that suits the scatter
         (:mod:`ranksight.model.repetitions`).
     """
-    if how == "auto":
-        how = law(values) if values.shape[2] > 2 else "mean"
     repeats = (~np.isnan(values)).sum(axis=2).astype(np.float64)
-    located = reduce(values, how, axis=2)
+    if how == "auto":
+        located, chance = repetitions.locate(values)
+        inefficiency = sum(c * _inefficiency(repeats, law) for c, law in zip(chance, repetitions.LAWS, strict=True))
+    else:
+        located, inefficiency = reduce(values, how, axis=2), _inefficiency(repeats, how)
     size = np.abs(located)
     largest = np.where(repeats > 0, size, 0.0).max(axis=1, keepdims=True, initial=0.0)
     scale = np.where(repeats > 0, np.maximum(np.where(repeats > 0, size, 0.0), 0.01 * largest), 1.0)
@@ -91,7 +93,7 @@ def locate(values: Array, how: str = "auto") -> Location:
     return Location(
         located,
         scale,
-        repeats / _inefficiency(repeats, how),
+        repeats / inefficiency,
         moderated,
         np.where(known | (prior_freedom > 0), freedom + prior_freedom, 0.0),
     )

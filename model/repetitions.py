@@ -1,7 +1,7 @@
 """How repetitions become one value when nobody said: by the law of their scatter.
 
-The mid-range is the best location of uniform scatter, the mean of normal and the median of heavy-tailed scatter. Which law
-it is follows from the likelihoods of the samples' shapes, free of their location and scale (Uthoff 1970, *Journal of the American
+The mid-range is the best location of uniform scatter, the mean of normal and the median of heavy-tailed scatter. How
+probable each law is follows from the likelihoods of the samples' shapes, free of their location and scale (Uthoff 1970, *Journal of the American
 Statistical Association* 65, 1597; 1973, *Annals of Statistics* 1, 170), multiplied over all configurations and series.
 """
 
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from ranksight.model.reduction import reduce
+
 Array = NDArray[np.float64]
 
 LAWS = ("midrange", "mean", "median")
-DECIDED = 3.0
-"""Logarithm of the likelihood ratio that the mid-range needs: one outlier ruins it, so it must be sure."""
 
 
 def shape_likelihoods(samples: Array) -> Array:
@@ -54,8 +54,8 @@ def shape_likelihoods(samples: Array) -> Array:
     return np.stack([uniform, normal, double], axis=1)
 
 
-def law(values: Array) -> str:
-    """The location to use for repetitions (s, n, r): ``"midrange"``, ``"mean"`` or ``"median"``."""
+def law(values: Array) -> Array:
+    """Probabilities (3,) of uniform, normal and double exponential scatter of repetitions (s, n, r), equal before the data."""
     flat = np.sort(values.reshape(-1, values.shape[-1]), axis=1)
     count = (~np.isnan(flat)).sum(axis=1)
     score = np.zeros(3)
@@ -64,6 +64,16 @@ def law(values: Array) -> str:
         some = some[(some[:, -1] - some[:, 0]) > 1e-12 * np.abs(some).max(axis=1)]
         if len(some):
             score += shape_likelihoods(some[:20_000]).sum(axis=0)
-    if score[0] > max(score[1], score[2]) + DECIDED:
-        return LAWS[0]
-    return LAWS[1] if score[1] >= score[2] else LAWS[2]
+    chance = np.exp(score - score.max())
+    return np.asarray(chance / chance.sum())
+
+
+def locate(values: Array) -> tuple[Array, Array]:
+    """Location (s, n) of repetitions (s, n, r): the laws' best locations, weighted by their probabilities; and the weights (3,)."""
+    chance = law(values) if values.shape[2] > 2 else np.array([0.0, 1.0, 0.0])
+    used = [(c, name) for c, name in zip(chance, LAWS, strict=True) if c > NEGLIGIBLE]
+    total = sum(c for c, _ in used)
+    return np.asarray(sum(c / total * reduce(values, name, axis=2) for c, name in used)), chance
+
+
+NEGLIGIBLE = 0.01

@@ -286,7 +286,7 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
     below = ((problem.weights > 0)[:, None, :] & (fitted <= 0)).any(axis=2)
     possible &= ~(problem.positive[:, None] & below & (np.abs(problem.values).max(axis=1) > 0)[:, None])
     best = np.where(possible, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
-    weight = np.where(possible, np.exp(score - np.where(np.isfinite(best), best, 0.0)), 0.0)
+    weight = np.exp(np.where(possible, score - np.where(np.isfinite(best), best, 0.0), -np.inf))
     total = weight.sum(axis=1, keepdims=True)
     weight = weight / np.where(total > 0, total, 1.0)
     freedom = np.maximum(problem.count[:, None] - size + d0[:, None], 1.0)

@@ -125,7 +125,7 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
 
 
 def _exponent(value: float) -> str:
-    near = Fraction(float(value)).limit_denominator(12)
+    near = Fraction(float(value)).limit_denominator(6)
     if abs(float(near) - value) < 1e-9:
         return str(near) if near.denominator == 1 and near >= 0 else f"({near})"
-    return f"{value:.4g}" if value >= 0 else f"({value:.4g})"
+    return f"{value:.2f}" if value >= 0 else f"({value:.2f})"

@@ -10,7 +10,7 @@ from ranksight.errors import InputError
 from ranksight.model.noise import locate, moderate
 from ranksight.model.quality import quality
 from ranksight.model.reduction import reduce
-from ranksight.model.repetitions import law, shape_likelihoods
+from ranksight.model.repetitions import LAWS, law, shape_likelihoods
 from ranksight.model.series import Series
 
 
@@ -38,13 +38,13 @@ def test_law_of_scatter_chooses_the_location(name: str, expected: str) -> None:
         "normal": lambda: generator.normal(size=(300, 5, 5)),
         "laplace": lambda: generator.laplace(size=(300, 5, 5)),
     }[name]()
-    assert law(1 + 0.05 * sample) == expected
+    assert LAWS[law(1 + 0.05 * sample).argmax()] == expected
 
 
 def test_one_outlier_keeps_the_midrange_away() -> None:
     values = 1 + 0.01 * np.random.default_rng(1).uniform(-1, 1, (1, 6, 5))
     values[0, 2, 0] = 3.0
-    assert law(values) == "median"
+    assert law(values)[2] > 0.99
 
 
 def test_variances_are_moderated_by_their_common_law() -> None:
