@@ -64,6 +64,7 @@ _MPI_FUNCTION = re.compile(
 _CLONE = re.compile(
     r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|localalias|clone|unlikely|hot|_omp_fn)(?:\.\d+)*)+$"
 )
+_CLONE_NOTE = re.compile(r"(?: \[clone [^\]]*\])+$")
 _RECURSION = re.compile(r"(?<=.)'\d+$")
 _SYMBOL_VERSION = re.compile(r"@{1,2}[A-Za-z_0-9.]+$")
 _VARIANT = re.compile(r"_(?:sse\d*(?:_\d)?|ssse3|avx\d*(?:_\w+?)?|evex\d*|fma\d?|erms|unaligned|rtm|generic|sve|neon|asimd|power\d+|vsx|thunderx\w*|falkor)(?=_|$)")  # noqa: E501
@@ -118,7 +119,7 @@ def kernel_name(function: str, path: str) -> str:
     (``__memmove_avx_unaligned_erms`` is ``memcpy [libc]``). Functions without a symbol are one kernel an object,
     ``(no symbol) [name]``. Empty where the function belongs to the start-up of a process and to no kernel.
     """
-    name = _CLONE.sub("", _RECURSION.sub("", function.strip()))
+    name = _CLONE.sub("", _CLONE_NOTE.sub("", _RECURSION.sub("", function.strip())))
     place = f" [{label(path)}]" if path else ""
     if owner(path) != "runtime":
         if name in _START_UP_OWN:

@@ -130,7 +130,8 @@ def script(file: Path) -> Samples:
     ToolError
         When ``perf script`` fails.
     """
-    command = ["perf", "script", "-f", "--no-inline", "-F", "pid,period,event,ip,sym,dso", "-i", str(file)]
+    # -v: only so does perf write C++ functions with their parameters, as valgrind does
+    command = ["perf", "script", "-v", "-f", "--no-inline", "-F", "pid,period,event,ip,sym,dso", "-i", str(file)]
     environment = {**os.environ, "PERF_CONFIG": os.devnull, "LC_ALL": "C"}
     with (
         tempfile.TemporaryFile() as said,

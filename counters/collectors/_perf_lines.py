@@ -83,7 +83,7 @@ def _symbols(file: Path, kernels: Collection[str]) -> set[str]:
 
 
 def _script(file: Path, fields: str, *options: str) -> Iterator[str]:
-    command = ["perf", "script", "-f", "-G", "--no-inline", "-F", fields, *options, "-i", str(file)]
+    command = ["perf", "script", "-v", "-f", "-G", "--no-inline", "-F", fields, *options, "-i", str(file)]
     environment: Mapping[str, str] = {**os.environ, "PERF_CONFIG": os.devnull, "LC_ALL": "C"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True, errors="replace"

@@ -59,6 +59,7 @@ def test_names_of_applications_are_not_taken_for_mpi(name):
         ("apply.constprop.0", "/b/heat", "apply"),
         ("apply.isra.0.part.3.cold", "/b/heat", "apply"),
         ("fib'2", "/b/heat", "fib"),
+        ("a::f(int) [clone .isra.0] [clone .cold]", "/b/heat", "a::f(int)"),
         ("solve._omp_fn.1", "/b/heat", "solve"),
         ("std::vector<int>::at(unsigned long) const", "/b/heat", "std::vector<int>::at(unsigned long) const"),
         ("0x0000000000001430", "/b/heat", "(no symbol) [heat]"),
