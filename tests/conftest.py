@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+
+# Tests run on one node, in containers as root too; looking for networks would take Open MPI a second a start.
+for _name, _value in (
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ("OMPI_MCA_pml", "ob1"),
+    ("OMPI_MCA_btl", "self,sm"),
+):
+    os.environ.setdefault(_name, _value)
 
 ROOT = Path(__file__).resolve().parent.parent
 
