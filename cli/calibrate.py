@@ -174,8 +174,8 @@ def _print_network(found: NetworkCalibration) -> None:
         rate = format_si(1 / beta, "B/s") if beta > 0 else ""
         print(f"  {format_si(first, 'B'):>10}{format_si(alpha, 's'):>12}{beta * 1e12:>9.4g} ps/B{rate:>14}")
     small = float(known.transfer.first[0] + 1)
-    parts = {"L": known.latency, "g": known.gap}
-    for label, function in (("o_s", known.send_overhead), ("o_r", known.receive_overhead)):
+    parts = {"L": known.latency}
+    for label, function in (("o_s", known.send_overhead), ("o_r", known.receive_overhead), ("g", known.gap)):
         parts[label] = None if function is None else float(function(small))
     line = ", ".join(f"{label} {format_si(value, 's')}" for label, value in parts.items() if value is not None)
     print(f"  at 1 B: {line or 'alpha alone'}")

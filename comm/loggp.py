@@ -7,7 +7,7 @@ pingpong     half a round trip: ``T(s) = o_s(s) + L + o_r(s) + s G(s)``
 isend        time inside MPI_Isend: ``o_s(s)``
 send         time inside a blocking MPI_Send: ``o_s(s)`` below the eager limit, where it jumps
 recv         time inside an MPI_Recv whose message has already come: ``o_r(s)`` below the eager limit
-gap          time a message when many are sent in a row: ``max(o_s, g)``
+gap          time of a further message when many are sent in a row: ``g(s)``
 reduce       time to combine two operands in memory
 ============ =====================================================================================
 
@@ -169,13 +169,14 @@ def _level(function: Piecewise, until: int | None) -> Piecewise:
 
 def _gap(
     table: SizeTable | None, intervals: dict[str, tuple[float, float]], notes: list[str]
-) -> float | None:
-    if table is None:
+) -> Piecewise | None:
+    if table is None or len(table) < SMALLEST:
         notes.append("g is not identifiable: no train of messages was timed")
         return None
-    value, error = float(table.time[0]), float(table.error[0])
-    intervals["gap"] = (value * float(np.exp(-1.96 * error)), value * float(np.exp(1.96 * error)))
-    return value
+    fit = fit_pieces(table)
+    low, high = np.quantile(fit.draws_at(float(table.size[0])), [0.025, 0.975])
+    intervals["gap"] = (float(low), float(high))
+    return fit.function
 
 
 def _reduction(table: SizeTable | None) -> float:

@@ -104,8 +104,9 @@ class NetworkParameters:
         ``o_s(s)`` and ``o_r(s)``: time the processor is busy; None where not measured.
     latency : float or None
         ``L`` in seconds; None where it is not identifiable.
-    gap : float or None
-        ``g``: seconds between two small messages of one sender; None where not measured.
+    gap : Piecewise or None
+        ``g(s)``: seconds a further message takes in a train from one sender, ``g`` at 0 B and bound by the link's
+        bandwidth at large sizes; None where not measured.
     reduction : float
         Seconds to combine one byte of two operands; 0 counts no combining.
     contention : float
@@ -125,7 +126,7 @@ class NetworkParameters:
     send_overhead: Piecewise | None = None
     receive_overhead: Piecewise | None = None
     latency: float | None = None
-    gap: float | None = None
+    gap: Piecewise | None = None
     reduction: float = 0.0
     contention: float = 1.0
     eager_limit: int | None = None
@@ -135,7 +136,7 @@ class NetworkParameters:
     source: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("latency", "gap", "reduction"):
+        for name in ("latency", "reduction"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise InputError(f"{name} is {value!r}", "it is in seconds, not negative; leave out what is unknown")
@@ -156,26 +157,28 @@ class NetworkParameters:
     def spacing(self, size: ArrayLike, pairs: ArrayLike = 1) -> Floats:
         """Time from one send to the next of one sender, in seconds, broadcast shape.
 
-        ``max(o_s(s), g + c s G)`` after LogGP, ``c`` the contention. Without a measured gap and overhead the messages
-        are taken one after the other, ``T(s)``: an upper bound.
+        ``max(o_s(s), g(s) + (c - 1) s G)`` after LogGP, ``c`` the contention; where no train was measured, ``s G``
+        stands for ``g(s)``. Without a measured gap and overhead the messages are taken one after the other, ``T(s)``:
+        an upper bound.
         """
         size = np.asarray(size, dtype=float)
         whole = self.transfer_time(size, pairs)
         if self.gap is None and self.send_overhead is None:
             return whole
-        sharing = np.maximum(np.asarray(pairs, dtype=float) * self.contention, 1.0)
-        wire = (self.gap or 0.0) + sharing * self.transfer.slope(size) * size
+        more = np.maximum(np.asarray(pairs, dtype=float) * self.contention, 1.0) - 1.0
+        bytes_time = self.transfer.slope(size) * size
+        wire = (self.gap(size) if self.gap is not None else bytes_time) + more * bytes_time
         busy = self.send_overhead(size) if self.send_overhead is not None else np.zeros(())
         return np.asarray(np.minimum(np.maximum(busy, wire), whole))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data for a TOML table; what is unknown is left out."""
         content: dict[str, Any] = {"transfer": self.transfer.to_dict()}
-        for name in ("send_overhead", "receive_overhead"):
+        for name in ("send_overhead", "receive_overhead", "gap"):
             function = getattr(self, name)
             if function is not None:
                 content[name] = function.to_dict()
-        for name in ("latency", "gap", "eager_limit"):
+        for name in ("latency", "eager_limit"):
             if getattr(self, name) is not None:
                 content[name] = getattr(self, name)
         content |= {"reduction": self.reduction, "contention": self.contention}
@@ -211,7 +214,7 @@ class NetworkParameters:
         values: dict[str, Any] = {}
         for name, value in content.items():
             place = f"{where}.{name}"
-            if name in ("transfer", "send_overhead", "receive_overhead"):
+            if name in ("transfer", "send_overhead", "receive_overhead", "gap"):
                 values[name] = Piecewise.from_dict(value, place)
             elif name == "intervals":
                 if not isinstance(value, Mapping):

@@ -22,8 +22,8 @@ def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """``sum_j T(2^j m)``; source as for the ring.
 
-    Where ``p`` is no power of two the libraries fall back on, or repair with, as many further rounds as it takes to
-    bring the missing blocks: counted as one further round with the blocks that are then missing.
+    Where ``p`` is no power of two, Open MPI takes Bruck's algorithm instead and MPICH does not choose this one: a
+    further round brings the missing blocks, which costs what Bruck's does.
     """
     rounds, time = floor_log2(ranks), np.zeros(size.shape)
     for j in range(int(rounds.max(initial=0))):

@@ -123,10 +123,22 @@ class Fabric:
         far = (~near | (k % (2 * np.maximum(distance, 1)) != 0)) & (ranks > k)
         return self._slowest(size, far.astype(int), near | (ranks <= k))
 
-    def fan(self, ranks: Ints, size: ArrayLike, peers: ArrayLike) -> Floats:
+    def after(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+        """Time from one blocking send of a tree to its sender's next, where the first goes to `distance`; seconds."""
+        size, distance, ranks = np.broadcast_arrays(np.asarray(size, dtype=float), np.asarray(distance), ranks)
+        far = (distance >= self.ranks_per_node) & (ranks > self.ranks_per_node)
+        time = np.zeros(size.shape)
+        if bool(np.any(far)):
+            time = np.where(far, _between(self.far, size, True), time)
+        if not bool(np.all(far)):
+            time = np.where(far, time, _between(self.near, size, True))
+        return time
+
+    def fan(self, ranks: Ints, size: ArrayLike, peers: ArrayLike, in_turn: bool = False) -> Floats:
         """One rank sends `size` bytes to each of `peers` others, one after the other; seconds.
 
-        ``(n - 1) spacing(s) + T(s)``, LogGP's cost of a train of messages. Receiving from many costs the same.
+        ``(n - 1) spacing(s) + T(s)``, LogGP's cost of a train of messages. Receiving from many costs the same. With
+        `in_turn` the calls block, and from the eager limit on each waits for its message: ``n T(s)``.
         """
         k = self.ranks_per_node
         peers = np.asarray(peers, dtype=float)
@@ -135,13 +147,14 @@ class Fabric:
         far = peers - near
         time = np.zeros(size.shape)
         if bool(np.any(far > 0)):
-            train = np.maximum(far - 1, 0) * self.far.spacing(size) + self.far.transfer_time(size)
+            train = np.maximum(far - 1, 0) * _between(self.far, size, in_turn) + self.far.transfer_time(size)
             time = time + np.where(far > 0, train, 0.0)
         if bool(np.any(near > 0)):
             link = self.near
             # After messages between nodes those inside follow in the same train; alone, the last one is waited for.
-            last = np.where(far > 0, link.spacing(size), link.transfer_time(size))
-            time = time + np.where(near > 0, np.maximum(near - 1, 0) * link.spacing(size) + last, 0.0)
+            step = _between(link, size, in_turn)
+            last = np.where(far > 0, step, link.transfer_time(size))
+            time = time + np.where(near > 0, np.maximum(near - 1, 0) * step + last, 0.0)
         return time
 
     def everyone(self, ranks: Ints, size: ArrayLike) -> Floats:
@@ -164,6 +177,13 @@ class Fabric:
     def combine(self, size: ArrayLike) -> Floats:
         """Time to combine two operands of `size` bytes; seconds."""
         return self.reduction * np.asarray(size, dtype=float)
+
+
+def _between(link: NetworkParameters, size: Floats, in_turn: bool) -> Floats:
+    """Time from one message to the next of a train; where calls block and wait, the whole message."""
+    if not in_turn or link.eager_limit is None:
+        return link.spacing(size)
+    return np.where(size >= link.eager_limit, link.transfer_time(size), link.spacing(size))
 
 
 def ceil_log2(ranks: ArrayLike) -> Ints:

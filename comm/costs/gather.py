@@ -21,16 +21,49 @@ def binomial(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     return time
 
 
+@algorithm("scatter/binomial_in_order", equation="k (k + 1) / 2 a + (2 p - 2 - k) m G, k = ceil(log2 p)")
+def binomial_in_order(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """The same tree, nearest child first: the largest subtree gets its blocks last, and so do its largest in turn.
+
+    A root of ``n`` ranks sends to children with ``1, 2, 4, ...`` ranks, the last with the rest; it is done with child
+    ``j`` at ``sum_(i < j) after(2^i m) + T(2^j m)``, and the child's own tree follows. The slowest path counts.
+    ``after`` is the time to the next send, from the eager limit on the whole message, which gives the equation on
+    powers of two. Source: Open MPI coll/base (its in-order binomial tree).
+    """
+    size, ranks = np.broadcast_arrays(size, ranks)
+    most = int(ceil_log2(ranks).max(initial=1))
+    blocks = [size * (1 << j) for j in range(most)]
+    whole = np.stack([fabric.level(ranks, part, 1 << j) for j, part in enumerate(blocks)])
+    nexts = np.stack([fabric.after(ranks, part, 1 << j) for j, part in enumerate(blocks)])
+    waited = np.concatenate([np.zeros((1, *size.shape)), np.cumsum(nexts, axis=0)])
+    # full[k] is a whole tree of 2^k ranks: its last child is the slowest path.
+    full = np.concatenate([np.zeros((1, *size.shape)), np.cumsum(waited[:-1] + whole, axis=0)])
+
+    def at(table: Floats, index: Ints) -> Floats:
+        return np.asarray(np.take_along_axis(table, np.maximum(index, 0)[None], axis=0)[0])
+
+    begun, slowest, left = np.zeros(size.shape), np.zeros(size.shape), ranks.astype(np.int64)
+    while bool(np.any(left > 1)):
+        last = ceil_log2(left) - 1
+        before = begun + at(waited, last - 1) + at(whole, last - 1) + at(full, last - 1)
+        slowest = np.where((left > 1) & (last > 0), np.maximum(slowest, before), slowest)
+        rest = left - (1 << np.maximum(last, 0))
+        arrival = begun + at(waited, last) + fabric.level(ranks, rest * size, 1 << np.maximum(last, 0))
+        begun, left = np.where(left > 1, arrival, begun), np.where(left > 1, rest, 1)
+    return np.maximum(slowest, begun)
+
+
 @algorithm(
-    "gather/linear",
-    "gatherv/linear",
-    "scatter/linear",
-    "scatter/linear_nb",
-    "scatterv/linear",
-    equation="(p - 2) spacing(m) + T(m)",
+    "gather/linear", "gatherv/linear", "scatter/linear", "scatterv/linear", equation="(p - 2) spacing(m) + T(m)"
 )
 def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
-    """The root handles everyone's block in turn."""
+    """The root handles everyone's block in turn, by blocking calls: ``(p - 1) T(m)`` from the eager limit on."""
+    return fabric.fan(ranks, size, ranks - 1, in_turn=True)
+
+
+@algorithm("scatter/linear_nb", equation="(p - 2) spacing(m) + T(m)")
+def linear_nonblocking(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+    """The root posts all sends at once."""
     return fabric.fan(ranks, size, ranks - 1)
 
 

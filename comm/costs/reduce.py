@@ -12,7 +12,7 @@ from ranksight.comm.costs.fabric import Fabric, Floats, Ints, floor_log2
 @algorithm("reduce/linear", equation="(p - 2) spacing(m) + T(m) + (p - 1) y m")
 def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """The root receives from everyone in turn and combines."""
-    return fabric.fan(ranks, size, ranks - 1) + (ranks - 1) * fabric.combine(size)
+    return fabric.fan(ranks, size, ranks - 1, in_turn=True) + (ranks - 1) * fabric.combine(size)
 
 
 @algorithm("reduce/binomial", equation="ceil(log2 p) (a + m G + y m)")

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2
+from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_log2
 
 
 def binomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Floats:
     """``ceil(log2 p) (T(m) + y m)``: the ranks that hold the data double in each round.
 
+    No path in the tree is longer than ``floor(log2 p)``: where ``p`` is no power of two, the root's first send delays
+    the longest path only until the next can be sent, ``spacing(m)``; from the eager limit on that is ``T(m)``.
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.2.
     """
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
+    rounds, depth, time = ceil_log2(ranks), floor_log2(ranks), np.zeros(size.shape)
     for j in range(int(rounds.max(initial=0))):
-        time = time + np.where(j < rounds, fabric.level(ranks, size, 1 << j) + combining, 0.0)
+        step = np.where(j < depth, fabric.level(ranks, size, 1 << j), fabric.after(ranks, size, 1 << j))
+        time = time + np.where(j < rounds, step + combining, 0.0)
     return time
 
 

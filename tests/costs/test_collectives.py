@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ranksight.comm.costs.collective import COLLECTIVES, OPERATIONS, block, collective, operation_name
 from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
-from ranksight.comm.network import NetworkParameters
+from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.errors import InputError
 
 A, G, Y = 2e-6, 1e-9, 3e-10
@@ -44,6 +44,7 @@ CLOSED = {
     "alltoall/pairwise": lambda p, k, m: (p - 1) * (A + m * G),
     "alltoall/bruck": lambda p, k, m: k * (A + p / 2 * m * G),
     "gather/binomial": lambda p, k, m: k * A + (p - 1) * m * G,
+    "scatter/binomial_in_order": lambda p, k, m: k * (k + 1) / 2 * A + (2 * p - 2 - k) * m * G,
     "scatter/linear": lambda p, k, m: (p - 1) * (A + m * G),
     "gather/linear_sync": lambda p, k, m: (p - 1) * (2 * A + m * G),
     "reduce_scatter/recursive_halving": lambda p, k, m: k * A + (p - 1) * m * (G + Y),
@@ -100,7 +101,7 @@ def test_one_rank_costs_nothing_and_two_cost_something(name: str) -> None:
     st.sampled_from([1, 2, 3, 16, 48]),
 )
 def test_more_bytes_never_cost_less(name: str, p: int, m: float, factor: float, per_node: int) -> None:
-    fabric = Fabric(NetworkParameters.linear(3e-7, 1e-10, reduction=Y, gap=1e-7), LINK, per_node)
+    fabric = Fabric(NetworkParameters.linear(3e-7, 1e-10, reduction=Y, gap=Piecewise((0,), (1e-7,), (1e-10,))), LINK, per_node)
     small, large = COLLECTIVES[name](p, [m, m * factor], fabric)
     assert 0 < small <= large * (1 + 1e-12)
 
@@ -155,3 +156,37 @@ def test_names_of_operations() -> None:
 def test_bytes_handed_over_become_blocks() -> None:
     assert block("MPI_Alltoall", 8, 800.0) == 100.0
     assert block("allgather", 8, 800.0) == 800.0
+
+
+def in_order(n: int, m: float, message, following) -> float:  # noqa: ANN001
+    """The slowest path of an in-order binomial scatter, walked rank by rank."""
+    sent = slowest = 0.0
+    reach = 1
+    while reach < n:
+        child = min(reach, n - reach)
+        slowest = max(slowest, sent + message(child * m) + in_order(child, m, message, following))
+        sent += following(child * m)
+        reach *= 2
+    return slowest
+
+
+@pytest.mark.parametrize("eager", [None, 1, 10_000])
+def test_an_in_order_scatter_is_its_slowest_path(eager: int | None) -> None:
+    link = NetworkParameters.linear(A, G, gap=Piecewise((0,), (1e-7,), (2e-10,)), eager_limit=eager)
+
+    def message(size: float) -> float:
+        return A + size * G
+
+    def following(size: float) -> float:
+        return message(size) if eager is not None and size >= eager else min(1e-7 + size * 2e-10, message(size))
+
+    p = np.array([2, 3, 5, 8, 17, 24, 63, 64, 65, 1000])
+    found = collective("scatter", "binomial_in_order")(p, 500.0, Fabric.flat(link))
+    np.testing.assert_allclose(found, [in_order(int(n), 500.0, message, following) for n in p], rtol=1e-12)
+
+
+def test_eager_sends_shorten_a_tree_that_is_not_full() -> None:
+    link = NetworkParameters.linear(A, G, gap=Piecewise((0,), (1e-7,), (0.0,)), eager_limit=4096)
+    found = collective("bcast", "binomial")([16, 24, 24], [8.0, 8.0, 4096.0], Fabric.flat(link))
+    small, large = A + 8 * G, A + 4096 * G
+    np.testing.assert_allclose(found, [4 * small, 4 * small + 1e-7, 5 * large])

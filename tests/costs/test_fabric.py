@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.comm.costs.fabric import Fabric
-from ranksight.comm.network import NetworkParameters
+from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.errors import InputError
 
 # Inside costs 1 s a message, between nodes 1000 s plus 1 s a byte and pair: the time tells how many pairs crossed.
@@ -57,7 +57,7 @@ def test_a_tree_level_crosses_once() -> None:
 
 
 def test_a_train_of_messages_follows_loggp() -> None:
-    link = NetworkParameters.linear(5e-6, 1e-9, gap=1e-6)
+    link = NetworkParameters.linear(5e-6, 1e-9, gap=Piecewise((0,), (1e-6,), (1e-9,)))
     fabric = Fabric.flat(link)
     m, n = 1000.0, np.array([0, 1, 2, 10])
     train = np.where(n > 0, (n - 1) * (1e-6 + m * 1e-9) + 5e-6 + m * 1e-9, 0.0)
@@ -79,3 +79,12 @@ def test_missing_links_are_named_when_asked_for() -> None:
     assert Fabric(NEAR, None, 4).shift(np.array(4), 1.0, 1) == 1.0
     with pytest.raises(InputError):
         Fabric(None, None)
+
+
+def test_blocking_calls_wait_for_each_message_from_the_eager_limit_on() -> None:
+    link = NetworkParameters.linear(5e-6, 1e-9, gap=Piecewise((0,), (1e-6,), (0.0,)), eager_limit=1000)
+    fabric = Fabric.flat(link)
+    ranks = np.array(11)
+    assert fabric.fan(ranks, 999.0, 10, in_turn=True) == pytest.approx(9 * 1e-6 + 5.999e-6)
+    assert fabric.fan(ranks, 1000.0, 10, in_turn=True) == pytest.approx(10 * 6e-6)
+    assert fabric.fan(ranks, 1000.0, 10) == pytest.approx(9 * 1e-6 + 6e-6)

@@ -17,7 +17,7 @@ FULL = NetworkParameters(
     Piecewise((0,), (2e-7,), (0.0,)),
     None,
     latency=5e-7,
-    gap=1e-7,
+    gap=Piecewise((0,), (1e-7,), (5e-10,)),
     reduction=1e-10,
     contention=0.5,
     eager_limit=5000,

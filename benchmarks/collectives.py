@@ -1,0 +1,155 @@
+"""How well the cost equations of collectives meet a simulator: SimGrid's SMPI, algorithm by algorithm.
+
+    python benchmarks/collectives.py [--ranks 8,24,64] [--only bcast] [--write FILE]
+
+SMPI runs every operation with a pinned algorithm on a described cluster, one rank a node; the network's parameters are
+fitted to messages simulated on the same cluster, so that what differs is the equation alone. Needs SimGrid 3.32
+(smpicc, smpirun). Errors are relative to the simulated time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ranksight.comm.costs.collective import collective
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.loggp import fit_loggp
+from ranksight.comm.network import NetworkParameters
+
+SIZES = (8, 512, 8192, 131072, 1048576)
+PAIRS = {
+    "barrier/dissemination": "barrier:ompi_bruck",
+    "barrier/recursive_doubling": "barrier:ompi_recursivedoubling",
+    "barrier/double_ring": "barrier:ompi_doublering",
+    "barrier/linear": "barrier:ompi_basic_linear",
+    "bcast/binomial": "bcast:binomial_tree",
+    "bcast/linear": "bcast:flattree",
+    "bcast/scatter_ring": "bcast:scatter_LR_allgather",
+    "bcast/scatter_recursive_doubling": "bcast:scatter_rdb_allgather",
+    "reduce/binomial": "reduce:binomial",
+    "reduce/linear": "reduce:flat_tree",
+    "reduce/rabenseifner": "reduce:scatter_gather",
+    "allreduce/recursive_doubling": "allreduce:rdb",
+    "allreduce/ring": "allreduce:lr",
+    "allreduce/rabenseifner": "allreduce:rab_rdb",
+    "allgather/ring": "allgather:ring",
+    "allgather/recursive_doubling": "allgather:rdb",
+    "allgather/bruck": "allgather:bruck",
+    "alltoall/pairwise": "alltoall:ring",
+    "alltoall/bruck": "alltoall:bruck",
+    "alltoall/linear": "alltoall:basic_linear",
+    "gather/binomial": "gather:ompi_binomial",
+    "gather/linear": "gather:ompi_basic_linear",
+    "scatter/binomial_in_order": "scatter:ompi_binomial",
+    "scatter/linear": "scatter:ompi_basic_linear",
+}
+"""Ours and SMPI's name of an algorithm."""
+POWERS = ("bcast:scatter_rdb_allgather", "reduce:scatter_gather", "allgather:rdb")
+"""What is compared on powers of two alone: elsewhere the second aborts, the third has rounds that no library has."""
+EAGER_LIMIT = 65536
+EAGER = (f"--cfg=smpi/async-small-thresh:{EAGER_LIMIT}", f"--cfg=smpi/send-is-detached-thresh:{EAGER_LIMIT}")
+"""Messages below travel before their receiver asks for them, as real libraries do."""
+CLUSTERS = {"ethernet": ("1.25GBps", "5us"), "infiniband": ("12.5GBps", "0.5us")}
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="node-" suffix="" radical="0-{last}" speed="1Gf" bw="{bandwidth}" lat="{latency}"
+           sharing_policy="SPLITDUPLEX"/>
+</platform>
+"""
+
+
+class Simulator:
+    """One described cluster."""
+
+    def __init__(self, folder: Path, name: str, nodes: int) -> None:
+        self.folder = folder
+        bandwidth, latency = CLUSTERS[name]
+        (folder / "platform.xml").write_text(PLATFORM.format(last=nodes - 1, bandwidth=bandwidth, latency=latency))
+        (folder / "hosts").write_text("".join(f"node-{i}\n" for i in range(nodes)))
+
+    def run(self, ranks: int, arguments: list[str], pinned: str = "") -> pd.DataFrame:
+        """Rows ``op, bytes, duration`` that the program printed."""
+        command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts"]
+        command += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:error", *EAGER]
+        command += [f"--cfg=smpi/{pinned}"] if pinned else []
+        done = subprocess.run([*command, "./collectives", *arguments], cwd=self.folder, capture_output=True, text=True)
+        rows = [line[1:].split(",") for line in done.stdout.splitlines() if line.startswith("@")]
+        if not rows:
+            raise SystemExit(f"{' '.join(command)} {' '.join(arguments)} failed: {done.stderr[-500:]}")
+        return pd.DataFrame(rows, columns=["op", "bytes", "duration"]).astype({"bytes": int, "duration": float})
+
+
+def link(simulator: Simulator) -> NetworkParameters:
+    """Parameters fitted to simulated messages."""
+    timings = simulator.run(2, ["trips"])
+    fitted = fit_loggp(timings.assign(duration=timings["duration"].clip(lower=1e-9)))
+    return replace(fitted, eager_limit=EAGER_LIMIT)
+
+
+def compare(cluster: str, ranks: list[int], folder: Path, only: str) -> list[dict[str, object]]:
+    """Rows of simulated and predicted times."""
+    simulator = Simulator(folder, cluster, max(ranks))
+    fabric = Fabric.flat(link(simulator))
+    rows: list[dict[str, object]] = []
+    for ours, theirs in ((ours, theirs) for ours, theirs in PAIRS.items() if only in ours):
+        operation, _, kind = ours.partition("/")
+        for p in ranks:
+            if theirs in POWERS and p & (p - 1):
+                continue
+            sizes = [str(size) for size in (SIZES if operation != "barrier" else (0,))]
+            found = simulator.run(p, [operation, *sizes], theirs)
+            predicted = collective(operation, kind)(p, found["bytes"].to_numpy(dtype=float), fabric)
+            for size, simulated, ours_time in zip(found["bytes"], found["duration"], predicted, strict=True):
+                rows.append(
+                    {
+                        "cluster": cluster,
+                        "algorithm": ours,
+                        "ranks": p,
+                        "bytes": size,
+                        "simulated": simulated,
+                        "predicted": float(ours_time),
+                        "error %": 100 * (float(ours_time) / simulated - 1),
+                    }
+                )
+    return rows
+
+
+def main() -> int:
+    """Print median and largest error an algorithm and cluster, and write all rows where asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--ranks", type=lambda text: [int(word) for word in text.split(",")], default=[8, 24, 64])
+    parser.add_argument("--only", default="", help="algorithms whose name holds this")
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    if shutil.which("smpicc") is None or shutil.which("smpirun") is None:
+        print("SimGrid's smpicc and smpirun are not found: apt install libsimgrid-dev", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = Path(__file__).with_suffix(".c")
+        subprocess.run(["smpicc", "-O2", "-o", "collectives", str(source)], cwd=folder, check=True)
+        rows = [row for cluster in CLUSTERS for row in compare(cluster, options.ranks, folder, options.only)]
+    table = pd.DataFrame(rows)
+    table["size"] = np.where(table["bytes"] < 65536, "small %", "large %")
+    error = table.assign(error=table["error %"].abs())
+    shown = error.pivot_table(index="algorithm", columns=["cluster", "size"], values="error", aggfunc="median")
+    shown[("both", "largest %")] = error.groupby("algorithm")["error"].max()
+    print(shown.to_string(float_format="{:.1f}".format))
+    print(f"median over all: {error['error'].median():.1f} %")
+    if options.write is not None:
+        table.drop(columns="size").to_csv(options.write, index=False, float_format="%.6g")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
