@@ -119,7 +119,7 @@ def _found_mpi() -> Iterator[None]:
         os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     # On one node nothing but shared memory is needed; looking for networks takes Open MPI a second a start.
     os.environ.setdefault("OMPI_MCA_pml", "ob1")
-    os.environ.setdefault("OMPI_MCA_btl", "self,sm")
+    os.environ.setdefault("OMPI_MCA_btl", "^tcp,ofi,uct,usnic,openib")
     try:
         yield
     finally:

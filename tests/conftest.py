@@ -13,7 +13,7 @@ for _name, _value in (
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
     ("OMPI_MCA_pml", "ob1"),
-    ("OMPI_MCA_btl", "self,sm"),
+    ("OMPI_MCA_btl", "^tcp,ofi,uct,usnic,openib"),
 ):
     os.environ.setdefault(_name, _value)
 
