@@ -320,6 +320,9 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
         counters=table,
         provenance=provenance,
         wall_time=max(walls) if walls else None,
-        notes=tuple(dict.fromkeys(note for rank in ranks for note in readings[rank].notes)),
+        notes=(
+            f"{len(ranks)} files are taken for the ranks of one run, by the numbers in their names",
+            *dict.fromkeys(note for rank in ranks for note in readings[rank].notes),
+        ),
         source=tuple(name for rank in ranks for name in readings[rank].source),
     )

@@ -28,7 +28,11 @@ _ELAPSED = re.compile(
     r"^\s*(?P<value>[\d.,]+)(?:\s*\+-\s*[\d.,]+)?\s+(?:seconds|sec)\s+(?P<what>time elapsed|user|sys)\b"
 )
 _STARTS = re.compile(r"Performance counter stats for (?P<what>.*?)\s*(?:\((?P<runs>\d+) runs\))?:\s*$")
-_PLACE = re.compile(r"(?:S\d+|D\d+|L\d+|C\d+|N\d+|CPU\d+|.*-\d+)(?:-\w+)*$")
+_PLACE = re.compile(r"(?:[SDLCN]\d+|CPU\d+)(?:-\w{1,20}){0,4}$|.{1,200}-\d{1,12}$")
+_LONGEST = 4096
+_SECONDS = re.compile(r"\d{1,12}\.\d{6,9}")
+_VALUE = re.compile(r"\d{1,25}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?")
+_SHARE = re.compile(r"\d{1,6}\.\d{1,6}")
 _OLD_UNIT = re.compile(r"^(?P<event>.*?) \((?P<unit>msec|Joules|MB)\)$")
 
 
@@ -78,7 +82,7 @@ def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
             continue
         said_of_row = interval["rest"] if interval else line
         shares = [found["share"] for found in _PERCENT.finditer(said_of_row) if not found["spread"]]
-        row = _TEXT.match(_PERCENT.sub("", said_of_row).strip())
+        row = _TEXT.match(_PERCENT.sub("", said_of_row[:_LONGEST]).strip())
         if row is None or (row["where"] and not _PLACE.match(row["where"].split()[0])):
             continue
         event, unit = row["event"].strip(), row["unit"] or ""
@@ -90,10 +94,9 @@ def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
 
 def separated_rows(path: Path, lines: Sequence[str], separator: str) -> Iterator[Row]:
     """Rows of the ``-x`` form."""
-    pattern = separated(separator)
     for number, raw in enumerate(lines, start=1):
         rank, line = untagged(raw.rstrip())
-        row = pattern.match(line)
+        row = fields_of(line, separator)
         if row is None:
             if line.strip() and not line.startswith("#") and _begins(line, separator):
                 raise InputError(f"{path}:{number} is no complete row of perf stat", "the file is truncated or damaged")
@@ -101,16 +104,48 @@ def separated_rows(path: Path, lines: Sequence[str], separator: str) -> Iterator
         yield _row(path, number, rank, row["event"], row["value"], row["unit"], row["share"], bool(row["interval"]))
 
 
-def separated(separator: str) -> re.Pattern[str]:
-    """Pattern of a row whose fields `separator` parts."""
-    s = re.escape(separator)
-    field = rf"[^{s}\n]*"
-    return re.compile(
-        rf"^\s*(?P<interval>\d+[.]\d{{6,9}}{s})?(?:(?:S\d|D\d|L\d|C\d|N\d|CPU\d|[^{s}\n]*-\d){field}{s}(?:\d+{s})?)?"
-        rf"(?P<value><not supported>|<not counted>|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?){s}(?P<unit>{field}){s}"
-        rf"(?P<event>[^{s}\n]*[A-Za-z][^{s}\n]*(?:{s}[\w=]+)*?/?\w*){s}(?:{field}%{s})?(?P<time>\d+){s}"
-        rf"(?P<share>\d+[.]\d+)(?:{s}.*)?$"
-    )
+def fields_of(line: str, separator: str) -> dict[str, str] | None:
+    """Fields of a row of the ``-x`` form; None where `line` is no such row.
+
+    In order: time of the interval, place (processor, thread ... and their number), value, unit, event, spread over
+    repetitions, time counted, share of the time; the first two and the spread may be absent. An event between slashes
+    may hold the separator.
+    """
+    if len(line) > _LONGEST:
+        return None
+    parts = line.strip().split(separator)
+    interval = len(parts) > 1 and _SECONDS.fullmatch(parts[0]) is not None
+    at = 1 if interval else 0
+    first = at
+    while at < len(parts) and at - first <= 2 and not _is_value(parts, at):
+        at += 1
+    if not _is_value(parts, at) or (at > first and not _PLACE.match(parts[first].strip())):
+        return None
+    value, unit, event = parts[at : at + 3]
+    at += 3
+    while event.count("/") % 2 and at < len(parts):
+        event += separator + parts[at]
+        at += 1
+    if at < len(parts) and parts[at].endswith("%"):
+        at += 1
+    if len(parts) < at + 2 or not parts[at].isdigit() or not _SHARE.fullmatch(parts[at + 1]):
+        return None
+    return {
+        "interval": parts[0] if interval else "",
+        "value": value,
+        "unit": unit,
+        "event": event,
+        "share": parts[at + 1],
+    }
+
+
+def _is_value(parts: Sequence[str], at: int) -> bool:
+    """Whether a value, a unit and an event stand at `at`."""
+    if len(parts) < at + 3:
+        return False
+    value, unit, event = parts[at : at + 3]
+    named = any(letter.isalpha() for letter in event[:_LONGEST])
+    return (value.strip() in _STATUS or _VALUE.fullmatch(value.strip()) is not None) and len(unit) < 20 and named
 
 
 def _begins(line: str, separator: str) -> bool:

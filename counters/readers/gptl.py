@@ -25,7 +25,7 @@ from ranksight.reading import READERS, Reading
 
 _FILE = re.compile(r"(?:\w+_)?timing\.(\d{1,7})$")
 _THREAD = re.compile(r"^\s*Stats for thread (\d+):")
-_ROW = re.compile(r'^(?P<star>\*?)(?P<indent>\s*)(?P<name>"[^"]*"|\S+)\s+(?P<values>(?:[-yn]\s+)?[\d.eE+-]+\s.*|\d+)$')
+_ROW = re.compile(r'^(?P<star>\*?)(?P<indent>\s*)(?:"(?P<quoted>[^"]*)"\s+)?(?P<rest>\S.*)$')
 _PARENTS = re.compile(r"^Multiple parent info .*thread (\d+)")
 _PARENT = re.compile(
     r'^(?P<indent>\s*)(?P<count>\d+(?:\.\d*)?(?:[eE][+]?\d{1,2})?)(?P<gap>\s+)(?P<name>"[^"]*"|\S.*?)\s*$'
@@ -147,13 +147,16 @@ def _exclusive(
     several: set[str] = set()
     for at in range(begin + 1, end):
         row = _ROW.match(lines[at].rstrip())
-        if row is None:
+        words = row["rest"].split() if row else []
+        # a timer's name may hold blanks; the columns are counted from the right
+        named = 0 if row and row["quoted"] is not None else max(1, len(words) - len(heads))
+        if row is None or len(words) <= named:
             raise InputError(f"{path}:{at + 1} is no row of GPTL's table", "the file is damaged")
-        name = row["name"].strip('"')
+        name = row["quoted"] if row["quoted"] is not None else " ".join(words[:named])
         depth = len(row["star"]) + len(row["indent"])
         while above and above[-1][0] >= depth:
             above.pop()
-        values = _values(path, at, row["values"].split(), heads)
+        values = _values(path, at, words[named:], heads)
         if name in whole:
             if not row["star"] and name not in several:
                 raise InputError(f"{path}:{at + 1} gives the timer {name!r} a second time", "the file is damaged")

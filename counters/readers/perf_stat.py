@@ -21,8 +21,8 @@ from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._perf_stat_rows import (
     SEPARATORS,
     Row,
+    fields_of,
     json_rows,
-    separated,
     separated_rows,
     text_rows,
     untagged,
@@ -88,8 +88,7 @@ def _form(text: str) -> str:
         return "json"
     lines = [untagged(line)[1] for line in text.splitlines()]
     for separator in SEPARATORS:
-        pattern = separated(separator)
-        if any(separator in line and pattern.match(line) for line in lines):
+        if any(separator in line and fields_of(line, separator) for line in lines):
             return separator
     return ""
 

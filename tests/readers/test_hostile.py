@@ -120,6 +120,23 @@ def test_no_regular_file(tmp_path: Path, reader: str) -> None:
         list(READERS[reader].read(tmp_path / "missing"))
 
 
+LONG = (b"1,," + b"a" * 4090, b"a-1" * 1365, b"1,,a" + b"," * 2040, b" " * 4096, b"1 " * 2048, b"| Event " * 512,
+        b"a 1 " * 1024, b"1/1 " * 1024, b"TABLE,Region " + b",Group 1 Raw" * 370, b'[{' + b'"path"' * 600)  # fmt: skip
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("reader", OURS)
+def test_long_lines_take_no_long_time(tmp_path: Path, reader: str) -> None:
+    """Patterns must not go through all ways to divide a line: this ends, or the time limit ends it."""
+    if reader == "cube":
+        pytest.importorskip("pycubexr")
+    path = tmp_path / "long.txt"
+    for line in LONG:
+        path.write_bytes(line + b"\n" + line * 20 + b"\n")
+        assert not READERS[reader].recognises(path, line) or reader in ("likwid", "caliper")
+        assert attempt(reader, path)
+
+
 @pytest.mark.parametrize(("reader", "name"), CASES)
 def test_every_truncation(tmp_path: Path, reader: str, name: str) -> None:
     content = (DATA / name).read_bytes()

@@ -44,10 +44,11 @@ def test_recognised_by_one_reader(reader: str, name: str) -> None:
 def test_gptl_is_made_exclusive() -> None:
     reading = read("gptl", DATA / "gptl" / "timing.000000")
     # halo, 2.5 s, is called 8 times by solve and twice by main
-    assert cell(reading, "main", "time") == pytest.approx(10 - 6 - 0.5 - 2 / 10 * 2.5)
+    assert cell(reading, "main", "time") == pytest.approx(10 - 6 - 0.5 - 0.25 - 2 / 10 * 2.5)
     assert cell(reading, "solve", "time") == pytest.approx(6 - 8 / 10 * 2.5)
     assert cell(reading, "halo", "time") == 2.5
     assert cell(reading, "io, last", "visits") == 2
+    assert cell(reading, "step 2 of it", "time") == 0.25
     assert cell(reading, "main", "time_inclusive") == 10
     assert cell(reading, "solve", "instructions") == pytest.approx(600_000 - 0.8 * 50_000)
     assert reading.counters["time"].sum() == pytest.approx(10.0)
@@ -58,7 +59,7 @@ def test_gptl_parents_without_counts(tmp_path: Path) -> None:
     path = tmp_path / "timing.000000"
     path.write_text((DATA / "gptl" / "timing.000000").read_text().replace("       2 main", "       E main"))
     reading = read("gptl", path)
-    assert cell(reading, "main", "time") == pytest.approx(10 - 6 - 0.5)
+    assert cell(reading, "main", "time") == pytest.approx(10 - 6 - 0.5 - 0.25)
     assert cell(reading, "solve", "time") == pytest.approx(6 - 2.5)
 
 
