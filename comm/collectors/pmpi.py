@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler
+from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
 from ranksight.errors import InputError, ToolError
 from ranksight.launching import Launch
 from ranksight.reading import Reading
@@ -44,7 +44,12 @@ class Pmpi:
 
     text = "messages, bytes, peers, time in MPI and between MPI calls, memory (preloaded PMPI tracer)"
     deterministic = False
-    default = True
+
+    def __init__(self, events: int = 0) -> None:
+        self.events = events
+        self.default = events == 0
+        if events:
+            self.text = f"event trace: the first {events:,} calls and transfers of each thread, beside what pmpi gives"
 
     def available(self) -> Availability:
         """Whether there is a compiler wrapper of MPI and a launcher."""
@@ -57,14 +62,17 @@ class Pmpi:
         """One run, with the tracer preloaded on every rank by ``env``."""
         using = compiler(_matching_mpicc(launch))
         check_launcher(using, launch)
+        check_program(using, sample(using), launch.program)
         library = build(using, folder)
-        check_program(using, library, launch.program)
         preload = ":".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
-        prefix = ("env", f"LD_PRELOAD={preload}", f"RANKSIGHT_TRACE_DIR={folder.resolve()}")
+        prefix: tuple[str, ...] = ("env", f"LD_PRELOAD={preload}", f"RANKSIGHT_TRACE_DIR={folder.resolve()}")
+        if self.events:
+            prefix = (*prefix, f"RANKSIGHT_TRACE_EVENTS={self.events}")
         return [Step(launch.wrap(prefix))]
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Tables of the run; ToolError where ranks are missing, since a run is there whole or not at all."""
+        from ranksight.comm.tracer.events import has_events, tabulate_events
         from ranksight.comm.tracer.gathering import read_folder, trace_files
         from ranksight.comm.tracer.tables import tabulate
 
@@ -79,15 +87,18 @@ class Pmpi:
                 "write {ranks} where the launcher takes the number of ranks",
             )
         tables = tabulate(traces)
+        more = {"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks}
+        if has_events(traces):
+            more["events"] = tabulate_events(traces)
         return Reading(
             configuration=dict(launch.configuration),
             counters=tables.counters,
             messages=tables.messages,
-            tables={"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks},
+            tables=more,
             provenance=dict.fromkeys(_METRICS, "measured"),
             wall_time=float(tables.ranks["wall_time"].max()),
             notes=tables.notes,
-            raw=trace_files(folder),
+            raw=() if self.events else trace_files(folder),
         )
 
 
@@ -125,8 +136,8 @@ def check_launcher(using: Compiler, launch: Launch) -> None:
         )
 
 
-def check_program(using: Compiler, library: Path, program: str) -> None:
-    """Refuse a program that is linked with another MPI library than the tracer, or holds MPI inside itself.
+def check_program(using: Compiler, linked: Path, program: str) -> None:
+    """Refuse a program with another MPI library than `linked`, which the compiler wrapper made, or with none.
 
     Raises
     ------
@@ -135,7 +146,7 @@ def check_program(using: Compiler, library: Path, program: str) -> None:
     path, ldd = shutil.which(program), shutil.which("ldd")
     if path is None or ldd is None or not _is_elf(Path(path)):
         return  # a script: what it starts is seen only when it runs
-    theirs, ours = _libraries(ldd, path), _libraries(ldd, str(library))
+    theirs, ours = _libraries(ldd, path), _libraries(ldd, str(linked))
     if theirs is None:
         raise ToolError(
             f"{path} is linked statically, nothing can be preloaded into it", "link it with the shared MPI library"
@@ -172,3 +183,4 @@ def _mpi_library(libraries: Mapping[str, str]) -> str:
 
 
 COLLECTORS.register("pmpi")(Pmpi())
+COLLECTORS.register("pmpi_events")(Pmpi(events=1_000_000))

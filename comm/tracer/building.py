@@ -8,6 +8,7 @@ so that builds that run at the same time do not meet.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
@@ -126,22 +127,10 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
         When it does not compile, or there is no place for it.
     """
     generated = _generate(using)
-    sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
-    digest = hashlib.sha256()
-    for part in (
-        using.path,
-        using.version,
-        using.header,
-        *generated.values(),
-        *FLAGS,
-        *(path.read_text() for path in sources),
-    ):
-        digest.update(part.encode("utf-8", "replace") + b"\0")
-    key = digest.hexdigest()[:24]
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "ranksight" / "tracer"
-    ready = root / key / LIBRARY
+    ready = _place(using, generated)
     if ready.is_file():
         return ready
+    root = ready.parent.parent
     try:
         root.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
@@ -151,7 +140,7 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
         _compile(using, generated, place)
         place.chmod(0o755)
         try:
-            place.rename(root / key)
+            place.rename(ready.parent)
         except OSError:  # another build was faster
             if not ready.is_file():
                 raise
@@ -160,6 +149,41 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return ready
+
+
+def sample(using: Compiler) -> Path:
+    """Something that the compiler wrapper linked, to see with which libraries: the tracer or, before that, a probe.
+
+    Raises
+    ------
+    ToolError
+        When not even that links.
+    """
+    ready = _place(using, _generate(using))
+    if ready.is_file():
+        return ready
+    place = Path(tempfile.mkdtemp(prefix="ranksight-probe-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    source, probe = place / "probe.c", place / "probe.so"
+    source.write_text("#include <mpi.h>\nint ranksight_probe(void) { return MPI_Init(0, 0); }\n")
+    done = _run([using.path, "-shared", "-fPIC", "-w", "-o", str(probe), str(source)])
+    if done.returncode != 0:
+        raise ToolError(
+            f"{using.path} links no shared library with MPI: {_last_line(done.stderr)}",
+            "the tracer is preloaded: MPI must be there as a shared library",
+        )
+    return probe
+
+
+def _place(using: Compiler, generated: Mapping[str, str]) -> Path:
+    """Where the tracer for this MPI lies when it is built."""
+    sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
+    texts = (path.read_text() for path in sources)
+    digest = hashlib.sha256()
+    for part in (using.path, using.version, using.header, *generated.values(), *FLAGS, *texts):
+        digest.update(part.encode("utf-8", "replace") + b"\0")
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    return root / "ranksight" / "tracer" / digest.hexdigest()[:24] / LIBRARY
 
 
 def _generate(using: Compiler) -> dict[str, str]:

@@ -72,30 +72,32 @@ static inline void rs_on_comm(rs_call *c, unsigned op, MPI_Comm comm)
 /* ---- point to point ---------------------------------------------------------------------------------------------- */
 
 /* A transfer with one peer, a rank of group `g`; nothing moves to or from MPI_PROC_NULL: its time is kept, no message is counted. */
-static inline void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int rank, uint64_t bytes)
+static inline void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int rank, int tag, uint64_t bytes)
 {
     if (RS_UNLIKELY(rank == MPI_PROC_NULL))
         rs_add(c, op, (uint32_t)g->size, 0, 0);
     else
-        rs_add_peer(c->thread, rs_add(c, op, (uint32_t)g->size, 1, bytes), rs_world(g, rank), 1, bytes);
+        rs_add_peer(c->thread, rs_add(c, op, (uint32_t)g->size, 1, bytes), rs_world(g, rank), tag, bytes);
 }
 
 /* The same beside the call's own record. */
-static inline void rs_transfer_beside(rs_thread *t, rs_record *own, unsigned op, uint32_t size, int null, int peer, uint64_t bytes)
+static inline void rs_transfer_beside(rs_thread *t, rs_record *own, unsigned op, uint32_t size, int null, int peer, int tag,
+                                      uint64_t bytes)
 {
     rs_record *r = rs_add_beside(t, own, op, size, !null, null ? 0 : bytes);
     if (!null)
-        rs_add_peer(t, r, peer, 1, bytes);
+        rs_add_peer(t, r, peer, tag, bytes);
 }
 
-static inline void rs_send(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int dest, MPI_Comm comm)
+static inline void rs_send(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int dest, int tag,
+                           MPI_Comm comm)
 {
-    rs_transfer(c, op, rs_comm(comm), dest, rs_bytes(count, type));
+    rs_transfer(c, op, rs_comm(comm), dest, tag, rs_bytes(count, type));
 }
 
 static inline void rs_recv(rs_call *c, unsigned op, const rs_group *g, const MPI_Status *status)
 {
-    rs_transfer(c, op, g, status->MPI_SOURCE, rs_status_bytes(status));
+    rs_transfer(c, op, g, status->MPI_SOURCE, status->MPI_TAG, rs_status_bytes(status));
 }
 
 /* The receiving half of a call that also sends. */
@@ -104,7 +106,7 @@ static inline void rs_recv_half(rs_call *c, unsigned op, MPI_Comm comm, const MP
     const rs_group *g = rs_comm(comm);
     int null = status->MPI_SOURCE == MPI_PROC_NULL;
     rs_transfer_beside(c->thread, c->thread->last, op, (uint32_t)g->size, null, rs_world(g, status->MPI_SOURCE),
-                       rs_status_bytes(status));
+                       status->MPI_TAG, rs_status_bytes(status));
 }
 
 /* A receive is posted: time and computation are recorded now, under class 0 with no message yet; the message at completion. */
@@ -132,7 +134,8 @@ static inline void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, 
 }
 
 /* A persistent request: `kind` as in rs_request, `op` what each start counts as. */
-static inline void rs_persist(rs_call *c, unsigned op, int kind, rs_group *g, int rank, uint64_t bytes, uint64_t handle)
+static inline void rs_persist(rs_call *c, unsigned op, int kind, rs_group *g, int rank, int tag, uint64_t bytes,
+                              uint64_t handle)
 {
     rs_request *r = rs_request_add(handle);
     if (r == NULL)
@@ -145,6 +148,7 @@ static inline void rs_persist(rs_call *c, unsigned op, int kind, rs_group *g, in
     r->bytes = bytes;
     r->peer = kind == 's' ? rs_world(g, rank) : -1;
     r->null = rank == MPI_PROC_NULL && kind != 'c';
+    r->tag = tag;
     r->persistent = 1;
     r->thread = c->thread;
 }
@@ -158,7 +162,7 @@ static inline void rs_start(rs_call *c, uint64_t handle)
     r->own = c->thread->last;
     r->thread = c->thread;
     if (r->kind == 's')
-        rs_transfer_beside(c->thread, r->own, r->operation, r->comm_size, r->null, r->peer, r->bytes);
+        rs_transfer_beside(c->thread, r->own, r->operation, r->comm_size, r->null, r->peer, r->tag, r->bytes);
     else if (r->kind == 'c')
         rs_add_beside(c->thread, r->own, r->operation, r->comm_size, 1, r->bytes);
 }
@@ -175,7 +179,8 @@ static inline void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
         if (r->thread != c->thread) /* posted by another thread: its tables are its own */
             own = rs_record_find(c->thread, 0, own->pc, own->key);
         rs_transfer_beside(c->thread, own, r->operation, r->comm_size, null,
-                           null ? -1 : rs_world(r->group, status->MPI_SOURCE), null ? 0 : rs_status_bytes(status));
+                           null ? -1 : rs_world(r->group, status->MPI_SOURCE), status->MPI_TAG,
+                           null ? 0 : rs_status_bytes(status));
     }
     if (r->persistent)
         r->started = 0;
@@ -196,8 +201,7 @@ static inline void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
 
 static inline MPI_Status *rs_statuses(MPI_Status *few, int n)
 {
-    MPI_Status *all = n > RS_FEW ? malloc(sizeof *all * (size_t)n) : few;
-    return all == NULL ? MPI_STATUSES_IGNORE : all;
+    return n > RS_FEW ? malloc(sizeof *few * (size_t)n) : few;
 }
 
 static inline void rs_forget_request(rs_request *r)
@@ -312,7 +316,7 @@ static inline int rs_is_root(const rs_group *g, int root) { return g->inter ? ro
     rs_record *rs_own = rs_add((call), (op), (uint32_t)rs_g->size, 1, rs_total); \
     for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
         if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
-            rs_add_peer((call)->thread, rs_own, rs_world(rs_g, rs_g->neighbour[rs_i]), 1, (block)); \
+            rs_add_peer((call)->thread, rs_own, rs_world(rs_g, rs_g->neighbour[rs_i]), RS_NO_TAG, (block)); \
 } while (0)
 
 #define RS_NEIGHBOURS_INIT(call, op, comm, request, block) do { \
@@ -323,14 +327,14 @@ static inline int rs_is_root(const rs_group *g, int root) { return g->inter ? ro
     for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
         if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
             rs_total += (block); \
-    rs_persist((call), (op), 'c', rs_g, 0, rs_total, (request)); \
+    rs_persist((call), (op), 'c', rs_g, 0, RS_NO_TAG, rs_total, (request)); \
 } while (0)
 
 /* ---- one-sided and files ----------------------------------------------------------------------------------------- */
 
 static inline void rs_rma(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int target, MPI_Win win)
 {
-    rs_transfer(c, op, rs_win(win), target, target == MPI_PROC_NULL ? 0 : rs_bytes(count, type));
+    rs_transfer(c, op, rs_win(win), target, RS_NO_TAG, target == MPI_PROC_NULL ? 0 : rs_bytes(count, type));
 }
 
 static inline void rs_on_win(rs_call *c, unsigned op, MPI_Win win) { rs_sized(c, op, (uint32_t)rs_win(win)->size); }

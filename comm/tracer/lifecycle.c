@@ -172,6 +172,14 @@ static void choose_cpu_clock(void)
     }
 }
 
+/* Events are kept where RANKSIGHT_TRACE_EVENTS says how many; the first so many, so that memory stays within its bound. */
+static void choose_events(void)
+{
+    const char *limit = getenv("RANKSIGHT_TRACE_EVENTS");
+    unsigned long long n = limit != NULL ? strtoull(limit, NULL, 10) : 0;
+    rs_state.event_limit = n < 1u << 28 ? n : 1u << 28;
+}
+
 void rs_after_init(rs_call *c, int result, int provided)
 {
     uint64_t ticks, ns;
@@ -187,6 +195,7 @@ void rs_after_init(rs_call *c, int result, int provided)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rs_state.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &rs_state.size);
     choose_cpu_clock();
+    choose_events();
     if (rs_write_begin() != 0 || (t = rs_thread_new()) == NULL)
         return;
     rs_groups_begin();

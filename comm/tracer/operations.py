@@ -73,11 +73,11 @@ _IGNORED_STATUS = "MPI_Status rs_status; if (rs_recording(@) && {%d} == MPI_STAT
 def _point_to_point() -> None:
     for mode in ("Send", "Bsend", "Ssend", "Rsend"):
         for name in (mode, f"I{mode.lower()}"):
-            RULES[name] = Rule("s", f"rs_send(@, #{name}, {{1}}, {{2}}, {{3}}, {{5}});")
-        _persistent(mode, "s", "{3}", "rs_bytes({1}, {2})", 5, 6)
-    _persistent("Psend", "s", "{4}", "rs_bytes((MPI_Count){1} * {2}, {3})", 6, 8)
-    _persistent("Recv", "r", "{3}", "0", 5, 6)
-    _persistent("Precv", "r", "{4}", "0", 6, 8)
+            RULES[name] = Rule("s", f"rs_send(@, #{name}, {{1}}, {{2}}, {{3}}, {{4}}, {{5}});")
+        _persistent(mode, "s", "{3}, {4}", "rs_bytes({1}, {2})", 5, 6)
+    _persistent("Psend", "s", "{4}, {5}", "rs_bytes((MPI_Count){1} * {2}, {3})", 6, 8)
+    _persistent("Recv", "r", "{3}, {4}", "0", 5, 6)
+    _persistent("Precv", "r", "{4}, {5}", "0", 6, 8)
     status = _IGNORED_STATUS
     RULES["Recv"] = Rule("r", "rs_recv(@, #Recv, rs_comm({5}), {6});", status.replace("%d", "6"))
     RULES["Irecv"] = Rule("r", "rs_irecv(@, #Irecv, {3}, {5}, RS_HANDLE(*{6}));")
@@ -98,26 +98,26 @@ def _point_to_point() -> None:
     )
     RULES["Sendrecv"] = Rule(
         "s",
-        "rs_send(@, #Sendrecv, {1}, {2}, {3}, {10}); rs_recv_half(@, #Sendrecv_recv, {10}, {11});",
+        "rs_send(@, #Sendrecv, {1}, {2}, {3}, {4}, {10}); rs_recv_half(@, #Sendrecv_recv, {10}, {11});",
         status.replace("%d", "11"),
         (("Sendrecv_recv", "r"),),
     )
     RULES["Sendrecv_replace"] = Rule(
         "s",
-        "rs_send(@, #Sendrecv_replace, {1}, {2}, {3}, {7}); rs_recv_half(@, #Sendrecv_replace_recv, {7}, {8});",
+        "rs_send(@, #Sendrecv_replace, {1}, {2}, {3}, {4}, {7}); rs_recv_half(@, #Sendrecv_replace_recv, {7}, {8});",
         status.replace("%d", "8"),
         (("Sendrecv_replace_recv", "r"),),
     )
     RULES["Isendrecv"] = Rule(
         "s",
-        "rs_send(@, #Isendrecv, {1}, {2}, {3}, {10}); "
+        "rs_send(@, #Isendrecv, {1}, {2}, {3}, {4}, {10}); "
         "rs_await(@, #Isendrecv_recv, rs_comm({10}), {8}, RS_HANDLE(*{11}));",
         "",
         (("Isendrecv_recv", "r"),),
     )
     RULES["Isendrecv_replace"] = Rule(
         "s",
-        "rs_send(@, #Isendrecv_replace, {1}, {2}, {3}, {7}); "
+        "rs_send(@, #Isendrecv_replace, {1}, {2}, {3}, {4}, {7}); "
         "rs_await(@, #Isendrecv_replace_recv, rs_comm({7}), {5}, RS_HANDLE(*{8}));",
         "",
         (("Isendrecv_replace_recv", "r"),),
@@ -178,7 +178,7 @@ def _collectives() -> None:
         RULES[f"{base}_init"] = Rule(
             "o",
             f"rs_group *rs_g = rs_comm({comm}); rs_on_comm(@, #{base}_init, {comm}); "
-            f"rs_persist(@, #{base}_start, 'c', rs_g, 0, {size}, RS_HANDLE(*{{{at + 2}}}));",
+            f"rs_persist(@, #{base}_start, 'c', rs_g, 0, RS_NO_TAG, {size}, RS_HANDLE(*{{{at + 2}}}));",
             "",
             ((f"{base}_start", "c"),),
         )
@@ -199,62 +199,51 @@ _MANY = (
     "rs_request *rs_few[RS_FEW], **rs_r = rs_recording(@) ? RS_FIND_ALL(rs_few, {0}, {1}) : NULL; "
     "int rs_n = {0}; (void)rs_n; "
 )
+_STATUS = "MPI_Status rs_status; if (rs_r != NULL && {%d} == MPI_STATUS_IGNORE) {%d} = &rs_status;"
 _STATUSES = (
     "MPI_Status rs_some[RS_FEW], *rs_own = NULL; "
-    "if (rs_r != NULL && {%d} == MPI_STATUSES_IGNORE) {%d} = rs_own = rs_statuses(rs_some, {0}); "
+    "if (rs_r != NULL && {%d} == MPI_STATUSES_IGNORE && (rs_own = rs_statuses(rs_some, {0})) != NULL) {%d} = rs_own;"
 )
 _FREE = "if (rs_r != NULL && rs_r != rs_few) free(rs_r);"
 _FREE_BOTH = _FREE + " if (rs_own != NULL && rs_own != rs_some) free(rs_own);"
 
 
 def _completions() -> None:
-    RULES["Wait"] = Rule(
-        "w",
-        "if (rs_r != NULL) rs_done(@, rs_r, {1}); rs_plain(@, #Wait);",
-        _ONE + "MPI_Status rs_status; if (rs_r != NULL && {1} == MPI_STATUS_IGNORE) {1} = &rs_status;",
-    )
-    RULES["Test"] = Rule(
-        "w",
-        "if (rs_r != NULL && *{1}) rs_done(@, rs_r, {2}); rs_plain(@, #Test);",
-        _ONE + "MPI_Status rs_status; if (rs_r != NULL && {2} == MPI_STATUS_IGNORE) {2} = &rs_status;",
-    )
-    each = "for (int rs_i = 0; rs_i < rs_n; rs_i++) if (rs_r[rs_i] != NULL) rs_done(@, rs_r[rs_i], &{%d}[rs_i]);"
-    RULES["Waitall"] = Rule(
-        "w",
-        "if (rs_r != NULL && {2} != MPI_STATUSES_IGNORE) " + each.replace("%d", "2") + " rs_plain(@, #Waitall);",
-        _MANY + _STATUSES.replace("%d", "2"),
-        always=_FREE_BOTH,
-    )
-    RULES["Testall"] = Rule(
-        "w",
-        "if (rs_r != NULL && *{2} && {3} != MPI_STATUSES_IGNORE) "
-        + each.replace("%d", "3")
-        + " rs_plain(@, #Testall);",
-        _MANY + _STATUSES.replace("%d", "3"),
-        always=_FREE_BOTH,
-    )
-    for name, status, done in (("Waitany", 3, "1"), ("Testany", 4, "*{3}")):
+    for name, status, done in (("Wait", 1, ""), ("Test", 2, " && *{1}")):
         RULES[name] = Rule(
             "w",
-            f"if (rs_r != NULL && {done} && *{{2}} >= RS_BASE && rs_r[*{{2}} - RS_BASE]) "
-            f"rs_done(@, rs_r[*{{2}} - RS_BASE], {{{status}}}); "
-            f"rs_plain(@, #{name});",
-            _MANY + f"MPI_Status rs_status; if (rs_r && {{{status}}} == MPI_STATUS_IGNORE) {{{status}}} = &rs_status;",
+            f"rs_plain(@, #{name}); if (rs_r != NULL{done}) rs_done(@, rs_r, {{{status}}});",
+            _ONE + _STATUS.replace("%d", str(status)),
+        )
+    for name, status, done in (("Waitall", 2, ""), ("Testall", 3, " && *{2}")):
+        RULES[name] = Rule(
+            "w",
+            f"rs_plain(@, #{name}); if (rs_r != NULL{done} && {{{status}}} != MPI_STATUSES_IGNORE) "
+            f"for (int rs_i = 0; rs_i < rs_n; rs_i++) if (rs_r[rs_i]) rs_done(@, rs_r[rs_i], &{{{status}}}[rs_i]);",
+            _MANY + _STATUSES.replace("%d", str(status)),
+            always=_FREE_BOTH,
+        )
+    for name, status, done in (("Waitany", 3, ""), ("Testany", 4, " && *{3}")):
+        RULES[name] = Rule(
+            "w",
+            f"rs_plain(@, #{name}); if (rs_r != NULL{done} && *{{2}} >= RS_BASE && rs_r[*{{2}} - RS_BASE]) "
+            f"rs_done(@, rs_r[*{{2}} - RS_BASE], {{{status}}});",
+            _MANY + _STATUS.replace("%d", str(status)),
             always=_FREE,
         )
     for name in ("Waitsome", "Testsome"):
         RULES[name] = Rule(
             "w",
-            "if (rs_r != NULL && {4} != MPI_STATUSES_IGNORE) for (int rs_i = 0; rs_i < *{2}; rs_i++) "
-            "if (rs_r[{3}[rs_i] - RS_BASE]) rs_done(@, rs_r[{3}[rs_i] - RS_BASE], &{4}[rs_i]); "
-            + f"rs_plain(@, #{name});",
+            f"rs_plain(@, #{name}); if (rs_r != NULL && {{4}} != MPI_STATUSES_IGNORE) "
+            "for (int rs_i = 0; rs_i < *{2}; rs_i++) if (rs_r[{3}[rs_i] - RS_BASE]) "
+            "rs_done(@, rs_r[{3}[rs_i] - RS_BASE], &{4}[rs_i]);",
             _MANY + _STATUSES.replace("%d", "4"),
             always=_FREE_BOTH,
         )
     RULES["Cancel"] = Rule("o", "rs_plain(@, #Cancel);", "rs_cancelled = 1;")
-    RULES["Request_free"] = Rule("o", "if (rs_r != NULL) rs_forget_request(rs_r); rs_plain(@, #Request_free);", _ONE)
-    for name, comm in (("Probe", 2), ("Iprobe", 2)):
-        RULES[name] = Rule("w", f"rs_on_comm(@, #{name}, {{{comm}}});")
+    RULES["Request_free"] = Rule("o", "rs_plain(@, #Request_free); if (rs_r != NULL) rs_forget_request(rs_r);", _ONE)
+    for name in ("Probe", "Iprobe"):
+        RULES[name] = Rule("w", f"rs_on_comm(@, #{name}, {{2}});")
 
 
 def _one_sided() -> None:

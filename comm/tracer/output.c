@@ -2,8 +2,8 @@
  *
  * Layout, in the machine's byte order: 16 bytes of magic and version, then chunks: four letters, the size of an item
  * (u32), the size of the chunk (u64), the items, zeros to the next multiple of 8. HEAD holds the rank's numbers, OPER the
- * names of the operations, MAPS the executable mappings of /proc/self/maps, and THRD, RECS, PEER the state and the tables
- * of each thread. The file takes its final name when it is complete. */
+ * names of the operations, MAPS the executable mappings of /proc/self/maps, and THRD, RECS, PEER and, where asked for, EVNT the
+ * state and the tables of each thread. The file takes its final name when it is complete. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -177,7 +177,7 @@ static int write_all(int fd, int how, int number)
 {
     static const uint32_t magic[4] = {0x534B4E52 /* RNKS */, 0x54484749 /* IGHT */, 1 /* version */, 0x01020304};
     enum { THREADS = 64 };
-    static uint64_t states[THREADS][5];
+    static uint64_t states[THREADS][6];
     const rs_thread *t;
     unsigned n = 0;
     uint64_t head[] = {
@@ -201,8 +201,11 @@ static int write_all(int fd, int how, int number)
         state[2] = (uint64_t)t->depth;
         state[3] = t->records.dropped;
         state[4] = t->peers.dropped;
+        state[5] = t->events_dropped;
         if (chunk(fd, "THRD", 8, state, sizeof states[0]) != 0 || table(fd, "RECS", &t->records) != 0
             || table(fd, "PEER", &t->peers) != 0)
+            return -1;
+        if (t->events != NULL && chunk(fd, "EVNT", sizeof *t->events, t->events, sizeof *t->events * t->event_count) != 0)
             return -1;
     }
     return chunk(fd, "DONE", 1, "", 0) != 0 || flush(fd) != 0;

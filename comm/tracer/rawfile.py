@@ -21,7 +21,7 @@ HEAD = (
     "rank", "size", "how", "number", "use_tsc", "cpu_mode", "init_begin", "init_end", "final_begin", "final_end",
     "init_mono", "final_mono", "init_cpu", "final_cpu", "pss_before", "pss_end", "peak_before", "peak_end",
 )  # fmt: skip
-THREAD = ("last_pc", "last_end", "depth", "records_dropped", "peers_dropped")
+THREAD = ("last_pc", "last_end", "depth", "records_dropped", "peers_dropped", "events_dropped")
 ENDS = ("finalize", "exit", "abort", "signal")
 
 RECORD = np.dtype(
@@ -31,6 +31,11 @@ RECORD = np.dtype(
     ]
 )  # fmt: skip
 PEER = np.dtype([("record", "u8"), ("peer", "i8"), ("count", "u8"), ("bytes", "u8"), ("next", "u8")])
+
+EVENT = np.dtype(
+    [("begin", "u8"), ("end", "u8"), ("bytes", "u8"), ("record", "u4"), ("peer", "i4"), ("tag", "i4"), ("spare", "i4")]
+)
+NO_PEER = -(2**31)
 
 Array = NDArray[Any]
 
@@ -42,6 +47,7 @@ class ThreadTables:
     state: dict[str, int]
     records: Array = field(default_factory=lambda: np.empty(0, RECORD))
     peers: Array = field(default_factory=lambda: np.empty(0, PEER))
+    events: Array = field(default_factory=lambda: np.empty(0, EVENT))
 
 
 @dataclass(slots=True)
@@ -164,6 +170,8 @@ def read(path: Path) -> RankTrace:
             threads[-1].records = _table(path, tag, item, part, RECORD)
         elif tag == b"PEER" and threads:
             threads[-1].peers = _table(path, tag, item, part, PEER)
+        elif tag == b"EVNT" and threads:
+            threads[-1].events = _table(path, tag, item, part, EVENT)
     if not head or not threads or not operations:
         raise _damaged(path, len(content), "lacks its head, its operations or its tables")
     trace = RankTrace(head, tick, operations, maps, threads)
@@ -189,3 +197,5 @@ def _check(path: Path, trace: RankTrace) -> None:
             raise _damaged(path, 0, "a record names an operation that the file does not")
         if thread.peers.size > 1 and int(thread.peers["record"][1:].max()) >= max(thread.records.size, 1):
             raise _damaged(path, 0, "a peer belongs to a record that the file does not hold")
+        if thread.events.size and int(thread.events["record"].max()) >= max(thread.records.size, 1):
+            raise _damaged(path, 0, "an event belongs to a record that the file does not hold")

@@ -147,6 +147,8 @@ rs_thread *rs_thread_new(void)
     nobody->rank = INT64_MIN;
     nobody->next = nobody;
     t->last = none;
+    if (rs_state.event_limit > 0)
+        t->events = pages(sizeof *t->events * rs_state.event_limit); /* pages cost nothing before they are written */
     t->cpu_at = t->last_end = rs_now(); /* a thread's first call ends no stretch that is known to be computation */
     t->cpu_value = rs_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     rs_lock();

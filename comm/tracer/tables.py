@@ -209,7 +209,7 @@ def _notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:
         which = [str(rank) for rank, how in unusual if how == ended]
         some = ", ".join(which[:8]) + (", ..." if len(which) > 8 else "")
         notes.append(f"{len(which)} ranks ({some}) ended by {ended} without MPI_Finalize: their last call is missing")
-    for name in ("records", "peers"):
+    for name in ("records", "peers", "events"):
         dropped = sum(thread.state[f"{name}_dropped"] for trace in traces for thread in trace.threads)
         if dropped:
             notes.append(f"{dropped} calls found no place in a full table of {name} and are not in it")

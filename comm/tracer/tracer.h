@@ -43,6 +43,17 @@ typedef struct rs_peer {
     struct rs_peer *next;
 } rs_peer;
 
+/* One entry of the event trace: a call (peer RS_NO_PEER), or a transfer that the call before it made or completed. */
+typedef struct {
+    uint64_t begin, end; /* ticks; of a transfer both are the end of the call */
+    uint64_t bytes;
+    uint32_t record;
+    int32_t peer, tag, spare;
+} rs_event;
+
+#define RS_NO_PEER INT32_MIN
+#define RS_NO_TAG (-1)
+
 enum { RS_BLOCK = 256, RS_BLOCKS = 1 << 14 };
 
 typedef struct {
@@ -62,6 +73,8 @@ typedef struct rs_thread {
     uint64_t outer; /* call site of a Fortran binding that calls the function of C, which is recorded */
     uint64_t cpu_value, cpu_at; /* the processor clock's last reading in ns, and the time of that reading */
     rs_table records, peers;
+    rs_event *events; /* NULL: no event trace is wanted */
+    uint64_t event_count, events_dropped;
     struct rs_thread *next;
 } rs_thread;
 
@@ -81,6 +94,7 @@ typedef struct {
      * hundred times its cost is taken as not interrupted: a time slice that another process takes is longer. So the
      * overhead stays below one per cent of the run whatever the program does. 0: at every call; UINT64_MAX: never. */
     uint64_t cpu_gap;
+    uint64_t event_limit; /* events a thread may keep */
     double ns_per_tick;
     uint64_t init_begin, init_end, final_begin, final_end; /* ticks */
     uint64_t init_mono, final_mono;                        /* CLOCK_MONOTONIC in ns at init_end and final_begin */
@@ -181,6 +195,14 @@ static inline uint64_t rs_key(unsigned operation, uint32_t comm_size, uint64_t b
     return (uint64_t)comm_size | (uint64_t)operation << 32 | (uint64_t)rs_class(bytes) << 48;
 }
 
+static inline void rs_note(rs_thread *t, uint64_t begin, uint64_t end, const rs_record *r, int peer, int tag, uint64_t bytes)
+{
+    if (t->event_count < rs_state.event_limit)
+        t->events[t->event_count++] = (rs_event){begin, end, bytes, (uint32_t)r->index, peer, tag, 0};
+    else
+        t->events_dropped++;
+}
+
 /* Records the call itself, and the computation that it ended. Called exactly once a call. */
 static inline rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_size, uint64_t count, uint64_t bytes)
 {
@@ -197,6 +219,8 @@ static inline rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_si
     r->compute += c->begin - t->last_end;
     t->last = r;
     t->last_end = c->end;
+    if (RS_UNLIKELY(t->events != NULL))
+        rs_note(t, c->begin, c->end, r, RS_NO_PEER, RS_NO_TAG, bytes);
     if (RS_UNLIKELY(t->lost != 0)) {
         r->lost += t->lost;
         t->lost = 0;
@@ -224,7 +248,7 @@ static inline rs_record *rs_add_beside(rs_thread *t, rs_record *own, unsigned op
     return r;
 }
 
-static inline void rs_add_peer(rs_thread *t, rs_record *r, int rank, uint64_t count, uint64_t bytes)
+static inline void rs_add_peer(rs_thread *t, rs_record *r, int rank, int tag, uint64_t bytes)
 {
     rs_peer *p = r->peer->next;
     if (RS_UNLIKELY(p->rank != rank || p->owner != r->index)) {
@@ -232,8 +256,10 @@ static inline void rs_add_peer(rs_thread *t, rs_record *r, int rank, uint64_t co
         r->peer->next = p;
     }
     r->peer = p;
-    p->count += count;
+    p->count++;
     p->bytes += bytes;
+    if (RS_UNLIKELY(t->events != NULL))
+        rs_note(t, t->last_end, t->last_end, r, rank, tag, bytes);
 }
 
 /* ---- communicators ---------------------------------------------------------------------------------------------- */
@@ -289,7 +315,7 @@ typedef struct rs_request {
     rs_group *group;
     uint64_t bytes;      /* of one start: sends and collectives */
     uint32_t comm_size;
-    int32_t peer;        /* in MPI_COMM_WORLD, -1: known at completion or none */
+    int32_t peer, tag;   /* of a persistent send; peer in MPI_COMM_WORLD */
     uint16_t operation;  /* what a completion or a start is recorded as */
     uint8_t kind;        /* 'r' receive, 's' send, 'c' collective */
     uint8_t persistent, started, null;

@@ -72,7 +72,7 @@ def test_wrappers_are_generated_by_rule_or_by_the_communicator_they_name() -> No
     assert "Send_c" not in kinds
     numbers = {name: number for number, name in enumerate(kinds)}
     code = wrappers.generate(functions, numbers, kinds)
-    assert f"rs_send(&c, {numbers['Send']}, a1, a2, a3, a5);" in code
+    assert f"rs_send(&c, {numbers['Send']}, a1, a2, a3, a4, a5);" in code
     assert f"rs_on_win(&c, {numbers['Win_fence']}, a1);" in code
     assert f"rs_plain(&c, {numbers['Query_thread']});" in code
     lines = fortran.generate(functions, numbers)

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { THREADS = 4, ROUNDS = 500 };
+enum { THREADS = 4, ROUNDS = 100 };
 static int rank, size;
 static MPI_Comm comms[THREADS];
 
@@ -15,7 +15,7 @@ static __attribute__((noinline, noclone)) void chatter(MPI_Comm comm, int extra)
         MPI_Irecv(in, 64, MPI_DOUBLE, (rank + size - 1) % size, 0, comm, &r[0]);
         MPI_Isend(out, 1 + extra, MPI_DOUBLE, (rank + 1) % size, 0, comm, &r[1]);
         MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
-        if (i % 100 == 0) {
+        if (i % 20 == 0) {
             MPI_Comm copy;
             MPI_Comm_dup(comm, &copy);
             MPI_Barrier(copy);
