@@ -23,7 +23,7 @@ MOST_FREEDOM = 20.0
 STRAYS = 0.05
 LARGEST = 2
 """Terms of the forms that the discrepancy is measured against: larger ones bend to the points."""
-TIME = 0.01**2
+TIME = 0.05**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
 

@@ -25,8 +25,10 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 GRID = np.array([0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0])
-EXPECTED = 0.1
-"""Scale of the law of tau before the data, for what is not deterministic: a tenth of an exponent."""
+EXPECTED = 0.15
+"""Scale of the law of tau before the data, for what is not deterministic, in exponents."""
+COUNTED = 0.03
+"""The same of what is deterministic: counts are exact, but their forms need not be."""
 PSEUDO = 5.0
 """Series that the law before the data counts for."""
 LEAST_POINTS = 4
@@ -34,7 +36,7 @@ LEAST_POINTS = 4
 
 def before(kind: Kind) -> Array:
     """Law of tau on the grid before the data: half-t with three degrees of freedom, a share of exact functions included."""
-    scale = EXPECTED if kind in ("time", "other", "ratio", "state") else EXPECTED / 10
+    scale = EXPECTED if kind in ("time", "other", "ratio", "state") else COUNTED
     step = np.gradient(GRID)
     law = step / (1 + (GRID / scale) ** 2) ** 2
     return np.asarray(law / law.sum())

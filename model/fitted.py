@@ -17,7 +17,8 @@ from ranksight.model.terms import values, write_term
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-JOBS = 0.0
+JOBS = 0.03
+"""Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other days."""
 
 
 @dataclass(frozen=True)

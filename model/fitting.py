@@ -7,15 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from ranksight.errors import InputError
 from ranksight.metrics import Kind, metric
 from ranksight.model import discrepancy, drift, forecast, noise, prevalence
+from ranksight.model.bend import bend
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.guide import prefer
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
 from ranksight.model.quality import judge
+from ranksight.model.regimes import without_first
 from ranksight.model.search import Found, Problem, Screened, evidence, keep
 from ranksight.model.segments import find as find_breaks
 from ranksight.model.series import Series
@@ -162,12 +165,21 @@ class _Task:
             self.habits[name] = _learn(base, location.freedom, problem, screened)
         habits = self.habits[name]
         v0, d0 = _prior(habits.common, base, location.freedom, problem, screened)
-        found = keep(problem, screened, evidence(screened, problem.count, v0, d0) + habits.shift, v0, d0)
+        score = evidence(screened, problem.count, v0, d0) + habits.shift
+        found = keep(problem, screened, score, v0, d0)
+        if self.points.shape[1] == 1 and kind == "time":
+            ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
+            total = logsumexp(score, axis=1)
+            found = without_first(
+                self.space, self.points, location, positive, kind, found, total, ratio, v0, d0, habits.shift
+            )
         stray = np.zeros((len(base), self.points.shape[1]))
         for axis in range(self.points.shape[1] if self.intervals else 0):
             density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, habits.shift, axis)
             law = habits.drift.setdefault(axis, drift.learn(density, kind))
             stray[:, axis] = drift.posterior(density, law)
+        if self.intervals:
+            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind))
         breaks = np.full(len(base), np.nan)
         if self.segments and self.points.shape[1] == 1:
             alone = np.full(len(base), discrepancy.ALONE_FREEDOM)

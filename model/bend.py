@@ -1,0 +1,43 @@
+"""How much the growth of a falling time bends, and what that says of the growth ahead.
+
+Strong scaling leaves its law in both directions: a plateau may be the shared bandwidth of a domain that the next ranks leave, or
+serial work that stays. A time of the runs' ranks alone cannot tell. The slope of ln y over ln x ahead is therefore taken to
+lie anywhere within the change of slope seen, evenly: its standard deviation is that change over sqrt(3).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.metrics import Kind
+from ranksight.model import leastsquares
+from ranksight.model.noise import Location
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LEAST_POINTS = 4
+
+
+def bend(points: Array, location: Location, positive: Mask, kind: Kind) -> Array:
+    """Standard deviation (s,) of the slope ahead of times that fall along the one parameter; zero for all others.
+
+    The change of slope is that of a parabola of ln y in ln x over the range measured.
+    """
+    x = points[:, 0]
+    none = np.zeros(len(location.values))
+    if kind != "time" or points.shape[1] != 1 or (x <= 0).any() or len(x) < LEAST_POINTS:
+        return none
+    present = (location.repeats > 0) & positive[:, None] & (np.where(location.repeats > 0, location.values, 0.0) > 0)
+    place = np.log(x)
+    design = np.stack([np.ones_like(place), place, place**2], axis=1)[None]
+    y = np.log(np.where(present, location.values, 1.0))
+    solved = leastsquares.solve(design, present.astype(np.float64), y)
+    first = np.where(present, place, np.inf).min(axis=1)
+    last = np.where(present, place, -np.inf).max(axis=1)
+    use = (present.sum(axis=1) >= LEAST_POINTS) & np.isfinite(solved.residual[:, 0])
+    _, slope, curve = np.moveaxis(np.where(use[:, None], solved.coefficients[:, 0], 0.0), 1, 0)
+    width = np.where(use, last - first, 0.0)
+    falls = slope * width + curve * np.where(use, last**2 - first**2, 0.0) < 0
+    return np.where(use & falls, np.abs(2 * curve * width) / np.sqrt(3), 0.0)

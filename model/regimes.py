@@ -1,0 +1,95 @@
+"""A first configuration in another regime: one rank, one node, no network.
+
+The smallest configuration often runs without what all others need. Where a series strays from every form by much more than its
+noise, its functions are also fitted without its first value; both sets of hypotheses stand side by side with their weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ranksight.metrics import Kind
+from ranksight.model.noise import Location
+from ranksight.model.offer import Offer
+from ranksight.model.search import KEPT, Found, evidence, keep
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LEAST_POINTS = 5
+STRAYS = 4.0
+"""Residual variance over that of the noise from which the first value is put to the test."""
+RARE = -3.0
+"""Logarithm of the odds, before the data, that the first value is of another regime: one series in twenty."""
+
+
+def without_first(
+    space: Offer,
+    points: Array,
+    location: Location,
+    positive: Mask,
+    kind: Kind,
+    found: Found,
+    total: Array,
+    ratio: Array,
+    v0: Array,
+    d0: Array,
+    shift: Array,
+) -> Found:
+    """Add the hypotheses that leave the first value out to those found with it.
+
+    The value left out is given a log-normal density of one e-fold around what the others say, so that both evidences are of
+    all values.
+
+    Parameters
+    ----------
+    total : (s,)
+        Logarithm of the evidence of all hypotheses found with the first value.
+    ratio : (s,)
+        Residual variance over that of the noise.
+    """
+    if points.shape[1] != 1 or kind != "time":
+        return found
+    present = location.repeats > 0
+    rows = np.flatnonzero((ratio > STRAYS) & (present.sum(axis=1) >= LEAST_POINTS) & positive)
+    if not len(rows):
+        return found
+    first = np.where(present[rows], points[:, 0], np.inf).argmin(axis=1)
+    mine = location.part(rows)
+    repeats = mine.repeats.copy()
+    repeats[np.arange(len(rows)), first] = 0.0
+    problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
+    score = evidence(screened, problem.count, v0[rows], d0[rows]) + shift
+    other = keep(problem, screened, score, v0[rows], d0[rows])
+    odds = logsumexp(score, axis=1) + RARE - total[rows]
+    share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
+    return _merge(found, other, rows, share)
+
+
+def _merge(found: Found, other: Found, rows: NDArray[np.intp], share: Array) -> Found:
+    """Mix the hypotheses of some series with others that carry a share (r,) of the weight."""
+    weight = np.concatenate([found.weight[rows] * (1 - share)[:, None], other.weight * share[:, None]], axis=1)
+    order = np.argsort(-weight, axis=1, kind="stable")[:, :KEPT]
+    arrays = {}
+    for name in Found.__dataclass_fields__:
+        if name == "basis":
+            continue
+        mine, new = getattr(found, name), getattr(other, name)
+        if name == "weight":
+            both = weight
+        else:
+            missing = [(0, 0), (0, 0), *((0, a - b) for a, b in zip(mine.shape[2:], new.shape[2:], strict=True))]
+            both = np.concatenate(
+                [mine[rows], np.pad(new, missing, constant_values=-1 if name == "members" else 0)], axis=1
+            )
+        chosen = np.take_along_axis(both, order.reshape(order.shape + (1,) * (both.ndim - 2)), axis=1)
+        array = mine.copy()
+        array[rows] = chosen[:, : array.shape[1]]
+        arrays[name] = array
+    total = arrays["weight"].sum(axis=1, keepdims=True)
+    arrays["weight"] = arrays["weight"] / np.where(total > 0, total, 1.0)
+    return Found(basis=found.basis, **arrays)
