@@ -19,8 +19,8 @@ from ranksight.experiment import ALL_RANKS
 from ranksight.metrics import METRICS
 from ranksight.reading import Reading
 
-LARGEST = 2.0**64
-"""No 64-bit counter, and no clock of nanoseconds kept in 64 bits, holds more than this many units."""
+LARGEST = 2.0**63
+"""What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
 TEXT_LIMIT = 256 * 2**20
 """Largest text, in bytes, that is read at once; formats that can be longer are read line by line."""
 

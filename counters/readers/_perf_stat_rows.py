@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.counters.readers._assemble import LARGEST
 from ranksight.counters.readers._numbers import parse_number
 from ranksight.errors import InputError
 
@@ -192,6 +193,6 @@ def _row(
         running = float(share)
     except (InputError, ValueError):
         raise InputError(f"{path}:{number}: {text!r} of {event} is no number", "the file is damaged") from None
-    if value is not None and not 0 <= value < 2.0**64:
+    if value is not None and not 0 <= value < LARGEST:
         raise InputError(f"{path}:{number}: {event} has {value:g}, which no counter holds", "the file is damaged")
     return Row(rank, event.strip(), value, status, unit.strip(), running, interval, number)

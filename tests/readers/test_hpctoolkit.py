@@ -8,6 +8,7 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from ranksight.errors import InputError
@@ -172,3 +173,22 @@ def test_real_database(shared: Path) -> None:
         assert total == pytest.approx(whole * 1e-6, rel=1e-12)
     summed = float(re.search(r'<M n="2" v="([^"]+)"', (folder / "experiment.xml").read_text())[1]) * 1e-6
     assert reading.counters["time"].sum() == pytest.approx(summed, rel=1e-5)
+
+
+def test_real_database_by_procedure(shared: Path) -> None:
+    """What the file itself gives as exclusive of its procedure frames, summed over ranks."""
+    folder = shared / "data" / "formats" / "hpctoolkit" / "hpctoolkit-cpi-database"
+    root = ElementTree.fromstring((folder / "experiment.xml").read_text())
+    names = {item.get("i"): item.get("n") for item in root.iter("Procedure")}
+    given: dict[str, float] = {}
+    for frame in root.iter("PF"):
+        for value in frame.findall("M"):
+            if value.get("n") == "3":
+                name = names[frame.get("n")]
+                given[name] = given.get(name, 0.0) + float(value.get("v")) * 1e-6
+    table = read(folder).counters
+    mine = table.groupby(table["kernel"].str.split("->").str[-1])["time"].sum()
+    assert given
+    for name, seconds in given.items():
+        assert mine[name] == pytest.approx(seconds, rel=1e-5)
+    assert mine.sum() == pytest.approx(sum(given.values()), rel=1e-5)

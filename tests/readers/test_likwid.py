@@ -156,6 +156,7 @@ def damaged(name: str, change: str, into: str) -> str:
         (damaged("regions.txt", "4000000000 |", "4x00000000 |"), r":22: '4x00000000' of INSTR_RETIRED_ANY is no number"),
         (damaged("regions.txt", "4000000000 |", "-400000000 |"), r":22: INSTR_RETIRED_ANY has -4e\+08"),
         (damaged("regions.txt", "4000000000 |", "1e300 |"), r":22: INSTR_RETIRED_ANY has 1e\+300"),
+        (damaged("regions.txt", "4000000000 |", "18446744073709551000 |"), r":22: INSTR_RETIRED_ANY has 1\.84467e\+19"),
         (damaged("regions.txt", "4000000000 |", "inf |"), r":22: INSTR_RETIRED_ANY has inf"),
         (damaged("mpirun.csv", "CTR,4,4,5,5", "CTR,4,4"), r":6 has 2 values in a table of 4 columns"),
         ((DATA / "mpirun.csv").read_text().replace("n02:1:", "n02:2:"), r":4: rank 1 of 0 to 2 is missing"),
