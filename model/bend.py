@@ -38,6 +38,7 @@ def bend(points: Array, location: Location, positive: Mask, kind: Kind) -> Array
     last = np.where(present, place, -np.inf).max(axis=1)
     use = (present.sum(axis=1) >= LEAST_POINTS) & np.isfinite(solved.residual[:, 0])
     _, slope, curve = np.moveaxis(np.where(use[:, None], solved.coefficients[:, 0], 0.0), 1, 0)
-    width = np.where(use, last - first, 0.0)
-    falls = slope * width + curve * np.where(use, last**2 - first**2, 0.0) < 0
+    first, last = np.where(use, first, 0.0), np.where(use, last, 0.0)
+    width = last - first
+    falls = slope * width + curve * (last**2 - first**2) < 0
     return np.where(use & falls, np.abs(2 * curve * width) / np.sqrt(3), 0.0)

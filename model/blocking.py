@@ -88,6 +88,7 @@ def fit_resources(
         np.array([part.cpi for part in parts]),
         np.array([part.factor for part in parts]),
         np.array([part.error for part in parts]),
+        np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
         trend,
         tuple(part.evidence for part in parts),
         max(part.closure for part in parts),

@@ -51,6 +51,14 @@ class Cartesian:
         inside = (place > 0).astype(np.int64) + (place < np.array(extents) - 1)
         return np.where(np.array(self.periodic), 2, inside)
 
+    def sides(self, ranks: int) -> NDArray[np.int64]:
+        """Whether every rank has a lower and an upper neighbour in every dimension, (ranks, 2 x dimensions): 0 or 1."""
+        extents = self.extents(ranks)
+        place = np.stack(np.unravel_index(np.arange(ranks), extents), axis=1)
+        ring = np.array(self.periodic)
+        lower, upper = (place > 0) | ring, (place < np.array(extents) - 1) | ring
+        return np.concatenate([lower, upper], axis=1).astype(np.int64)
+
     def pairs(self, ranks: int) -> set[tuple[int, int]]:
         """Ordered pairs of neighbours; a rank that is its own neighbour is one of them."""
         extents = np.array(self.extents(ranks))

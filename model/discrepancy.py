@@ -21,6 +21,8 @@ ALONE_FREEDOM = 2.0
 MOST_FREEDOM = 20.0
 """More is never believed: no scatter is exactly proportional to the values."""
 STRAYS = 0.05
+CHOICES = 30.0
+"""Forms of one term that are really different from each other."""
 LARGEST = 2
 """Terms of the forms that the discrepancy is measured against: larger ones bend to the points."""
 TIME = 0.05**2
@@ -55,7 +57,9 @@ def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
     prior, factor = moderate(np.where(freedom > 0, ratio, 0.0), freedom)
     if prior <= 0:
         return None
-    return max(factor, 1.0), max(prior, 1.0)
+    # Noise that repetitions tell is a lower bound; a guess is none.
+    least = 1.0 if (known > 0).any() else 0.0
+    return max(factor, least), max(prior, 1.0)
 
 
 def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
@@ -68,7 +72,9 @@ def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> 
     freedom = (problem.count - sizes[best]).astype(np.float64)
     use = np.isfinite(score[rows, best]) & (freedom > 0)
     ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, 1.0)
-    return ratio, np.where(use, freedom, 0.0)
+    # The best of many forms fits by chance: the least of h chi-squared variables of nu degrees is smaller by about h^(2/nu).
+    chosen = np.where((known == 0) & use, CHOICES ** (2 / np.maximum(freedom, 1.0)), 1.0)
+    return ratio * chosen, np.where(use, freedom, 0.0)
 
 
 def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
@@ -81,5 +87,6 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
     with np.errstate(invalid="ignore"):
         chance = fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
     trusted = (known > 0) & (freedom > 0) & (chance > STRAYS)
-    factor = np.where(trusted | (known == 0), 1.0, np.maximum(ratio, 1.0))
+    # What was never repeated is as exact as it looks, at most as scattered as expected.
+    factor = np.where(known == 0, np.minimum(ratio, 1.0), np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
     return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)

@@ -148,8 +148,9 @@ class Levels:
         value, low, high = bridge(self.levels, middle, at, counted)
         # Scatter of the two values: both ends moved outwards, as errors of one machine move together.
         with np.errstate(invalid="ignore", divide="ignore"):
-            down = np.nanmax(np.where(middle > 0, middle / np.where(lower > 0, lower, np.nan), 1.0), axis=2)
-            up = np.nanmax(np.where(middle > 0, upper / middle, 1.0), axis=2)
+            down = np.where((middle > 0) & (lower > 0), middle / np.where(lower > 0, lower, 1.0), 1.0).max(axis=2)
+            down = np.where(((middle > 0) & (lower <= 0)).any(axis=2), np.inf, down)
+            up = np.where(middle > 0, upper / np.where(middle > 0, middle, 1.0), 1.0).max(axis=2)
         reach = 1 + 2 * np.abs(np.log(np.where(at > 0, at, 1.0) / np.clip(at, *self.levels))) / np.log(
             self.levels[1] / self.levels[0]
         )

@@ -37,6 +37,8 @@ CLOSE = 5e-3
 """Largest error of the law, relative to the kernel's mean: that of counts, with what alignment changes in them."""
 NEAR = 0.15
 """The same for the root mean square error of loads by cache level, which depend on addresses as well."""
+LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
+"""Metrics that tell how often a kernel works; its others follow the grid if one of these does."""
 ALIKE = 1.3
 """Largest ratio of the costs of two directions where nothing else tells the law from growth with the ranks."""
 
@@ -219,25 +221,30 @@ def fit_neighbours(
     terms = 1 + grid.dimensions
     solved = np.empty((len(shared), terms, len(groups)))
     counts = np.array([name in COUNTS for _, name in shared])
-    follows, residual = np.ones(len(shared), dtype=bool), np.zeros(len(shared))
+    follows, alike = np.ones((2, len(shared)), dtype=bool)
+    residual = np.zeros(len(shared))
     for at, (held, basis, values) in enumerate(groups.values()):
-        if np.linalg.matrix_rank(basis) < terms:
+        # Lower and upper faces differ a little (alignment); over all ranks a direction has as many of the one as the other.
+        if np.linalg.matrix_rank(basis) < basis.shape[1]:
             return None
         rows = values[[held.index(name) for name in shared]]
-        solution = np.linalg.lstsq(basis, rows.T, rcond=None)[0].T
+        sides = np.linalg.lstsq(basis, rows.T, rcond=None)[0].T
+        d = grid.dimensions
+        solution = np.concatenate([sides[:, :1], (sides[:, 1 : d + 1] + sides[:, d + 1 :]) / 2], axis=1)
         scale = np.abs(rows).mean(axis=1, keepdims=True)
         solution = np.where(np.abs(solution) < 1e-6 * scale, 0.0, solution)
-        error = np.abs(solution @ basis.T - rows).max(axis=1)
-        scatter = np.sqrt(((solution @ basis.T - rows) ** 2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)[:, 0]
+        error = np.abs(sides @ basis.T - rows).max(axis=1)
+        scatter = np.sqrt(((sides @ basis.T - rows) ** 2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)[:, 0]
         follows &= np.where(counts, error <= CLOSE * scale[:, 0], scatter <= NEAR)
         follows &= (np.abs(solution[:, 1:]) > np.maximum(CLOSE, 2 * scatter[:, None]) * scale).any(axis=1)
-        if len(np.unique(basis, axis=0)) <= terms:
-            follows &= ~counts | _alike(solution[:, 1:])
+        if len(np.unique(basis[:, 1 : d + 1] + basis[:, d + 1 :], axis=0)) <= terms:
+            alike &= _alike(solution[:, 1:])
         residual = np.maximum(residual, np.where(counts, 0.0, scatter))
         solved[:, :, at] = solution
-    # Where a kernel's counts do not follow the grid, a likeness in its cache misses is chance.
-    lawful = {kernel for (kernel, _), yes in zip(shared, follows & counts, strict=True) if yes}
-    follows &= counts | np.array([kernel in lawful for kernel, _ in shared])
+    # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
+    leading = follows & alike & np.array([name in LEADING for _, name in shared])
+    lawful = {kernel for (kernel, _), yes in zip(shared, leading, strict=True) if yes}
+    follows &= np.array([kernel in lawful for kernel, _ in shared])
     if not follows.any():
         return None
     kept = [key for key, yes in zip(shared, follows, strict=True) if yes]
@@ -275,7 +282,7 @@ def _gather(
     others: tuple[str, ...],
     grid: Cartesian,
 ) -> dict[tuple[float, ...], Group]:
-    """For each combination of the other parameters: names of the series, basis (rows, terms), values (series, rows).
+    """For each combination of the other parameters: names of the series, basis (rows, 1 + 2 d), values (series, rows).
 
     A row is a rank of a run; only the first run of a configuration and metric is taken, since counts repeat.
     """
@@ -297,7 +304,7 @@ def _gather(
     groups: dict[tuple[float, ...], Group] = {}
     for place, runs in sorted(parts.items()):
         names = sorted(set().union(*runs.values()))
-        basis = [np.concatenate([np.ones((ranks, 1)), grid.neighbours(ranks)], axis=1) for ranks in runs]
+        basis = [np.concatenate([np.ones((ranks, 1)), grid.sides(ranks)], axis=1) for ranks in runs]
         # A kernel that a run does not have did nothing there: pack is not called where nobody is near.
         values = [np.stack([row.get(name, np.zeros(ranks)) for name in names]) for ranks, row in runs.items() if names]
         if values:

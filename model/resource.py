@@ -15,7 +15,7 @@ How CPI and BF_mem come from what was counted is told in :mod:`ranksight.model.b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class Resources:
         Cycles per instruction without stalls.
     factor, error : (s,)
         BF_mem as one number, and its standard error; where it is a function, their mean and scatter.
+    seen : (s, 2)
+        Smallest and largest BF_mem at the measured configurations.
     trend : Functions or None
         BF_mem over the parameters, of the kernels where it is a function.
     evidence : tuple of str
@@ -86,6 +88,7 @@ class Resources:
     cpi: Array
     factor: Array
     error: Array
+    seen: Array
     trend: Functions | None
     evidence: tuple[str, ...]
     closure: float
@@ -164,7 +167,7 @@ class Resources:
             points = np.array(points, dtype=np.float64)
             column = self.trend.levels.parameters.index(self.trend.levels.parameter)
             points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
-        given = self.trend.predict(points, level)
+        given = _within(self.trend.predict(points, level), self.seen[index])
         # Where no trend can be told, the factors measured are what is known: their mean, and how they scatter.
         return choose(steady, given, index, given.status == forecast.OK)
 
@@ -203,6 +206,7 @@ class Resources:
             "cpi": self.cpi.tolist(),
             "factor": self.factor.tolist(),
             "error": self.error.tolist(),
+            "seen": self.seen.tolist(),
             "trend": None if self.trend is None else {"fitted": self.trend.fitted.to_dict(), **self.trend.structures()},
             "evidence": list(self.evidence),
             "closure": self.closure,
@@ -217,6 +221,7 @@ class Resources:
             kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
             cpi = np.array(content["cpi"], dtype=np.float64)
             factor, error = (np.array(content[key], dtype=np.float64) for key in ("factor", "error"))
+            seen = np.array(content["seen"], dtype=np.float64).reshape(len(kernels), 2)
             given = content["trend"]
             trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
             closure = float(content["closure"])
@@ -225,12 +230,15 @@ class Resources:
         if (
             len(machine.latencies) != len(LEVELS)
             or not machine.frequency > 0
-            or any(column.shape != (len(kernels),) or not np.isfinite(column).all() for column in (cpi, factor, error))
+            or any(
+                column.shape != (len(kernels),) or not np.isfinite(column).all()
+                for column in (cpi, factor, error, seen[:, 0])
+            )
             or (trend is not None and not set(trend.fitted.kernels) <= set(kernels))
             or len(evidence) != len(kernels)
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
-        return cls(machine, kernels, cpi, factor, error, trend, evidence, closure)
+        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure)
 
 
 @dataclass(frozen=True)
@@ -260,3 +268,9 @@ class Parts:
         """The times as a forecast."""
         half = np.full(self.value.shape, 0.5)
         return Forecast(self.value, self.lower, self.upper, self.status, self.reason, half, half, self.level)
+
+
+def _within(given: Forecast, seen: Array) -> Forecast:
+    """A ratio's forecast, kept to what was measured of it: how far memory blocks is bounded, and no trend is not."""
+    low, high = seen[:, :1], seen[:, 1:]
+    return replace(given, **{name: np.clip(getattr(given, name), low, high) for name in ("value", "lower", "upper")})

@@ -13,22 +13,26 @@ from ranksight.reports.validation import Validation
 from ranksight.units import format_si
 
 SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
+SHORT = {"bytes_sent": "bytes"}
 
 
 def tell_validation(validation: Validation) -> list[str]:
     """Predicted beside measured for every kernel and configuration, and how far off in all."""
     counts = validation.requirements()
     lines = ["", "Predicted / measured per rank, at configurations that were not trained on", ""]
-    names = [name for name in SHOWN if (counts["metric"] == name).any()]
+    held = [name for name in SHOWN if (counts["metric"] == name).any()]
+    # Without simulated counts the messages take the two wide columns.
+    names = held if len(held) > 2 and held[0] == SHOWN[0] else [*held, *("", "")][:2]
     for ranks, size in counts[["ranks", "size"]].drop_duplicates().itertuples(index=False):
         here = counts[(counts["ranks"] == ranks) & (counts["size"] == size)]
         lines.append(f"{ranks:g} ranks, size {size:g}")
-        lines.append(f"  {'kernel':<16}" + "".join(f"{name:>24}" for name in names[:2]) + "   other counts, error")
+        lines.append(f"  {'kernel':<15}{names[0]:>25}{names[1]:>25}  error of others")
         for kernel in dict.fromkeys(here["kernel"]):
             rows = here[here["kernel"] == kernel].set_index("metric")
-            pairs = [_pair(rows, name) for name in names[:2]]
-            rest = [f"{name} {_error(rows, name)}" for name in names[2:] if name in rows.index]
-            lines.append(f"  {kernel:<16}{pairs[0]:>24}{pairs[1]:>24}   {', '.join(rest)}")
+            rest = ", ".join(
+                f"{SHORT.get(name, name)} {_error(rows, name)}" for name in names[2:] if name in rows.index
+            )
+            lines.append(f"  {kernel:<15}{_pair(rows, names[0]):>25}{_pair(rows, names[1]):>25}  {rest}".rstrip())
         lines.append("")
     lines.append(_summary("counts (visits, instructions, loads, stores, messages, bytes)", counts))
     levels = validation.cache_levels()
@@ -50,7 +54,7 @@ def _pair(rows: pd.DataFrame, name: str) -> str:
     if name not in rows.index:
         return "-"
     predicted, measured, error = (float(rows[column][name]) for column in ("predicted", "measured", "error"))
-    return f"{format_si(predicted, '', 4)} / {format_si(measured, '', 4)} {error:+6.1%}"
+    return f"{format_si(predicted, '', 4)} / {format_si(measured, '', 4)} {error:+.1%}"
 
 
 def _error(rows: pd.DataFrame, name: str) -> str:
@@ -107,6 +111,10 @@ def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[str
         lines.append(
             f"  {rank.kernel:<18}{format_si(rank.time, 's'):>10}{rank.share:>7.0%}   instructions {rank.formula[:60]}"
         )
+    named = {rank.kernel for rank in found}
+    timed = [kernel for (kernel, name) in model.functions.rows if name == "time" and kernel not in named]
+    if timed:
+        lines.append(f"Left out, as the measurements do not carry their time there: {', '.join(timed)}")
     growing = [rank for rank in found if rank.grows]
     if growing:
         lines += [

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
+from ranksight.model.forecast import OK
 from ranksight.model.model import Model
 
 HEAVY = 0.01
@@ -45,7 +46,7 @@ class Rank:
 
 
 def rank_kernels(model: Model, point: NDArray[np.float64]) -> list[Rank]:
-    """Kernels by predicted time at `point` (m,), the largest first.
+    """Kernels by predicted time at `point` (m,), the largest first; those whose time is insufficient are left out.
 
     Raises
     ------
@@ -64,7 +65,9 @@ def rank_kernels(model: Model, point: NDArray[np.float64]) -> list[Rank]:
     timed = [(kernel, row) for (kernel, name), row in rows.items() if name == "time" and kernel != WHOLE]
     if not timed:
         raise InputError("the model has no kernel's time", "measure with perf-clock, or import times")
-    times = np.array([said.value[row] for _, row in timed])
+    # What the evidence does not carry at the target has no place in a ranking.
+    timed = [(kernel, row) for kernel, row in timed if said.status[row, 1] == OK]
+    times = np.array([said.value[row] for _, row in timed]).reshape(len(timed), 2)
     total = np.nansum(times[:, 1])
     # One more than the logarithm, so that two ranks count as one step.
     steps = np.log2(2 * max(float(point[at]), 1.0)) / np.log2(2 * max(float(near[at]), 1.0))

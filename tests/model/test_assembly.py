@@ -172,7 +172,7 @@ def test_a_planted_bug_is_named_and_no_other(tmp_path: Path, platform: Platform,
     found = rank_kernels(bad, np.array([1024, 12.0]))
     assert found[0].kernel == "search"
     assert [rank.kernel for rank in found if rank.grows] == ["search"]
-    assert found[0].growth == pytest.approx(128, rel=0.01)
+    assert found[0].growth == pytest.approx(128, rel=0.1)
     assert "search" in tell_growth(bad, 1024, {"size": 12.0})[-1]
     with pytest.raises(InputError, match="no parameter ranks"):
         rank_kernels(_renamed(bad), np.array([1024, 12.0]))
