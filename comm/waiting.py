@@ -6,7 +6,7 @@ waiting:
 
     own      = min over ranks of t
     waiting  = t - own                         (a rank)
-    transfer = min(own, cost on the network)   (where a cost is known; else all of own)
+    transfer = min(own, cost on the network)   (all of own where no costs are given; 0 where an operation has none)
     rest     = own - transfer                  (overheads of the library, of the tool, contention)
 
 so that ``t = transfer + waiting + rest`` for every rank.
@@ -40,8 +40,8 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
         ``kernel``, ``rank``, ``operation``, ``comm_size`` and ``seconds`` (``run`` where there are several runs);
         rows of one rank that differ in size class alone are summed.
     transfer : array_like, optional
-        Seconds that each row costs on the network (:func:`ranksight.comm.costs.messages.message_times`); NaN where it
-        is not known.
+        Seconds that each row costs on the network (:func:`ranksight.comm.costs.messages.message_times`); NaN where the
+        operation has no cost, its own time is then rest.
 
     Returns
     -------
@@ -63,18 +63,15 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
         )
     if bool((messages["seconds"] < 0).any()):
         raise InputError("the message table holds a negative time")
-    known = np.full(len(messages), np.nan) if transfer is None else np.asarray(transfer, dtype=float)
+    # Without costs nothing tells transfer from rest: all that is not waiting is transfer.
+    known = np.full(len(messages), np.inf) if transfer is None else np.nan_to_num(np.asarray(transfer, dtype=float))
     if known.shape != (len(messages),):
         raise InputError(f"{known.size} costs are given for {len(messages)} rows")
     keys = [*(["run"] if "run" in messages.columns else []), "kernel", "operation", "comm_size"]
     rows = messages[[*keys, "rank", "seconds"]].assign(transfer=known)
-    # A sum over size classes of which one has no cost has none either.
-    sums = rows.groupby([*keys, "rank"], observed=True, sort=False).agg(
-        seconds=("seconds", "sum"), transfer=("transfer", lambda column: column.sum(skipna=False))
-    )
-    sums = sums.reset_index()
+    sums = rows.groupby([*keys, "rank"], observed=True, sort=False)[["seconds", "transfer"]].sum().reset_index()
     own = sums.groupby(keys, observed=True)["seconds"].transform("min").to_numpy()
-    carried = np.where(sums["transfer"].isna(), own, np.minimum(sums["transfer"].to_numpy(), own))
+    carried = np.minimum(sums["transfer"].to_numpy(), own)
     return sums.assign(transfer=carried, waiting=sums["seconds"].to_numpy() - own, rest=own - carried)
 
 

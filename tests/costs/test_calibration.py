@@ -128,7 +128,7 @@ def test_the_verb_completes_a_platform_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save(load("zen4"), tmp_path / "mine.toml")
-    line = ["calibrate", "--quiet", "-o", "mine.toml", "--network", "--seconds", "0.2", "--largest", "256"]
+    line = ["calibrate", "--quiet", "-o", "mine.toml", "--network", "--seconds", "0.2", "--largest", "64"]
     two = ["--", "mpirun", "--oversubscribe", "-n", "2"]
     assert main([*line, *two]) == 0
     described = load(str(tmp_path / "mine.toml"))

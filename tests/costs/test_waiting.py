@@ -33,6 +33,13 @@ def test_the_last_rank_waits_for_nobody() -> None:
     np.testing.assert_allclose(parts[["transfer", "waiting", "rest"]].sum(axis=1), parts["seconds"])
 
 
+def test_an_operation_without_a_cost_is_rest() -> None:
+    parts = split(table([("f", 0, "Comm_dup", 2, 0, 1, 0, 1.0, 0), ("f", 1, "Comm_dup", 2, 0, 1, 0, 3.0, 0)]), [np.nan] * 2)
+    assert parts["rest"].tolist() == [1.0, 1.0]
+    assert parts["waiting"].tolist() == [0.0, 2.0]
+    assert parts["transfer"].tolist() == [0.0, 0.0]
+
+
 def test_size_classes_of_a_rank_are_one_operation_and_kernels_are_not() -> None:
     messages = table(
         [
