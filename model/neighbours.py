@@ -224,7 +224,7 @@ def fit_neighbours(
     follows, alike = np.ones((2, len(shared)), dtype=bool)
     residual = np.zeros(len(shared))
     for at, (held, basis, values) in enumerate(groups.values()):
-        # Lower and upper faces differ a little (alignment); over all ranks a direction has as many of the one as the other.
+        # Lower and upper faces differ a little (alignment); a direction has as many of the one as of the other.
         if np.linalg.matrix_rank(basis) < basis.shape[1]:
             return None
         rows = values[[held.index(name) for name in shared]]
