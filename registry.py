@@ -52,7 +52,6 @@ class Registry(Generic[T]):
     def _fill(self) -> None:
         if self._filled:
             return
-        self._filled = True
         for name in self._packages:
             for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
                 if not module.name.startswith("_"):
@@ -60,6 +59,8 @@ class Registry(Generic[T]):
         if self._group is not None:
             for entry in entry_points(group=self._group):
                 entry.load()
+        # Only now: a module that cannot be imported is told each time, not taken for an unknown name the second time.
+        self._filled = True
 
     def __getitem__(self, name: str) -> T:
         self._fill()
