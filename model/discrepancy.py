@@ -21,7 +21,7 @@ ALONE_FREEDOM = 2.0
 MOST_FREEDOM = 20.0
 """More is never believed: no scatter is exactly proportional to the values."""
 STRAYS = 0.05
-CHOICES = 30.0
+CHOICES = 10.0
 """Forms of one term that are really different from each other."""
 LARGEST = 2
 """Terms of the forms that the discrepancy is measured against: larger ones bend to the points."""

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 
 from ranksight.metrics import Kind
 from ranksight.model.forecast import components
-from ranksight.model.noise import Location
+from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
 from ranksight.model.search import Found, evidence, keep
 
@@ -94,7 +94,7 @@ def densities(
     for n in np.flatnonzero(held.any(axis=0)):
         rows = np.flatnonzero(held[:, n])
         share, centre, spread, nu = (part[rows, 0] for part in _at(found, points[n : n + 1], positive[use]))
-        wide = np.sqrt(spread[:, :, None] ** 2 + (GRID * distance[use][rows, None])[:, None, :] ** 2)
+        wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + (GRID * distance[use][rows, None])[:, None, :] ** 2)
         z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
         nu = nu[:, :, None]
         density = (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.metrics import metric
+from ranksight.metrics import Kind, metric
 from ranksight.model import forecast
 from ranksight.model.forecast import Forecast, components, mixture_forecast
 from ranksight.model.terms import values, write_term
@@ -57,6 +57,8 @@ class Fitted:
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
         (:class:`ranksight.model.quality.Quality`).
+    hidden : (h, 2) or None
+        Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.Series`).
     breaks : (s,) or None
         Where the behaviour changes (:mod:`ranksight.model.segments`), NaN where it does not; the functions above hold from
         there on, those of `below`, whose rows are the series `below_rows`, up to there.
@@ -83,6 +85,7 @@ class Fitted:
     within: Array
     repetitions: Array
     noisy: NDArray[np.bool_]
+    hidden: Array | None = None
     breaks: Array | None = None
     below: Fitted | None = None
     below_rows: Index | None = None
@@ -90,8 +93,16 @@ class Fitted:
     def __len__(self) -> int:
         return len(self.kernels)
 
-    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+    def predict(self, points: Array, level: float = 0.9, hidden: Array | None = None) -> Forecast:
         """Forecast every series at `points` (k, m).
+
+        Parameters
+        ----------
+        points : (k, m)
+        level : float
+            Probability of the intervals.
+        hidden : (k, h), optional
+            Values of the hidden parameters there; as measured when not given.
 
         Raises
         ------
@@ -105,6 +116,7 @@ class Fitted:
             )
         if not 0 < level < 1:
             raise InputError(f"level {level} is no probability", "give a number between 0 and 1, such as 0.9")
+        aside = self._aside(points, hidden)
         shape = (len(self), len(points))
         value, low, high, form = (np.full(shape, np.nan) for _ in range(4))
         if not len(self.terms):
@@ -125,17 +137,17 @@ class Fitted:
                 positive=self.positive[part],
             )
             value[part], low[part], high[part], form[part], _ = mixture_forecast(
-                held, self.strayed(points, part), self.positive[part], level
+                held, np.hypot(self.strayed(points, part), aside[part]), self.positive[part], level
             )
         status, reason = self._judge(points, value, low, high, form)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
-        return self._with_below(answer, points)
+        return self._with_below(answer, points, hidden)
 
-    def _with_below(self, answer: Forecast, points: Array) -> Forecast:
+    def _with_below(self, answer: Forecast, points: Array, hidden: Array | None) -> Forecast:
         """Take the answers below a break from the functions there."""
         if self.below is None or self.below_rows is None or self.breaks is None:
             return answer
-        other = self.below.predict(points, answer.level)
+        other = self.below.predict(points, answer.level, hidden)
         rows = self.below_rows
         here = points[:, 0][None, :] < self.breaks[rows][:, None]
         for name in ("value", "lower", "upper", "status", "reason", "form", "noise"):
@@ -198,6 +210,30 @@ class Fitted:
             total += (self.drift[part, axis, None] * out) ** 2
         return np.asarray(np.sqrt(total))
 
+    def _aside(self, points: Array, hidden: Array | None) -> Array:
+        """Relative standard deviation (s, k) that hidden parameters outside of what was measured add.
+
+        Nothing tells how far functions drift along them, so the drift expected before the data stands.
+
+        Raises
+        ------
+        InputError
+            When values are given for other hidden parameters than the series had.
+        """
+        if hidden is None:
+            return np.zeros((len(self), len(points)))
+        hidden = np.atleast_2d(np.asarray(hidden, dtype=np.float64))
+        if self.hidden is None or hidden.shape != (len(points), len(self.hidden)) or not np.isfinite(hidden).all():
+            held = 0 if self.hidden is None else len(self.hidden)
+            raise InputError(f"hidden values of shape {hidden.shape} do not give {held} finite values to every point")
+        low, high = self.hidden.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.fmax(np.log(hidden / high), np.log(low / hidden))
+        out = np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0)
+        kinds = {name: metric(name).kind for name in set(self.metrics)}
+        tau = np.array([expected_drift(kinds[name]) for name in self.metrics])
+        return np.asarray(tau[:, None] * np.sqrt((out**2).sum(axis=1))[None, :])
+
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""
         return [
@@ -249,6 +285,13 @@ class Fitted:
         from ranksight.model.plain import fitted_from_dict
 
         return fitted_from_dict(content)
+
+
+def expected_drift(kind: Kind) -> float:
+    """Drift before the data, per e-fold of a parameter (:func:`ranksight.model.drift.before`)."""
+    from ranksight.model.drift import GRID, before
+
+    return float(before(kind) @ GRID)
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:

@@ -272,4 +272,5 @@ def _assemble(
         quality.within,
         quality.repetitions,
         quality.noisy,
+        None if series.hidden is None else np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
     )

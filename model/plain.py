@@ -62,6 +62,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "within": _finite(_short(fitted.within, 4)),
         "repetitions": _finite(_short(fitted.repetitions, 4)),
         "noisy": fitted.noisy.tolist(),
+        **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
         **_breaks_to_dict(fitted),
     }
 
@@ -136,6 +137,9 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         trained, drift = trained.reshape(0, m, 2), drift.reshape(0, m)
     if trained.shape != (s, m, 2) or drift.shape != (s, m) or (drift < 0).any():
         raise _damaged("'trained' or 'drift' do not match the series")
+    hidden = None if "hidden" not in content else _column(content, "hidden", None, nested=True)
+    if hidden is not None and (hidden.ndim != 2 or hidden.shape[1] != 2):
+        raise _damaged("'hidden' holds no ranges")
     space = content.get("space")
     breaks, below, rows = _breaks_from_dict(content.get("breaks"), parameters, s)
     return Fitted(
@@ -160,6 +164,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         within,
         repetitions,
         noisy,
+        hidden,
         breaks,
         below,
         rows,

@@ -32,6 +32,9 @@ class Series:
         Of the s series.
     provenance : mapping of str to str
         For each metric where its numbers come from.
+    hidden : (n, h) float64 or None
+        What else differed between the configurations, such as ranks and size where the parameter is work per rank: not fitted,
+        but asking far outside of it widens the answer.
 
     Raises
     ------
@@ -45,6 +48,7 @@ class Series:
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
     provenance: Mapping[str, str] = field(default_factory=dict)
+    hidden: Array | None = None
 
     def __post_init__(self) -> None:
         points = np.ascontiguousarray(self.points, dtype=np.float64)
@@ -68,6 +72,13 @@ class Series:
             raise InputError("a configuration holds a number that is not finite", "parameters are finite numbers")
         if len(points) and len(np.unique(points, axis=0)) != len(points):
             raise InputError("a configuration appears twice", "put its values into one configuration as repetitions")
+        if self.hidden is not None:
+            hidden = np.ascontiguousarray(self.hidden, dtype=np.float64)
+            object.__setattr__(self, "hidden", hidden)
+            if hidden.ndim != 2 or len(hidden) != len(points) or not np.isfinite(hidden).all():
+                raise InputError(
+                    f"hidden parameters have the shape {hidden.shape}, not ({len(points)}, h), or are not finite"
+                )
         infinite = np.isinf(values)
         if infinite.any():
             at = int(np.argwhere(infinite)[0][0])
@@ -89,12 +100,19 @@ class Series:
             tuple(self.kernels[i] for i in index),
             tuple(self.metrics[i] for i in index),
             self.provenance,
+            self.hidden,
         )
 
     def at(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
         """The same series over the configurations `which` only."""
         return Series(
-            self.parameters, self.points[which], self.values[:, which], self.kernels, self.metrics, self.provenance
+            self.parameters,
+            self.points[which],
+            self.values[:, which],
+            self.kernels,
+            self.metrics,
+            self.provenance,
+            None if self.hidden is None else self.hidden[which],
         )
 
 

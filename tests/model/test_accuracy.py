@@ -74,7 +74,7 @@ def test_sparse_grid_of_five_points_an_axis() -> None:
     answer = fitted.predict(np.array([[128.0, 128.0]]))
     # Along the axes a product and a sum cannot be told apart: either the truth is inside, or the answer is refused.
     truth = 3 * 128 * 7 + 5
-    assert answer.status[0, 0] != 0 or answer.lower[0, 0] <= truth <= answer.upper[0, 0]
+    assert answer.status[0, 0] != 0 or answer.lower[0, 0] <= truth * (1 + 1e-9) <= answer.upper[0, 0] * (1 + 2e-9)
 
 
 def test_strong_scaling_stays_positive() -> None:
@@ -82,7 +82,7 @@ def test_strong_scaling_stays_positive() -> None:
     series = Series(("ranks",), x[:, None], (1000 / x + 3)[None, :, None], ("k",), ("time",))
     answer = fit_series(series).predict(np.array([[64.0], [1e4], [1e6]]))
     assert (answer.lower > 0).all()
-    np.testing.assert_allclose(answer.value[0], [1000 / 64 + 3, 3.1, 3.001], rtol=0.05)
+    np.testing.assert_allclose(answer.value[0], [1000 / 64 + 3, 3.1, 3.001], rtol=1e-3)
 
 
 def test_wider_ahead_than_within() -> None:
