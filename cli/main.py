@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -71,6 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = bool(os.environ.get("RANKSIGHT_DEBUG"))
+    if not debug:
+        # Overflow in a form that is then discarded is no news to a user; what is wrong with an answer stands in its reason.
+        warnings.simplefilter("ignore", RuntimeWarning)
     try:
         if not given:
             _parser().print_help()
@@ -89,6 +93,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("ranksight: cancelled; what was complete is kept", file=sys.stderr)
         return 130
+    except MemoryError:
+        print("ranksight: out of memory; use a larger node, or ask for less at once", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        if debug:
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        print(f"ranksight: a fault of ours: {what}; RANKSIGHT_DEBUG=1 shows where, please report it", file=sys.stderr)
+        return 1

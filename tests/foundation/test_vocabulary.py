@@ -105,3 +105,19 @@ def test_import_and_help_load_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_fault_of_ours_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from ranksight.cli import doctor
+
+    def fail(_: object) -> int:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(doctor, "run", fail)
+    assert main(["doctor"]) == 1
+    error = capsys.readouterr().err
+    assert "a fault of ours: KeyError" in error
+    assert error.count("\n") == 1
+    monkeypatch.setenv("RANKSIGHT_DEBUG", "1")
+    with pytest.raises(KeyError):
+        main(["doctor"])
