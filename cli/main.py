@@ -26,7 +26,7 @@ VERBS: dict[str, str] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors are one line with the way to help, and which guesses no option from a part."""
+    """An argument parser whose usage errors are one line with the way to help; it guesses no option from a part."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **settings})
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = bool(os.environ.get("RANKSIGHT_DEBUG"))
     if not debug:
-        # Overflow in a form that is then discarded is no news to a user; what is wrong with an answer stands in its reason.
+        # Overflow in a form that is then discarded is no news; what is wrong with an answer stands in its reason.
         warnings.simplefilter("ignore", RuntimeWarning)
     try:
         if not given:
