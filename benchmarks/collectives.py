@@ -1,8 +1,8 @@
 """How well the cost equations of collectives meet a simulator: SimGrid's SMPI, algorithm by algorithm.
 
-    python benchmarks/collectives.py [--ranks 8,24,64] [--only bcast] [--write FILE]
+    python benchmarks/collectives.py [--ranks 8,24,64] [--per-node 4] [--only bcast] [--write FILE]
 
-SMPI runs every operation with a pinned algorithm on a described cluster, one rank a node; the network's parameters are
+SMPI runs every operation with a pinned algorithm on a described cluster; the network's parameters are
 fitted to messages simulated on the same cluster, so that what differs is the equation alone. Needs SimGrid 3.32
 (smpicc, smpirun). Errors are relative to the simulated time.
 """
@@ -41,7 +41,7 @@ PAIRS = {
     "allreduce/recursive_doubling": "allreduce:rdb",
     "allreduce/ring": "allreduce:lr",
     "allreduce/rabenseifner": "allreduce:rab_rdb",
-    "allgather/ring": "allgather:ring",
+    "allgather/ring": "allgather:NTSLR",
     "allgather/recursive_doubling": "allgather:rdb",
     "allgather/bruck": "allgather:bruck",
     "alltoall/pairwise": "alltoall:ring",
@@ -63,7 +63,7 @@ PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
   <cluster id="c" prefix="node-" suffix="" radical="0-{last}" speed="1Gf" bw="{bandwidth}" lat="{latency}"
-           sharing_policy="SPLITDUPLEX"/>
+           sharing_policy="SPLITDUPLEX" loopback_bw="8GBps" loopback_lat="0.2us"/>
 </platform>
 """
 
@@ -71,15 +71,16 @@ PLATFORM = """<?xml version='1.0'?>
 class Simulator:
     """One described cluster."""
 
-    def __init__(self, folder: Path, name: str, nodes: int) -> None:
+    def __init__(self, folder: Path, name: str, nodes: int, per_node: int = 1) -> None:
         self.folder = folder
         bandwidth, latency = CLUSTERS[name]
         (folder / "platform.xml").write_text(PLATFORM.format(last=nodes - 1, bandwidth=bandwidth, latency=latency))
-        (folder / "hosts").write_text("".join(f"node-{i}\n" for i in range(nodes)))
+        (folder / "hosts").write_text("".join(f"node-{i}\n" * per_node for i in range(nodes)))
+        (folder / "apart").write_text("node-0\nnode-1\n")
 
-    def run(self, ranks: int, arguments: list[str], pinned: str = "") -> pd.DataFrame:
+    def run(self, ranks: int, arguments: list[str], pinned: str = "", hosts: str = "hosts") -> pd.DataFrame:
         """Rows ``op, bytes, duration`` that the program printed."""
-        command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts"]
+        command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", hosts]
         command += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:error", *EAGER]
         command += [f"--cfg=smpi/{pinned}"] if pinned else []
         done = subprocess.run([*command, "./collectives", *arguments], cwd=self.folder, capture_output=True, text=True)
@@ -89,17 +90,18 @@ class Simulator:
         return pd.DataFrame(rows, columns=["op", "bytes", "duration"]).astype({"bytes": int, "duration": float})
 
 
-def link(simulator: Simulator) -> NetworkParameters:
-    """Parameters fitted to simulated messages."""
-    timings = simulator.run(2, ["trips"])
+def link(simulator: Simulator, hosts: str = "apart") -> NetworkParameters:
+    """Parameters fitted to simulated messages between two nodes, or within one."""
+    timings = simulator.run(2, ["trips"], hosts=hosts)
     fitted = fit_loggp(timings.assign(duration=timings["duration"].clip(lower=1e-9)))
     return replace(fitted, eager_limit=EAGER_LIMIT)
 
 
-def compare(cluster: str, ranks: list[int], folder: Path, only: str) -> list[dict[str, object]]:
-    """Rows of simulated and predicted times."""
-    simulator = Simulator(folder, cluster, max(ranks))
-    fabric = Fabric.flat(link(simulator))
+def compare(cluster: str, ranks: list[int], folder: Path, only: str, k: int) -> list[dict[str, object]]:
+    """Rows of simulated and predicted times, `k` ranks a node."""
+    simulator = Simulator(folder, cluster, max(2, -(-max(ranks) // k)), k)
+    inside = link(simulator, "hosts") if k > 1 else None
+    fabric = Fabric(inside, link(simulator), k)
     rows: list[dict[str, object]] = []
     for ours, theirs in ((ours, theirs) for ours, theirs in PAIRS.items() if only in ours):
         operation, _, kind = ours.partition("/")
@@ -128,6 +130,7 @@ def main() -> int:
     """Print median and largest error an algorithm and cluster, and write all rows where asked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--ranks", type=lambda text: [int(word) for word in text.split(",")], default=[8, 24, 64])
+    parser.add_argument("--per-node", type=int, default=1, help="ranks on a node")
     parser.add_argument("--only", default="", help="algorithms whose name holds this")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
@@ -138,7 +141,8 @@ def main() -> int:
         folder = Path(name)
         source = Path(__file__).with_suffix(".c")
         subprocess.run(["smpicc", "-O2", "-o", "collectives", str(source)], cwd=folder, check=True)
-        rows = [row for cluster in CLUSTERS for row in compare(cluster, options.ranks, folder, options.only)]
+        chosen = (options.ranks, folder, options.only, options.per_node)
+        rows = [row for cluster in CLUSTERS for row in compare(cluster, *chosen)]
     table = pd.DataFrame(rows)
     table["size"] = np.where(table["bytes"] < 65536, "small %", "large %")
     error = table.assign(error=table["error %"].abs())

@@ -11,11 +11,11 @@ from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_l
 
 @algorithm("allgather/ring", "allgatherv/ring", equation="(p - 1) (a + m G)")
 def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
-    """``(p - 1) T(m)``: the blocks go around, each rank passing on what it got.
+    """``(p - 1) T(m)``: the blocks go around, each rank passing on what it got (:meth:`Fabric.ring` on two levels).
 
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.1.
     """
-    return (ranks - 1) * fabric.shift(ranks, size, 1)
+    return fabric.ring(ranks, size)
 
 
 @algorithm("allgather/recursive_doubling", "allgatherv/recursive_doubling", equation="log2 p a + (p - 1) m G")

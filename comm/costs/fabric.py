@@ -123,6 +123,25 @@ class Fabric:
         far = (~near | (k % (2 * np.maximum(distance, 1)) != 0)) & (ranks > k)
         return self._slowest(size, far.astype(int), near | (ranks <= k))
 
+    def ring(self, ranks: Ints, size: ArrayLike) -> Floats:
+        """``p - 1`` steps around a ring, each block passed on as it comes; seconds.
+
+        A block's way crosses every node's border once, ``n T_far + (p - 1 - n) T_near``, and no link passes blocks
+        faster than one an ``after``: the larger of the two. On one level it is ``(p - 1) T(m)``.
+        """
+        size, ranks = np.broadcast_arrays(np.asarray(size, dtype=float), ranks)
+        nodes = self.nodes(ranks)
+        several = nodes > 1
+        crossing = np.where(several, np.minimum(nodes, ranks - 1), 0)
+        time = np.zeros(size.shape)
+        if bool(np.any(several)):
+            time = np.where(several, crossing * self.far.transfer_time(size), time)
+        if bool(np.any(ranks - 1 > crossing)):
+            time = time + (ranks - 1 - crossing) * self.near.transfer_time(size)
+        if bool(np.any(several)):
+            time = np.where(several, np.maximum(time, (ranks - 1) * _between(self.far, size, True)), time)
+        return time
+
     def after(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
         """Time from one blocking send of a tree to its sender's next, where the first goes to `distance`; seconds."""
         size, distance, ranks = np.broadcast_arrays(np.asarray(size, dtype=float), np.asarray(distance), ranks)

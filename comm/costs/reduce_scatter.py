@@ -58,7 +58,7 @@ def butterfly(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 @algorithm("reduce_scatter/ring", equation="(p - 1) (a + m G + y m)")
 def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """``p - 1`` rounds to the neighbour, one block each."""
-    return (ranks - 1) * (fabric.shift(ranks, size, 1) + fabric.combine(size))
+    return fabric.ring(ranks, size) + (ranks - 1) * fabric.combine(size)
 
 
 @algorithm("reduce_scatter/pairwise", "reduce_scatter_block/pairwise", equation="(p - 1) (a + m G + y m)")

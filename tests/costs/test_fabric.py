@@ -88,3 +88,16 @@ def test_blocking_calls_wait_for_each_message_from_the_eager_limit_on() -> None:
     assert fabric.fan(ranks, 999.0, 10, in_turn=True) == pytest.approx(9 * 1e-6 + 5.999e-6)
     assert fabric.fan(ranks, 1000.0, 10, in_turn=True) == pytest.approx(10 * 6e-6)
     assert fabric.fan(ranks, 1000.0, 10) == pytest.approx(9 * 1e-6 + 6e-6)
+
+
+def test_a_ring_passes_blocks_on_as_they_come() -> None:
+    near, far = NetworkParameters.linear(1.0, 0.0), NetworkParameters.linear(10.0, 0.0)
+    ring = Fabric(near, far, 4).ring
+    # Without a measured gap the slow links bound it; with one a block's own way does.
+    assert ring(np.array(16), 1.0) == 15 * 10.0
+    quick = NetworkParameters.linear(10.0, 0.0, gap=Piecewise((0,), (0.5,), (0.0,)))
+    assert Fabric(near, quick, 4).ring(np.array(16), 1.0) == 4 * 10.0 + 11 * 1.0
+    assert Fabric(near, quick, 4).ring(np.array(4), 1.0) == 3.0
+    assert Fabric.flat(quick).ring(np.array(16), 1.0) == 150.0
+    waits = NetworkParameters.linear(10.0, 0.0, gap=Piecewise((0,), (0.5,), (0.0,)), eager_limit=1)
+    assert Fabric(near, waits, 4).ring(np.array(16), 1.0) == 150.0
