@@ -18,6 +18,7 @@ from ranksight.comm.tracer.building import build, compiler
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate
 
+os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 HERE = Path(__file__).resolve().parent
 REPETITIONS = 5
 
@@ -28,7 +29,7 @@ def measure(program: Path, environment: dict[str, str]) -> dict[str, float]:
     for _ in range(REPETITIONS):
         done = subprocess.run(
             ["mpirun", "-n", "1", str(program)],
-            env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **environment},
+            env={**os.environ, **environment},
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         for line in done.stdout.splitlines():

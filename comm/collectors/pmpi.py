@@ -24,11 +24,6 @@ _FAMILIES = (
 _HYDRA = {"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2", "MPI ABI"}
 """Families that start each other's programs: one process manager, one binary interface."""
 
-_METRICS = (
-    "wall_time", "compute_time", "mpi_time", "compute_cpu_time", "cpu_time", "messages", "bytes_sent",
-    "memory_peak", "memory_pss", "memory_pss_before",
-)  # fmt: skip
-
 
 class Pmpi:
     """PMPI wrappers, preloaded; see :mod:`ranksight.comm.tracer`.
@@ -74,7 +69,7 @@ class Pmpi:
         """Tables of the run; ToolError where ranks are missing, since a run is there whole or not at all."""
         from ranksight.comm.tracer.events import has_events, tabulate_events
         from ranksight.comm.tracer.gathering import read_folder, trace_files
-        from ranksight.comm.tracer.tables import tabulate
+        from ranksight.comm.tracer.tables import METRICS, tabulate
 
         traces, lost = read_folder(folder, launch.ranks)
         if lost:
@@ -95,7 +90,7 @@ class Pmpi:
             counters=tables.counters,
             messages=tables.messages,
             tables=more,
-            provenance=dict.fromkeys(_METRICS, "measured"),
+            provenance=dict.fromkeys(METRICS, "measured"),
             wall_time=float(tables.ranks["wall_time"].max()),
             notes=tables.notes,
             raw=() if self.events else trace_files(folder),
@@ -183,4 +178,4 @@ def _mpi_library(libraries: Mapping[str, str]) -> str:
 
 
 COLLECTORS.register("pmpi")(Pmpi())
-COLLECTORS.register("pmpi_events")(Pmpi(events=1_000_000))
+COLLECTORS.register("pmpi-events")(Pmpi(events=1_000_000))

@@ -26,6 +26,7 @@ from ranksight.errors import ToolError
 LIBRARY = "libranksight-pmpi.so"
 FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
 INSTALL = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
+_FORTRAN = "wrappers_fortran.c"
 _SOURCES = Path(__file__).resolve().parent
 _PROBE = """#include <mpi.h>
 #ifdef OMPI_MAJOR_VERSION
@@ -193,33 +194,27 @@ def _generate(using: Compiler) -> dict[str, str]:
     numbers = {name: number for number, name in enumerate(kinds)}
     return {
         "wrappers.c": wrappers.generate(functions, numbers, kinds),
-        "wrappers_fortran.c": fortran.generate(functions, numbers),
+        _FORTRAN: fortran.generate(functions, numbers),
     }
 
 
 def _compile(using: Compiler, generated: Mapping[str, str], place: Path) -> Path:
+    """Compile all of it, or all but Fortran where that alone fails: the standard ABI's mpi.h may lack conversions."""
     try:
         for name, text in generated.items():
             (place / name).write_text(text)
     except OSError as error:
         raise ToolError(f"the tracer cannot be built in {place}: {error.strerror}", "free some space") from error
-    sources = [str(path) for path in sorted(_SOURCES.glob("*.c"))]
     output = place / LIBRARY
-    done = _run(
-        [
-            using.path,
-            *FLAGS,
-            f"-I{_SOURCES}",
-            "-o",
-            str(output),
-            *(str(place / name) for name in generated),
-            *sources,
-            "-ldl",
-        ]
+    complaints = []
+    for names in (tuple(generated), tuple(name for name in generated if name != _FORTRAN)):
+        sources = [str(path) for path in sorted(_SOURCES.glob("*.c")) if path.stem != "fortran" or _FORTRAN in names]
+        files = [*(str(place / name) for name in names), *sources, "-ldl"]
+        done = _run([using.path, *FLAGS, f"-I{_SOURCES}", "-o", str(output), *files])
+        if done.returncode == 0 and output.is_file():
+            return output
+        complaints.append(_last_line(done.stderr))
+    raise ToolError(
+        f"{using.path} does not compile the tracer: {complaints[0]}",
+        "check that it compiles an MPI program, or name another with RANKSIGHT_MPICC",
     )
-    if done.returncode != 0 or not output.is_file():
-        raise ToolError(
-            f"{using.path} does not compile the tracer: {_last_line(done.stderr)}",
-            "check that it compiles an MPI program, or name another with RANKSIGHT_MPICC",
-        )
-    return output

@@ -37,6 +37,7 @@ static void look_up(void)
         "mpi_fortran_status_ignore_", "mpi_fortran_status_ignore", "mpi_fortran_status_ignore__", "MPI_FORTRAN_STATUS_IGNORE",
         "mpi_fortran_statuses_ignore_", "mpi_fortran_statuses_ignore", "mpi_fortran_statuses_ignore__",
         "MPI_FORTRAN_STATUSES_IGNORE", "MPIR_F08_MPI_STATUS_IGNORE_OBJ", "MPIR_F08_MPI_STATUSES_IGNORE_OBJ"};
+    static const char *const variables[] = {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE"};
     unsigned i, n = 0;
     void **variable;
     for (i = 0; i < sizeof places / sizeof *places; i++)
@@ -49,10 +50,9 @@ static void look_up(void)
     for (i = n = 0; i < sizeof statuses / sizeof *statuses; i++)
         if ((ignored[n] = dlsym(RTLD_DEFAULT, statuses[i])) != NULL)
             n++;
-    if (MPI_F_STATUS_IGNORE != NULL)
-        ignored[n++] = MPI_F_STATUS_IGNORE;
-    if (MPI_F_STATUSES_IGNORE != NULL)
-        ignored[n++] = MPI_F_STATUSES_IGNORE;
+    for (i = 0; i < sizeof variables / sizeof *variables; i++)
+        if ((variable = dlsym(RTLD_DEFAULT, variables[i])) != NULL && *variable != NULL)
+            ignored[n++] = *variable;
     ignored[n] = NULL;
     looked_up = 1;
 }

@@ -27,7 +27,22 @@ rs_group *rs_group_find(uint64_t handle, int kind)
     return NULL;
 }
 
-/* The record itself stays: requests in flight may still point at it. */
+/* The latest ones are kept a while: another thread may be about to look at one. */
+void rs_group_free(rs_group *g)
+{
+    enum { KEPT = 256 };
+    static rs_group *kept[KEPT];
+    static unsigned at;
+    rs_group *old = kept[at % KEPT];
+    kept[at++ % KEPT] = g;
+    if (old != NULL) {
+        free(old->world);
+        free(old->neighbour);
+        free(old);
+    }
+}
+
+/* Requests in flight may still point at the record: the last of them frees it. */
 void rs_group_forget(uint64_t handle, int kind)
 {
     rs_group **at, *g;
@@ -35,6 +50,9 @@ void rs_group_forget(uint64_t handle, int kind)
     for (at = &buckets[bucket_of(handle)]; (g = *at) != NULL; at = &g->next)
         if (g->handle == handle && g->kind == kind) {
             *at = g->next;
+            g->dead = 1;
+            if (g->held == 0)
+                rs_group_free(g);
             break;
         }
     rs_group_generation++;

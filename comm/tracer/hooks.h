@@ -115,11 +115,10 @@ static inline void rs_await(rs_call *c, unsigned op, rs_group *g, int source, ui
     rs_request *r;
     if (source == MPI_PROC_NULL)
         return;
-    r = rs_request_add(handle);
+    r = rs_request_add(handle, g);
     if (r == NULL)
         return;
     r->own = c->thread->last;
-    r->group = g;
     r->comm_size = (uint32_t)g->size;
     r->operation = (uint16_t)op;
     r->kind = 'r';
@@ -137,11 +136,10 @@ static inline void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, 
 static inline void rs_persist(rs_call *c, unsigned op, int kind, rs_group *g, int rank, int tag, uint64_t bytes,
                               uint64_t handle)
 {
-    rs_request *r = rs_request_add(handle);
+    rs_request *r = rs_request_add(handle, g);
     if (r == NULL)
         return;
     r->own = c->thread->last;
-    r->group = g;
     r->comm_size = (uint32_t)g->size;
     r->operation = (uint16_t)op;
     r->kind = (uint8_t)kind;
@@ -221,9 +219,11 @@ static inline void rs_forget_request(rs_request *r)
 static inline void rs_probed(rs_call *c, MPI_Message message, MPI_Comm comm)
 {
     rs_request *r;
-    if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC || (r = rs_request_add(RS_MESSAGE(message))) == NULL)
+    if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC)
         return;
-    r->group = rs_comm(comm);
+    r = rs_request_add(RS_MESSAGE(message), rs_comm(comm));
+    if (r == NULL)
+        return;
     r->kind = 'm';
     r->thread = c->thread;
 }

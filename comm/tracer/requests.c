@@ -17,7 +17,7 @@ static unsigned bucket_of(uint64_t handle)
 }
 
 /* A new record for `handle`, found before any older one of the same value; NULL without memory. */
-rs_request *rs_request_add(uint64_t handle)
+rs_request *rs_request_add(uint64_t handle, rs_group *group)
 {
     enum { BLOCK = 256 };
     rs_request *r;
@@ -33,6 +33,8 @@ rs_request *rs_request_add(uint64_t handle)
         spare = r->next;
         memset(r, 0, sizeof *r);
         r->handle = handle;
+        r->group = group;
+        group->held++;
         r->peer = -1;
         r->next = buckets[bucket_of(handle)];
         buckets[bucket_of(handle)] = r;
@@ -64,6 +66,8 @@ void rs_request_drop(rs_request *request)
             request->next = spare;
             spare = request;
             rs_requests_held--;
+            if (--request->group->held == 0 && request->group->dead)
+                rs_group_free(request->group);
             break;
         }
     rs_unlock();

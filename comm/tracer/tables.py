@@ -18,16 +18,13 @@ SENDING = "spc"
 """Kinds of operations whose calls are messages and whose bytes are sent: point to point, one-sided, collective."""
 
 _KEYS = ["kernel", "rank", "operation", "comm_size", "size_class"]
-_WHOLE_METRICS = (
-    "wall_time",
-    "compute_time",
-    "mpi_time",
-    "compute_cpu_time",
-    "cpu_time",
-    "memory_peak",
-    "memory_pss",
-    "memory_pss_before",
-)
+WHOLE_METRICS = (
+    "wall_time", "compute_time", "mpi_time", "compute_cpu_time", "cpu_time",
+    "memory_peak", "memory_pss", "memory_pss_before",
+)  # fmt: skip
+METRICS = (*WHOLE_METRICS, "messages", "bytes_sent")
+"""What the counters hold: the first for the whole program, messages, bytes_sent and mpi_time for every kernel too."""
+
 Array = NDArray[Any]
 
 
@@ -195,7 +192,7 @@ def _counters(messages: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     columns = ["messages", "bytes_sent", "mpi_time"]
     kernels = parts.groupby(["kernel", "rank"], observed=True)[columns].sum().reset_index()
     kernels["kernel"] = kernels["kernel"].astype(object)
-    whole = ranks[["rank", *_WHOLE_METRICS]].copy()
+    whole = ranks[["rank", *WHOLE_METRICS]].copy()
     sums = parts.groupby("rank")[["messages", "bytes_sent"]].sum()
     whole[["messages", "bytes_sent"]] = sums.reindex(whole["rank"]).fillna(0.0).to_numpy()
     whole.insert(0, "kernel", WHOLE)

@@ -272,6 +272,7 @@ typedef struct rs_group {
     int *world;       /* rank in MPI_COMM_WORLD of each rank that can be addressed, -1 outside it; NULL: identity */
     int slots;        /* outgoing neighbours of the topology, -1 before they were asked for */
     int *neighbour;   /* ranks of the communicator, MPI_PROC_NULL where there is none */
+    int held, dead;   /* requests that point here; whether its handle was freed */
     struct rs_group *next;
 } rs_group;
 
@@ -283,6 +284,7 @@ RS_HIDDEN rs_group *rs_file(MPI_File file);
 RS_HIDDEN void rs_neighbours(rs_group *group, MPI_Comm comm);
 RS_HIDDEN void rs_groups_begin(void);
 RS_HIDDEN void rs_group_forget(uint64_t handle, int kind);
+RS_HIDDEN void rs_group_free(rs_group *group); /* under the lock */
 
 #define RS_HANDLE(x) ((uint64_t)(uintptr_t)(x))
 
@@ -325,7 +327,7 @@ typedef struct rs_request {
 
 extern RS_HIDDEN volatile uint64_t rs_requests_held;
 extern RS_HIDDEN volatile int rs_cancelled; /* whether the program ever asked to cancel a request */
-RS_HIDDEN rs_request *rs_request_add(uint64_t handle);
+RS_HIDDEN rs_request *rs_request_add(uint64_t handle, rs_group *group);
 RS_HIDDEN rs_request *rs_request_find(uint64_t handle);
 RS_HIDDEN void rs_request_drop(rs_request *request);
 RS_HIDDEN void rs_requests_close(void);

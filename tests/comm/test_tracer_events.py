@@ -54,7 +54,7 @@ def test_the_trace_stays_within_its_bound(tracing, tmp_path: Path) -> None:
 
 def test_the_collector_asks_for_events(tracing, tmp_path: Path) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, "nothing")
-    collector = COLLECTORS["pmpi_events"]
+    collector = COLLECTORS["pmpi-events"]
     assert not collector.default
     assert COLLECTORS["pmpi"].default
     (step,) = collector.steps(launch, tmp_path)

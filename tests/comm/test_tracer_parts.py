@@ -230,3 +230,21 @@ def test_a_call_from_nowhere_has_no_name() -> None:
     sites = places.sites(trace, np.array([0x10, 0x1801, 0x9000], dtype=np.uint64))
     known, names = places.kernels()
     assert names[np.searchsorted(known, sites)].tolist() == [UNKNOWN, "file+0x800", UNKNOWN]
+
+
+def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:
+    from ranksight.reading import READERS
+
+    for rank in range(2):
+        (tmp_path / f"rank-{rank:06d}.trace").write_bytes(trace_bytes(rank, 3))
+    reader = READERS["pmpi"]
+    file = tmp_path / "rank-000001.trace"
+    assert reader.recognises(tmp_path, b"")
+    assert reader.recognises(file, file.read_bytes()[:4096])
+    assert not reader.recognises(tmp_path.parent, b"")
+    (reading,) = reader.read(tmp_path)
+    assert reading.configuration == {"ranks": 3.0}
+    assert reading.notes == ("rank 2 left no trace",)
+    assert reading.counters is not None
+    assert reading.messages is not None
+    assert set(reading.tables) == {"peers", "phases", "ranks"}
