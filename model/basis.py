@@ -41,9 +41,34 @@ class Basis(Protocol):
         """What terms (...) do along each axis (..., m): a number for each growing factor, zero for none and for decay."""
         ...
 
+    def factors_of(self, terms: Index) -> Index:
+        """Number of the factor that terms (...) have along each axis (..., m); zero for none."""
+        ...
+
+    def ahead(self, terms: Index) -> Array:
+        """Terms (...) at the largest values of all parameters, and with each of them :data:`AHEAD` times larger (..., 1 + m).
+
+        Scaled as :meth:`shape`.
+        """
+        ...
+
+    def axes(self, terms: Index) -> Index:
+        """Number of axes (...) on which terms have a factor."""
+        ...
+
     def decode(self, terms: Index) -> Array:
         """Terms (t,) as exponents (t, m, 3), see :mod:`ranksight.model.terms`."""
         ...
+
+
+AHEAD = 8.0
+"""How far out growth is looked at when it is judged: as far as small runs are usually extrapolated at once."""
+
+
+def _corners(points: Array) -> Array:
+    """The largest values of all parameters, and with each of them larger (1 + m, m)."""
+    most = points.max(axis=0, initial=1.0) if len(points) else np.ones(points.shape[1])
+    return np.concatenate([most[None], most[None] * (1 + (AHEAD - 1) * np.eye(len(most)))])
 
 
 def _rank(terms: Array) -> Array:
@@ -70,13 +95,23 @@ class Listing:
     _usable: Mask
     _order: Array
     _grows: Array
+    _factors: Index
+    _ahead: Array
 
     @classmethod
     def of(cls, terms: Array, points: Array) -> Listing:
         """Evaluate terms at points (n, m)."""
         factors, number = np.unique(terms.reshape(-1, 3), axis=0, return_inverse=True)
         grows = (_rank(factors[:, None, :]) > 0) * (1.0 + np.arange(len(factors)))
-        return cls(terms, *_scaled(terms, points), _rank(terms), grows[number.reshape(terms.shape[:2])])
+        number = number.reshape(terms.shape[:2])
+        none = np.flatnonzero((factors == 0).all(axis=1))
+        codes = np.where(np.isin(number, none), 0, number + 1)
+        shape, norm, usable = _scaled(terms, points)
+        ahead = values(terms, _corners(points)) / norm[:, None]
+        if terms[..., 2].any():
+            # Who asks for exponentials expects growth that no range shows.
+            ahead[:] = np.nan
+        return cls(terms, shape, norm, usable, _rank(terms), grows[number], codes, ahead)
 
     def shape(self, terms: Index) -> Array:
         """See :class:`Basis`."""
@@ -98,6 +133,18 @@ class Listing:
         """See :class:`Basis`."""
         return np.asarray(self._grows[terms])
 
+    def factors_of(self, terms: Index) -> Index:
+        """See :class:`Basis`."""
+        return np.asarray(self._factors[terms])
+
+    def ahead(self, terms: Index) -> Array:
+        """See :class:`Basis`."""
+        return np.asarray(self._ahead[terms])
+
+    def axes(self, terms: Index) -> Index:
+        """See :class:`Basis`."""
+        return np.asarray((self._factors[terms] > 0).sum(axis=-1))
+
     def decode(self, terms: Index) -> Array:
         """See :class:`Basis`."""
         return np.asarray(self.terms[terms])
@@ -116,6 +163,7 @@ class Products:
     _norm: Array
     _usable: Mask
     _order: Array
+    _ahead: Array
 
     @classmethod
     def of(cls, factors: tuple[Factor, ...], points: Array) -> Products:
@@ -123,8 +171,11 @@ class Products:
         m = points.shape[1]
         single = np.array(factors, dtype=np.float64)[:, None, :]
         parts = [_scaled(single, points[:, axis : axis + 1]) for axis in range(m)]
-        shape, norm, usable = (np.stack([part[at] for part in parts]) for at in range(3))
-        return cls(factors, m, shape, norm, usable, _rank(single))
+        shape, norm = (np.stack([part[at] for part in parts]) for at in (0, 1))
+        usable = np.stack([part[2] for part in parts])
+        corners = _corners(points)
+        ahead = np.stack([values(single, corners[:, axis : axis + 1]) for axis in range(m)]) / norm[:, :, None]
+        return cls(factors, m, shape, norm, usable, _rank(single), ahead)
 
     def digits(self, terms: Index) -> list[Index]:
         """Factor of each axis of terms (...)."""
@@ -160,8 +211,16 @@ class Products:
         number = (self._order > 0) * np.arange(len(self.factors), dtype=np.float64)
         return np.stack([number[d] for d in self.digits(terms)], axis=-1)
 
+    def factors_of(self, terms: Index) -> Index:
+        """See :class:`Basis`."""
+        return np.stack(self.digits(terms), axis=-1)
+
+    def ahead(self, terms: Index) -> Array:
+        """See :class:`Basis`."""
+        return np.asarray(np.prod([self._ahead[a][d] for a, d in enumerate(self.digits(terms))], axis=0))
+
     def axes(self, terms: Index) -> Index:
-        """Number of axes (...) on which terms have a factor other than one."""
+        """See :class:`Basis`."""
         return np.asarray(np.sum([d > 0 for d in self.digits(terms)], axis=0))
 
     def decode(self, terms: Index) -> Array:

@@ -67,7 +67,7 @@ class Crossed(Offer):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve the hypotheses that suit each series."""
-        problem = pose(Products.of((ONE, *self.factors), points), location, positive, kind)
+        problem = pose(Products.of((ONE, *self.factors), points), points, location, positive, kind)
         return problem, screen(self, problem, points)
 
 

@@ -24,7 +24,7 @@ STRAYS = 0.05
 CHOICES = 10.0
 """Forms of one term that are really different from each other."""
 LARGEST = 2
-"""Terms of the forms that the discrepancy is measured against: larger ones bend to the points."""
+"""Terms of the forms that the discrepancy is measured against: larger ones bend to the points. One more where values are exact."""
 TIME = 0.05**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
@@ -66,7 +66,7 @@ def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> 
     """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero: none)."""
     sizes = screened.sizes
     prior = np.clip(known, ALONE_FREEDOM, MOST_FREEDOM)
-    score = np.where(sizes[None, :] <= LARGEST, evidence(screened, problem.count, noise, prior), -np.inf)
+    score = np.where(sizes[None, :] <= LARGEST + problem.exact, evidence(screened, problem.count, noise, prior), -np.inf)
     best = score.argmax(axis=1)
     rows = np.arange(len(best))
     freedom = (problem.count - sizes[best]).astype(np.float64)
@@ -88,5 +88,5 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
         chance = fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
     trusted = (known > 0) & (freedom > 0) & (chance > STRAYS)
     # What was never repeated is as exact as it looks, at most as scattered as expected.
-    factor = np.where(known == 0, np.minimum(ratio, 1.0), np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
+    factor = np.where(known == 0, np.minimum(ratio, np.maximum(TIME / noise, 1.0)), np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
     return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)

@@ -207,7 +207,8 @@ def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
 
 def _learn(base: Array, known: Array, problem: Problem, screened: Screened) -> _Habits:
     """Discrepancy, then common forms with it; drift follows from the first batch."""
-    common = discrepancy.learn(problem, screened, base, known)
+    # Counts are exact or jitter, each in its own way; times share the machine's noise.
+    common = None if problem.exact else discrepancy.learn(problem, screened, base, known)
     v0, d0 = _prior(common, base, known, problem, screened)
     return _Habits(common, prevalence.shift(problem, screened, evidence(screened, problem.count, v0, d0)), {})
 

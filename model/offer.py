@@ -62,5 +62,5 @@ class Listed(Offer):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
-        problem = pose(Listing.of(self.hypotheses.terms, points), location, positive, kind)
+        problem = pose(Listing.of(self.hypotheses.terms, points), points, location, positive, kind)
         return problem, screen(self.hypotheses, problem)

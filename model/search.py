@@ -21,7 +21,7 @@ from scipy.special import gammaln
 
 from ranksight.metrics import Kind
 from ranksight.model import leastsquares
-from ranksight.model.basis import Basis
+from ranksight.model.basis import AHEAD, Basis
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.terms import Hypotheses
 
@@ -32,6 +32,8 @@ CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
 KEPT = 16
 """Hypotheses kept a series: those that carry the posterior weight."""
+UNSEEN = 1.5
+"""What an e-fold of growth ahead costs that nothing within the points has shown."""
 NEGATIVE = 3.0
 """What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
 
@@ -56,6 +58,10 @@ class Problem:
         Series whose terms add up as parts of a whole, like times.
     exact : bool
         Whether the values are deterministic.
+    levels : tuple of int
+        Distinct values of each parameter.
+    change : (s, m)
+        Largest change of the logarithm of the values along each axis, as far as :data:`ranksight.model.basis.AHEAD` goes.
     """
 
     basis: Basis
@@ -65,7 +71,9 @@ class Problem:
     count: NDArray[np.intp]
     positive: Mask
     parts: Mask
-    exact: bool = False
+    exact: bool
+    levels: tuple[int, ...]
+    change: Array
 
     def part(self, which: slice | NDArray[np.intp]) -> Problem:
         """The same problem of some series."""
@@ -78,6 +86,8 @@ class Problem:
             self.positive[which],
             self.parts[which],
             self.exact,
+            self.levels,
+            self.change[which],
         )
 
 
@@ -154,7 +164,7 @@ class Found:
     residual: Array
 
 
-def pose(basis: Basis, location: Location, positive: Mask, kind: Kind) -> Problem:
+def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: Kind) -> Problem:
     """Weigh the values of series at the points of a basis."""
     present = location.repeats > 0
     count = present.sum(axis=1)
@@ -172,7 +182,27 @@ def pose(basis: Basis, location: Location, positive: Mask, kind: Kind) -> Proble
         positive,
         positive & (kind in ("time", "other", "state")),
         kind == "requirement",
+        tuple(len(np.unique(x)) for x in points.T),
+        _change(points, present, y),
     )
+
+
+def _change(points: Array, present: Mask, y: Array) -> Array:
+    """Largest change (s, m) of ln |y| along lines of each axis, scaled to :data:`ranksight.model.basis.AHEAD`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.log(np.abs(y))
+    result = np.zeros((len(y), points.shape[1]))
+    for axis in range(points.shape[1]):
+        _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)
+        for line in range(int(group.max(initial=-1)) + 1):
+            use = present & (group.reshape(-1) == line)[None, :] & np.isfinite(size)
+            high = np.where(use, size, -np.inf).max(axis=1, initial=-np.inf)
+            low = np.where(use, size, np.inf).min(axis=1, initial=np.inf)
+            result[:, axis] = np.maximum(result[:, axis], np.where(use.any(axis=1), high - low, 0.0))
+        x = points[:, axis]
+        if (x > 0).all() and x.size and x.max() > x.min():
+            result[:, axis] *= max(1.0, np.log(AHEAD) / np.log(x.max() / x.min()))
+    return result
 
 
 def shares(problem: Problem, shape: Array) -> Array:
@@ -215,7 +245,44 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
         beside = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
         same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
         allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (beside | same))
-    return allowed, NEGATIVE * negative.sum(axis=2)
+    # A parameter of n values tells at most n - 2 ways of growing apart, and one is always asked for.
+    factors = problem.basis.factors_of(terms)
+    for axis, count in enumerate(problem.levels):
+        if size > max(1, count - 2):
+            allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
+    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * _unseen(problem, coefficients, terms)
+
+
+def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """How many different numbers other than zero stand along the last axis."""
+    found = np.zeros(numbers.shape[:-1], dtype=np.intp)
+    for a in range(numbers.shape[-1]):
+        new = numbers[..., a] != 0
+        for b in range(a):
+            new &= numbers[..., a] != numbers[..., b]
+        found += new
+    return found
+
+
+def _unseen(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> Array:
+    """Growth (s, h) ahead, in e-folds, beyond what was seen along the same axis within the points."""
+    ahead = problem.basis.ahead(terms)
+    ahead = ahead[None] if terms.ndim == 2 else ahead
+    total = np.zeros(coefficients.shape[:2])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        now = np.abs(_summed(coefficients, ahead[..., 0]))
+        for axis in range(ahead.shape[-1] - 1):
+            seen = now * np.exp(problem.change[:, axis, None])
+            total += np.log(np.fmax(np.abs(_summed(coefficients, ahead[..., 1 + axis])) / seen, 1.0))
+    return np.where(np.isfinite(total), total, 0.0)
+
+
+def _summed(coefficients: Array, shapes: Array) -> Array:
+    """``sum_k coefficients_k shapes_k`` over the last axis; a loop, since numpy reduces short axes slowly."""
+    total = coefficients[..., 0] * shapes[..., 0]
+    for k in range(1, coefficients.shape[-1]):
+        total = total + coefficients[..., k] * shapes[..., k]
+    return np.asarray(total)
 
 
 def screen(space: Hypotheses, problem: Problem) -> Screened:

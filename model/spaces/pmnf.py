@@ -67,7 +67,7 @@ class Pmnf(Offer):
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Choose one hypothesis for each series by the paper's procedure."""
         basis = Listing.of(np.array([[ONE], *([factor] for factor in self.factors)]), points)
-        problem = pose(basis, location, positive, kind)
+        problem = pose(basis, points, location, positive, kind)
         plain = (problem.weights > 0).astype(np.float64)
         folds = _interleaved(points[:, 0], plain > 0, self.folds)
         usable = [n for n in range(1, len(self.factors) + 1) if basis.usable(np.array([n]))[0]]
