@@ -39,6 +39,9 @@ class Task:
         Measured there (the mean where there are repetitions).
     metric : str
         ``time`` or a requirement.
+    hidden, hidden_targets : (n, h) and (k, h) float64 or None
+        Raw configurations behind a composite parameter, for methods that can make use of them; not part of the digest,
+        which holds what every method is given.
     """
 
     split: str
@@ -50,6 +53,8 @@ class Task:
     targets: Array
     measured: Array
     metric: str = "time"
+    hidden: Array | None = None
+    hidden_targets: Array | None = None
 
     def digest(self) -> str:
         """A hash of everything that a method is given and judged by."""

@@ -43,9 +43,10 @@ class Engine:
                 stack(batch),
                 tuple(task.name for task in batch),
                 tuple(task.metric for task in batch),
+                hidden=first.hidden,
             )
             fitted = fit_series(series, space=self.space)
-            forecast = fitted.predict(first.targets, level=0.9)
+            forecast = fitted.predict(first.targets, level=0.9, hidden=first.hidden_targets)
             for row, place in enumerate(where):
                 answers[place] = Answer(
                     forecast.value[row],
