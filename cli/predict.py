@@ -142,9 +142,8 @@ def _table(prediction: Prediction) -> None:
         value = unit.format(answer.value) if known else "-"
         interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
         note = "" if answer.ok else f"insufficient: {answer.reason}"
-        print(
-            f"{at}  {(answer.kernel or '(whole program)')[:width]:<{width}}  {answer.metric:<16}{value:>10}  {interval:<24}  {note}".rstrip()
-        )
+        name = (answer.kernel or "(whole program)")[:width]
+        print(f"{at}  {name:<{width}}  {answer.metric:<16}{value:>10}  {interval:<24}  {note}".rstrip())
 
 
 _PRINT = {"json": _json, "csv": _csv, "table": _table}

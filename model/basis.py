@@ -38,7 +38,8 @@ class Basis(Protocol):
         ...
 
     def grows(self, terms: Index) -> Array:
-        """What terms (...) do along each axis (..., m): a number for each growing factor, zero for none and for decay."""
+        """What terms (...) do along each axis (..., m): a number for each growing factor, zero for none and for
+        decay."""
         ...
 
     def factors_of(self, terms: Index) -> Index:
@@ -46,7 +47,8 @@ class Basis(Protocol):
         ...
 
     def ahead(self, terms: Index) -> Array:
-        """Terms (...) at the largest values of all parameters, and with each of them :data:`AHEAD` times larger (..., 1 + m).
+        """Terms (...) at the largest values of all parameters, and with each of them :data:`AHEAD` times larger (...,
+        1 + m).
 
         Scaled as :meth:`shape`.
         """
@@ -171,7 +173,7 @@ class Products:
         m = points.shape[1]
         single = np.array(factors, dtype=np.float64)[:, None, :]
         parts = [_scaled(single, points[:, axis : axis + 1]) for axis in range(m)]
-        shape, norm = (np.stack([part[at] for part in parts]) for at in (0, 1))
+        shape, norm = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
         usable = np.stack([part[2] for part in parts])
         corners = _corners(points)
         ahead = np.stack([values(single, corners[:, axis : axis + 1]) for axis in range(m)]) / norm[:, :, None]

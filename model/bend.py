@@ -1,7 +1,9 @@
 """How much the growth of a falling time bends, and what that says of the growth ahead.
 
-Strong scaling leaves its law in both directions: a plateau may be the shared bandwidth of a domain that the next ranks leave, or
-serial work that stays. A time of the runs' ranks alone cannot tell. The slope of ln y over ln x ahead is therefore taken to
+Strong scaling leaves its law in both directions: a plateau may be the shared bandwidth of a domain that the next
+ranks leave, or
+serial work that stays. A time of the runs' ranks alone cannot tell. The slope of ln y over ln x ahead is therefore
+taken to
 lie anywhere within the change of slope seen, evenly: its standard deviation is that change over sqrt(3).
 """
 

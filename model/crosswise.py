@@ -1,6 +1,7 @@
 """The search over several parameters: a few factors an axis, their products and sums, then what is still missing.
 
-1. Along every line of points that differ in one parameter only, any function of the space is ``a + b f(x)`` with the same
+1. Along every line of points that differ in one parameter only, any function of the space is ``a + b f(x)`` with the
+same
    f. The factors f of each axis are ranked by the residuals of these fits, summed over lines.
 2. Products of the best factors of all axes, and sums of products after the set partitions of the axes, with and without
    a constant, are solved on all points from one Gram matrix a series.
@@ -34,7 +35,8 @@ Mask = NDArray[np.bool_]
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""
 BASES, ADDED, PAIRS = 3, 6, 8
-"""Hypotheses that are completed, terms of one axis and of several that are tried for each, pairs of natural terms kept."""
+"""Hypotheses that are completed, terms of one axis and of several that are tried for each, pairs of natural terms
+kept."""
 NATURAL: tuple[Factor, ...] = (
     *((n / d, 0.0, 0.0) for n, d in ((-1, 1), (-2, 3), (-1, 2), (-1, 3), (1, 2), (2, 3), (1, 1), (2, 1), (3, 1))),
     (0.0, 1.0, 0.0),
@@ -90,7 +92,8 @@ def screen(space: Crossed, problem: Problem, points: Array) -> Screened:
     terms, more, more_prior = _complete(problem, bases, dictionary)
     found.append(_solve(problem, terms, more, more_prior))
     if problem.exact and m == 2:
-        # Without noise the right form leaves nothing, but next to a wrong term others than the right one look best: all pairs
+        # Without noise the right form leaves nothing, but next to a wrong term others than the right one look best:
+        # all pairs
         # of natural terms are tried, and the best of them completed.
         rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in found], axis=0)
         rows = np.flatnonzero(rest > problem.count * CANCELLED**2)
@@ -372,7 +375,8 @@ def _largest(gain: Array, dictionary: Index, among: Mask) -> Index:
 
 
 def _orthonormal(design: Array) -> Array:
-    """Orthonormal rows (s, k, n) spanning the rows of designs (s, k, n) of at most two rows; zero where there is none."""
+    """Orthonormal rows (s, k, n) spanning the rows of designs (s, k, n) of at most two rows; zero where there is
+    none."""
     done: list[Array] = []
     for k in range(design.shape[1]):
         row = design[:, k]

@@ -1,6 +1,7 @@
 """What remains between functions and values beyond the noise: learned from all series of a metric together.
 
-No form of a search space is the truth. How far series stray from the form that fits them best, over what their repetitions
+No form of a search space is the truth. How far series stray from the form that fits them best, over what their
+repetitions
 explain, tells how much; a batch tells it better than a series of five points.
 """
 
@@ -24,7 +25,8 @@ STRAYS = 0.05
 CHOICES = 10.0
 """Forms of one term that are really different from each other."""
 LARGEST = 2
-"""Terms of the forms that the discrepancy is measured against: larger ones bend to the points. One more where values are exact."""
+"""Terms of the forms that the discrepancy is measured against: larger ones bend to the points. One more where values
+are exact."""
 TIME = 0.05**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
@@ -63,16 +65,19 @@ def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
 
 
 def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
-    """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero: none)."""
+    """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero:
+    none)."""
     sizes = screened.sizes
     prior = np.clip(known, ALONE_FREEDOM, MOST_FREEDOM)
-    score = np.where(sizes[None, :] <= LARGEST + problem.exact, evidence(screened, problem.count, noise, prior), -np.inf)
+    small = sizes[None, :] <= LARGEST + problem.exact
+    score = np.where(small, evidence(screened, problem.count, noise, prior), -np.inf)
     best = score.argmax(axis=1)
     rows = np.arange(len(best))
     freedom = (problem.count - sizes[best]).astype(np.float64)
     use = np.isfinite(score[rows, best]) & (freedom > 0)
     ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, 1.0)
-    # The best of many forms fits by chance: the least of h chi-squared variables of nu degrees is smaller by about h^(2/nu).
+    # The best of many forms fits by chance: the least of h chi-squared variables of nu degrees is smaller by about
+    # h^(2/nu).
     chosen = np.where((known == 0) & use, CHOICES ** (2 / np.maximum(freedom, 1.0)), 1.0)
     return ratio * chosen, np.where(use, freedom, 0.0)
 
@@ -80,13 +85,16 @@ def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> 
 def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
     """Variance v0 and degrees of freedom d0 (s,) of series that have no others to learn from.
 
-    Repetitions tell the noise; where the best small form strays from the values by no more than that (F test), the noise is all
-    there is, with the freedom that repetitions give it. Where it strays by more, or nothing was repeated, little is known.
+    Repetitions tell the noise; where the best small form strays from the values by no more than that (F test), the
+    noise is all
+    there is, with the freedom that repetitions give it. Where it strays by more, or nothing was repeated, little is
+    known.
     """
     ratio, freedom = misfit(problem, screened, noise, known)
     with np.errstate(invalid="ignore"):
         chance = fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
     trusted = (known > 0) & (freedom > 0) & (chance > STRAYS)
     # What was never repeated is as exact as it looks, at most as scattered as expected.
-    factor = np.where(known == 0, np.minimum(ratio, np.maximum(TIME / noise, 1.0)), np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
+    looks = np.minimum(ratio, np.maximum(TIME / noise, 1.0))
+    factor = np.where(known == 0, looks, np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
     return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)

@@ -35,7 +35,8 @@ LEAST_POINTS = 4
 
 
 def before(kind: Kind) -> Array:
-    """Law of tau on the grid before the data: half-t with three degrees of freedom, a share of exact functions included."""
+    """Law of tau on the grid before the data: half-t with three degrees of freedom, a share of exact functions
+    included."""
     scale = EXPECTED if kind in ("time", "other", "ratio", "state") else COUNTED
     step = np.gradient(GRID)
     law = step / (1 + (GRID / scale) ** 2) ** 2
@@ -78,7 +79,8 @@ def densities(
     shift: Array,
     axis: int,
 ) -> Array:
-    """Log-densities (s, g) of the values left out along a parameter, for every tau of the grid; zero where none is left out."""
+    """Log-densities (s, g) of the values left out along a parameter, for every tau of the grid; zero where none is
+    left out."""
     held, distance = held_out(points, location.repeats > 0, axis)
     use = np.flatnonzero(held.any(axis=1) & positive)
     result = np.zeros((len(held), len(GRID)))
@@ -94,7 +96,8 @@ def densities(
     for n in np.flatnonzero(held.any(axis=0)):
         rows = np.flatnonzero(held[:, n])
         share, centre, spread, nu = (part[rows, 0] for part in _at(found, points[n : n + 1], positive[use]))
-        wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + (GRID * distance[use][rows, None])[:, None, :] ** 2)
+        added = GRID[None, :] * distance[use][rows, None]
+        wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + added[:, None, :] ** 2)
         z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
         nu = nu[:, :, None]
         density = (

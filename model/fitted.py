@@ -18,7 +18,8 @@ from ranksight.model.terms import values, write_term
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 JOBS = 0.03
-"""Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other days."""
+"""Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other
+days."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Fitted:
     hidden : (h, 2) or None
         Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.Series`).
     breaks : (s,) or None
-        Where the behaviour changes (:mod:`ranksight.model.segments`), NaN where it does not; the functions above hold from
+        Where the behaviour changes (:mod:`ranksight.model.segments`), NaN where it does not; the functions above hold
+        from
         there on, those of `below`, whose rows are the series `below_rows`, up to there.
     """
 
@@ -193,10 +195,12 @@ class Fitted:
         first = self.members[:, 0]
         if not len(self.terms):
             return np.full((len(self), len(points)), np.nan)
-        return np.einsum("sq,sqk->sk", self.coefficient[:, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
+        said = np.einsum("sq,sqk->sk", self.coefficient[:, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
+        return np.asarray(said)
 
     def strayed(self, points: Array, part: slice = slice(None)) -> Array:
-        """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x / x_max))^2)``."""
+        """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
+        x_max))^2)``."""
         low, high = self.trained[part, :, 0], self.trained[part, :, 1]
         total = np.broadcast_to(between_jobs(self.metrics[part])[:, None] ** 2, (len(high), len(points))).copy()
         for axis in range(points.shape[1]):
@@ -295,13 +299,15 @@ def expected_drift(kind: Kind) -> float:
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:
-    """Relative standard deviation (s,) of values between jobs that repetitions within one job do not show: of times alone."""
+    """Relative standard deviation (s,) of values between jobs that repetitions within one job do not show: of times
+    alone."""
     kinds = {name: metric(name).kind for name in set(metrics)}
     return np.array([JOBS if kinds[name] == "time" else 0.0 for name in metrics])
 
 
 def is_positive(names: tuple[str, ...], values: Array) -> NDArray[np.bool_]:
-    """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no unknown with a sign."""
+    """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no
+    unknown with a sign."""
     kinds = {name: metric(name).kind for name in set(names)}
     signed = np.array([kinds[name] == "other" for name in names], dtype=bool)
     with np.errstate(invalid="ignore"):

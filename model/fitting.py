@@ -248,7 +248,7 @@ def _assemble(
         adjusted = np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
     quality = judge(np.where(present, location.values, 0.0), location.scale, location.repeats, location.variance)
     seen = np.where(present[:, :, None], series.points[None], np.nan)
-    none = ~present.any(axis=1)
+    none = np.asarray(~present.any(axis=1))
     low = np.where(none[:, None], 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
     high = np.where(none[:, None], 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
     return Fitted(

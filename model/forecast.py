@@ -26,7 +26,8 @@ REASONS = (
 )
 
 WIDEST = 4.0
-"""Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of two either way."""
+"""Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of two
+either way."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Forecast:
     Attributes
     ----------
     value, lower, upper : (s, k)
-        Median and ends of the central interval of probability `level` for a new measured value; NaN where there is none.
+        Median and ends of the central interval of probability `level` for a new measured value; NaN where there is
+        none.
     status : (s, k) int
         :data:`OK` or the number of an entry of :data:`REASONS`.
     form, noise : (s, k)
@@ -82,7 +84,8 @@ def components(
     Returns
     -------
     share, centre, spread, freedom : (s, k, c)
-        Weights (zero for hypotheses that have no value or break a physical limit there), centres and spreads, of the value or its
+        Weights (zero for hypotheses that have no value or break a physical limit there), centres and spreads, of the
+        value or its
         logarithm, and degrees of freedom.
     """
     at = values(terms, points)

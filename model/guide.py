@@ -1,14 +1,17 @@
 """Requirements guide times: a kernel's time should grow as the work that its counters show.
 
 For each time the requirements of the same kernel are modelled exactly, since they do not scatter. A form of the time
-that has the growing terms of a requirement is preferred when it fits, and the leading term of the time is compared with those
-of all requirements: a time that grows faster than every requirement is spent waiting, serialised or out of balance (Calotoiu
+that has the growing terms of a requirement is preferred when it fits, and the leading term of the time is compared
+with those
+of all requirements: a time that grows faster than every requirement is spent waiting, serialised or out of balance
+(Calotoiu
 et al. 2013, sections 2 and 4).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,8 @@ PREFERRED = 2.0
 """Logarithm of the odds by which a form with a requirement's terms is preferred."""
 AGREED = 0.9
 FASTER = 1 / 8
-"""Exponent by which a time must outgrow a requirement to be called faster; the spaces' exponents lie closer than twice this."""
+"""Exponent by which a time must outgrow a requirement to be called faster; the spaces' exponents lie closer than
+twice this."""
 EXACT = 0.02
 """Relative leave-one-out error up to which a requirement counts as known."""
 
@@ -67,7 +71,7 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
     heavier = weight[rows, best] > weight[rows, 0]
     order[rows[heavier], 0] = best[heavier]
     order[rows[heavier], best[heavier]] = 0
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name in Found.__dataclass_fields__:
         if name != "basis":
             array = weight if name == "weight" else getattr(found, name)

@@ -12,7 +12,8 @@ Array = NDArray[np.float64]
 def t_cdf(t: Array, freedom: Array) -> Array:
     """Distribution function of Student's t.
 
-    Wallace's normal approximation (1959, *Annals of Mathematical Statistics* 30, 1124), within 0.002 from two degrees of
+    Wallace's normal approximation (1959, *Annals of Mathematical Statistics* 30, 1124), within 0.002 from two degrees
+    of
     freedom and ten times cheaper than the exact one; exact for one.
     """
     t = np.clip(t, -1e100, 1e100)
@@ -43,4 +44,4 @@ def quantile(probability: float, weight: Array, centre: Array, spread: Array, fr
         half = (low + high) / 2
         below = (weight * t_cdf((half[..., None] - at) / width, freedom)).sum(axis=-1) < probability
         low, high = np.where(below, half, low), np.where(below, high, half)
-    return (low + high) / 2
+    return np.asarray((low + high) / 2)

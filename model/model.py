@@ -84,7 +84,8 @@ class Model:
         kernels, metrics : sequence of str, optional
             All when not given; the whole program is told in any case.
         **values : float or sequence of float
-            A value or several for every parameter of the model; one that took a single value in the measurements may be left out.
+            A value or several for every parameter of the model; one that took a single value in the measurements may
+            be left out.
 
         Raises
         ------
@@ -110,7 +111,8 @@ class Model:
                         f"no value is given for the parameter {name}", f"give --{name} VALUE, or {name}=VALUE in Python"
                     )
                 given = float(seen[0])
-            axes.append([float(x) for x in (given if isinstance(given, (list, tuple, np.ndarray)) else [given])])
+            several: Any = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
+            axes.append([float(x) for x in several])
             if not axes[-1] or not all(np.isfinite(x) for x in axes[-1]):
                 raise InputError(f"parameter {name} is asked at {given!r}", "parameters are finite numbers")
         if np.prod([float(len(axis)) for axis in axes]) > MOST_ANSWERS:

@@ -43,7 +43,8 @@ def fit_pieces(
     pieces : iterable of Series
         Such as :func:`cut` makes; pieces of some thousand series teach their habits well.
     use : callable
-        Of a piece and its functions; with several jobs it must be a function of a module, as it runs in another process.
+        Of a piece and its functions; with several jobs it must be a function of a module, as it runs in another
+        process.
     jobs : int
         Processes.
     """
@@ -91,6 +92,21 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
 
     names = np.array([(k, m) for part in parts for k, m in zip(part.kernels, part.metrics, strict=True)], dtype=object)
     names = names.reshape(-1, 2)[back]
+    columns: dict[str, Any] = {
+        name: plain(name)
+        for name in (
+            "press",
+            "adjusted_r2",
+            "count",
+            "status",
+            "positive",
+            "trained",
+            "drift",
+            "within",
+            "repetitions",
+            "noisy",
+        )
+    }
     joined = replace(
         first,
         kernels=tuple(names[:, 0]),
@@ -102,21 +118,7 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         root=grown("root", 0.0),
         variance=grown("variance", np.inf),
         freedom=grown("freedom", 1.0),
-        **{
-            name: plain(name)
-            for name in (
-                "press",
-                "adjusted_r2",
-                "count",
-                "status",
-                "positive",
-                "trained",
-                "drift",
-                "within",
-                "repetitions",
-                "noisy",
-            )
-        },
+        **columns,
         breaks=None,
         below=None,
         below_rows=None,

@@ -1,7 +1,9 @@
 """Fitted functions as plain data and back: columns of numbers, checked on the way in, never code.
 
-Layout of the dictionary: names of the series; ``terms`` (t x m x 3); for each series how many ``forms`` it has; for each form
-its weight, variance, freedom and ``size`` (number of terms); then, form after form, the numbers of its terms, its coefficients and
+Layout of the dictionary: names of the series; ``terms`` (t x m x 3); for each series how many ``forms`` it has; for
+each form
+its weight, variance, freedom and ``size`` (number of terms); then, form after form, the numbers of its terms, its
+coefficients and
 the upper triangle of its root.
 """
 
@@ -86,7 +88,8 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     Raises
     ------
     InputError
-        When an entry is missing, has another type or length than the rest of the data needs, or holds a number out of range.
+        When an entry is missing, has another type or length than the rest of the data needs, or holds a number out of
+        range.
     """
     from ranksight.model.fitted import Fitted
     from ranksight.model.forecast import REASONS
@@ -117,11 +120,11 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     triangle = (np.arange(width)[:, None] <= np.arange(width)[None, :])[None] & used[:, None, :] & used[:, :, None]
 
     def spread(
-        shape: tuple[int, ...], fill: float, mask: NDArray[np.bool_], numbers: Array, dtype: type
+        shape: tuple[int, ...], fill: float, mask: NDArray[np.bool_], numbers: NDArray[Any], dtype: type
     ) -> NDArray[Any]:
-        inner = np.full((total, *shape), fill, dtype=dtype)
+        inner: NDArray[Any] = np.full((total, *shape), fill, dtype=dtype)
         inner[mask] = numbers
-        outer = np.full((s, most, *shape), fill, dtype=dtype)
+        outer: NDArray[Any] = np.full((s, most, *shape), fill, dtype=dtype)
         outer[keep] = inner
         return outer
 

@@ -1,7 +1,10 @@
-"""Nonlinear exponents, polished: ``y = c + sum_k a_k prod_j x_j^(b_kj) log2(x_j)^(l_kj)`` with b free, from the leading hypothesis on.
+"""Nonlinear exponents, polished: ``y = c + sum_k a_k prod_j x_j^(b_kj) log2(x_j)^(l_kj)`` with b free, from the
+leading hypothesis on.
 
-A search tries exponents on a grid; where the exponent itself is wanted, with its standard error and its correlation with the
-coefficients, lmfit minimises the relative residuals from the leading hypothesis on (Levenberg and Marquardt, as in MINPACK).
+A search tries exponents on a grid; where the exponent itself is wanted, with its standard error and its correlation
+with the
+coefficients, lmfit minimises the relative residuals from the leading hypothesis on (Levenberg and Marquardt, as in
+MINPACK).
 Never needed for a forecast: neighbours on the grid share its weight.
 """
 
@@ -28,7 +31,8 @@ class Polished:
     Attributes
     ----------
     names : tuple of str
-        Of the p free numbers: ``a0``, ``a1``, ... the coefficients of the terms, the slowest growing first, and ``b1_ranks`` the
+        Of the p free numbers: ``a0``, ``a1``, ... the coefficients of the terms, the slowest growing first, and
+        ``b1_ranks`` the
         exponent of `ranks` in term 1.
     values, errors : (p,)
         Best values and standard errors; errors are NaN where the points do not determine them.
@@ -75,7 +79,7 @@ def polish(fitted: Fitted, series: Series, i: int, over_repetitions: str = "auto
     for k, (coefficient, term) in enumerate(leading):
         parameters.add(f"a{k}", value=coefficient)
         free.append([])
-        for j, name in enumerate(series.parameters):
+        for j in range(len(series.parameters)):
             exponent = float(term[j, 0])
             label = f"b{k}_{j}" if exponent else None
             if label is not None:

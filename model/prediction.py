@@ -98,7 +98,8 @@ class Prediction:
         return {"schema_version": SCHEMA_VERSION, "predictions": [answer.to_dict() for answer in self.answers]}
 
     def table(self) -> pd.DataFrame:
-        """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``, ``status``, ``reason``."""
+        """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
+        ``status``, ``reason``."""
         import pandas as pd
 
         return pd.DataFrame(

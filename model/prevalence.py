@@ -31,7 +31,8 @@ def classes(table: Array, members: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def shift(problem: Problem, screened: Screened, evidence: Array) -> Array:
-    """What to add to the hypotheses' evidence (s, h): logarithm (h,) of how much more common their classes are than thought.
+    """What to add to the hypotheses' evidence (s, h): logarithm (h,) of how much more common their classes are than
+    thought.
 
     Parameters
     ----------

@@ -1,7 +1,9 @@
 """A first configuration in another regime: one rank, one node, no network.
 
-The smallest configuration often runs without what all others need. Where a series strays from every form by much more than its
-noise, its functions are also fitted without its first value; both sets of hypotheses stand side by side with their weights.
+The smallest configuration often runs without what all others need. Where a series strays from every form by much more
+than its
+noise, its functions are also fitted without its first value; both sets of hypotheses stand side by side with their
+weights.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def without_first(
 ) -> Found:
     """Add the hypotheses that leave the first value out to those found with it.
 
-    The value left out is given a log-normal density of one e-fold around what the others say, so that both evidences are of
+    The value left out is given a log-normal density of one e-fold around what the others say, so that both evidences
+    are of
     all values.
 
     Parameters

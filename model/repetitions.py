@@ -1,7 +1,8 @@
 """How repetitions become one value when nobody said: by the law of their scatter.
 
 The mid-range is the best location of uniform scatter, the mean of normal and the median of heavy-tailed scatter. How
-probable each law is follows from the likelihoods of each series' repetitions, free of the locations of its configurations and
+probable each law is follows from the likelihoods of each series' repetitions, free of the locations of its
+configurations and
 of their common relative scale (as in Uthoff 1970, *Journal of the American Statistical Association* 65, 1597, and 1973,
 *Annals of Statistics* 1, 170, for one sample), multiplied over series.
 """
@@ -18,7 +19,8 @@ Array = NDArray[np.float64]
 
 LAWS = ("midrange", "mean", "median")
 SCALES = np.exp(np.linspace(-3, 3, 49))
-"""Scales, in units of the pooled standard deviation, over which likelihoods are integrated evenly in their logarithm."""
+"""Scales, in units of the pooled standard deviation, over which likelihoods are integrated evenly in their
+logarithm."""
 SAMPLE = 100
 """Series that are asked; more would not change the answer."""
 NEGLIGIBLE = 0.01
@@ -61,7 +63,8 @@ def likelihoods(samples: Array, scale: Array) -> Array:
 
 
 def law(values: Array) -> Array:
-    """Probabilities (3,) of uniform, normal and double exponential scatter of repetitions (s, n, r), equal before the data."""
+    """Probabilities (3,) of uniform, normal and double exponential scatter of repetitions (s, n, r), equal before the
+    data."""
     step = max(1, len(values) // SAMPLE)
     size = np.abs(reduce(values, "mean", axis=2))[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):

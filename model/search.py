@@ -61,7 +61,8 @@ class Problem:
     levels : tuple of int
         Distinct values of each parameter.
     change : (s, m)
-        Largest change of the logarithm of the values along each axis, as far as :data:`ranksight.model.basis.AHEAD` goes.
+        Largest change of the logarithm of the values along each axis, as far as :data:`ranksight.model.basis.AHEAD`
+        goes.
     """
 
     basis: Basis
@@ -206,7 +207,8 @@ def _change(points: Array, present: Mask, y: Array) -> Array:
 
 
 def shares(problem: Problem, shape: Array) -> Array:
-    """Logarithm (s, t) of the largest share that terms (t, n) of size one have in series: the scale of their coefficients."""
+    """Logarithm (s, t) of the largest share that terms (t, n) of size one have in series: the scale of their
+    coefficients."""
     share = np.empty((len(problem.weights), len(shape)))
     root = np.sqrt(problem.weights)
     for at in range(0, len(shape), 256):

@@ -1,10 +1,13 @@
 """Segments: a change of behaviour within the range measured.
 
-A cache that no longer fits, a protocol that switches, a node boundary: below and above, the function is another one. Every
-place between two values of the parameter is tried as a break, both sides with forms of one term, and compared with the whole
+A cache that no longer fits, a protocol that switches, a node boundary: below and above, the function is another one.
+Every
+place between two values of the parameter is tried as a break, both sides with forms of one term, and compared with
+the whole
 by the marginal likelihood of :mod:`ranksight.model.search` with one variance for both sides,
 
-    ln M = sum of both sides' priors and determinants + ln Gamma(nu/2) - nu/2 ln((RSS_l + RSS_r + d0 v0)/2) - ln(places).
+    ln M = sum of both sides' priors and determinants + ln Gamma(nu/2) - nu/2 ln((RSS_l + RSS_r + d0 v0)/2) -
+    ln(places).
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class Series:
     provenance : mapping of str to str
         For each metric where its numbers come from.
     hidden : (n, h) float64 or None
-        What else differed between the configurations, such as ranks and size where the parameter is work per rank: not fitted,
+        What else differed between the configurations, such as ranks and size where the parameter is work per rank:
+        not fitted,
         but asking far outside of it widens the answer.
 
     Raises
@@ -123,7 +124,8 @@ def series_from_experiment(
 ) -> Series:
     """Gather the counters of an experiment into series.
 
-    Runs of one configuration and repetition by different collectors are joined: each contributes the kernels and metrics
+    Runs of one configuration and repetition by different collectors are joined: each contributes the kernels and
+    metrics
     it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are reduced;
     a value that its source had reduced already (:data:`~ranksight.experiment.ALL_RANKS`) is taken as it is.
     Runs are read one at a time.
@@ -233,7 +235,8 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
     whole = rank == ALL_RANKS
     order = np.lexsort((rank, codes))
     codes, whole = codes[order], whole[order]
-    # A kernel x rank matrix, filled at (kernel, position of the rank within the kernel); NaN pads kernels that not all ranks have.
+    # A kernel x rank matrix, filled at (kernel, position of the rank within the kernel); NaN pads kernels that not
+    # all ranks have.
     starts = np.searchsorted(codes, np.arange(len(kernels) + 1))
     position = np.arange(len(codes)) - starts[codes]
     result = []

@@ -1,6 +1,7 @@
 """Terms and hypotheses: the functions that a search can choose, as numbers.
 
-A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). A *term* is the product of one
+A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). A *term* is the product of
+one
 factor a parameter, an (m, 3) array; the constant is all zeros. A *hypothesis* is a sum of terms with free coefficients.
 Nothing here is ever a string that is evaluated.
 """

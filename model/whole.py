@@ -38,7 +38,8 @@ def add(
 ) -> tuple[Array, Array, Array, NDArray[np.intp], list[str]]:
     """Sum the forecasts of `rows`: value, lower, upper, status and reason at each configuration.
 
-    Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part that has no
+    Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part
+    that has no
     answer makes the sum insufficient when parts like it held more than a twentieth of the measured total.
 
     Parameters
@@ -54,7 +55,7 @@ def add(
 
     def side(distance: Array) -> Array:
         distance = np.where(usable, distance, 0.0)
-        return np.sqrt(rho * distance.sum(axis=0) ** 2 + (1 - rho) * (distance**2).sum(axis=0))
+        return np.asarray(np.sqrt(rho * distance.sum(axis=0) ** 2 + (1 - rho) * (distance**2).sum(axis=0)))
 
     low, high = total - side(value - lower), total + side(upper - value)
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.

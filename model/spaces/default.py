@@ -51,7 +51,8 @@ GROWING: tuple[Factor, ...] = tuple(
     )
     for j in logs
 )
-# Work that is divided among ranks. Measured decay is a mixture of shares of volumes and surfaces, so the powers are dense.
+# Work that is divided among ranks. Measured decay is a mixture of shares of volumes and surfaces, so the powers are
+# dense.
 FALLING: tuple[Factor, ...] = tuple((-n / 12, 0.0, 0.0) for n in range(1, 25))
 _SURFACES: tuple[Factor, ...] = tuple((-n / d, 0.0, 0.0) for n, d in ((1, 3), (1, 2), (2, 3)))
 _COARSE: tuple[Factor, ...] = tuple(
@@ -69,7 +70,8 @@ _COARSE: tuple[Factor, ...] = tuple(
         (3.0, 0.0),
     )
 )
-# Logarithms of the weight of a form before the data. A constant with one term is the rule (0); a term without it (-1), two
+# Logarithms of the weight of a form before the data. A constant with one term is the rule (0); a term without it
+# (-1), two
 # terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them.
 _ALONE, _FALL_AND_GROW, _MORE = -1.0, -2.0, -4.0
 
@@ -92,7 +94,8 @@ def default(parameters: int) -> Offer:
 
 
 class Single(Listed):
-    """The default space of one parameter; of what is deterministic and fits no listed form, all pairs of terms are tried."""
+    """The default space of one parameter; of what is deterministic and fits no listed form, all pairs of terms are
+    tried."""
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""

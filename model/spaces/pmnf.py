@@ -1,9 +1,11 @@
 """The performance model normal form, with the procedure of its paper.
 
-``f(p) = sum_k c_k p^(i_k) log2(p)^(j_k)`` with i in {0, 1/2, 1, 3/2, 2, 5/2, 3}, j in {0, 1, 2} and up to five terms besides
+``f(p) = sum_k c_k p^(i_k) log2(p)^(j_k)`` with i in {0, 1/2, 1, 3/2, 2, 5/2, 3}, j in {0, 1, 2} and up to five terms
+besides
 the constant: hypotheses of n terms are tried exhaustively, the best by k-fold cross-validation with interleaved folds
 is kept, and n grows until the adjusted coefficient of determination falls (Calotoiu, Hoefler, Poke and Wolf 2013, SC13,
-sections 2 and 3). The choice is made by least squares of absolute errors, as there; the coefficients of what is chosen and
+sections 2 and 3). The choice is made by least squares of absolute errors, as there; the coefficients of what is
+chosen and
 their errors follow the engine's relative ones.
 """
 

@@ -16,7 +16,8 @@ AXIS = (4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 def _drawn(count: int, parameters: int, noise: float) -> tuple[Series, np.ndarray, np.ndarray]:
-    """Series of c0 + c1 times a product of one random factor a parameter, the exponents, and the true values 16 times out."""
+    """Series of c0 + c1 times a product of one random factor a parameter, the exponents, and the true values 16 times
+    out."""
     generator = np.random.default_rng([7, parameters])
     points = np.array(list(itertools.product(AXIS, repeat=parameters)))
     target = np.full((1, parameters), 16 * AXIS[-1])
