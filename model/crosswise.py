@@ -25,7 +25,9 @@ from ranksight.model import leastsquares
 from ranksight.model.basis import Products
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
-from ranksight.model.search import CANCELLED, Problem, Screened, admissible, pose
+from ranksight.model.physics import admissible
+from ranksight.model.problem import Problem, pose
+from ranksight.model.search import CANCELLED, Screened
 from ranksight.model.terms import ONE, Factor
 
 Array = NDArray[np.float64]

@@ -13,7 +13,8 @@ from scipy.special import fdtrc
 
 from ranksight.metrics import Kind
 from ranksight.model.noise import SMALLEST, Location, moderate
-from ranksight.model.search import Problem, Screened, evidence
+from ranksight.model.problem import Problem
+from ranksight.model.search import Screened, evidence
 
 Array = NDArray[np.float64]
 

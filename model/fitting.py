@@ -17,9 +17,10 @@ from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.guide import prefer
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
+from ranksight.model.problem import Problem
 from ranksight.model.quality import judge
 from ranksight.model.regimes import without_first
-from ranksight.model.search import Found, Problem, Screened, evidence, keep
+from ranksight.model.search import Found, Screened, evidence, keep
 from ranksight.model.segments import find as find_breaks
 from ranksight.model.series import Series
 from ranksight.model.spaces import SPACES

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ranksight.metrics import Kind
 from ranksight.model.basis import Listing
 from ranksight.model.noise import Location
-from ranksight.model.search import Problem, Screened, pose, screen
+from ranksight.model.problem import Problem, pose
+from ranksight.model.search import Screened, screen
 from ranksight.model.terms import Hypotheses
 
 Array = NDArray[np.float64]

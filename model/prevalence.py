@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.search import Problem, Screened
+from ranksight.model.problem import Problem
+from ranksight.model.search import Screened
 
 Array = NDArray[np.float64]
 

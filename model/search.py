@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ranksight.metrics import Kind
 from ranksight.model import leastsquares
-from ranksight.model.basis import AHEAD, Basis
-from ranksight.model.noise import SMALLEST, Location
+from ranksight.model.basis import Basis
+from ranksight.model.noise import SMALLEST
+from ranksight.model.physics import admissible
+from ranksight.model.problem import Problem
 from ranksight.model.terms import Hypotheses
 
 Array = NDArray[np.float64]
@@ -32,64 +33,6 @@ CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
 KEPT = 16
 """Hypotheses kept a series: those that carry the posterior weight."""
-UNSEEN = 1.5
-"""What an e-fold of growth ahead costs that nothing within the points has shown."""
-NEGATIVE = 3.0
-"""What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Series and terms, scaled for solving.
-
-    Attributes
-    ----------
-    basis : Basis
-        Terms at the points.
-    weights, values : (s, n)
-        Relative weights, zero where missing, and values in units of `unit`.
-    unit : (s,)
-        Largest size of each series.
-    count : (s,)
-        Points of each series.
-    positive : (s,) bool
-        Series whose function must stay above zero.
-    parts : (s,) bool
-        Series whose terms add up as parts of a whole, like times.
-    exact : bool
-        Whether the values are deterministic.
-    levels : tuple of int
-        Distinct values of each parameter.
-    change : (s, m)
-        Largest change of the logarithm of the values along each axis, as far as :data:`ranksight.model.basis.AHEAD`
-        goes.
-    """
-
-    basis: Basis
-    weights: Array
-    values: Array
-    unit: Array
-    count: NDArray[np.intp]
-    positive: Mask
-    parts: Mask
-    exact: bool
-    levels: tuple[int, ...]
-    change: Array
-
-    def part(self, which: slice | NDArray[np.intp]) -> Problem:
-        """The same problem of some series."""
-        return Problem(
-            self.basis,
-            self.weights[which],
-            self.values[which],
-            self.unit[which],
-            self.count[which],
-            self.positive[which],
-            self.parts[which],
-            self.exact,
-            self.levels,
-            self.change[which],
-        )
 
 
 @dataclass(frozen=True)
@@ -165,47 +108,6 @@ class Found:
     residual: Array
 
 
-def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: Kind) -> Problem:
-    """Weigh the values of series at the points of a basis."""
-    present = location.repeats > 0
-    count = present.sum(axis=1)
-    mean_repeats = location.repeats.sum(axis=1, keepdims=True) / np.maximum(count, 1)[:, None]
-    relative = location.repeats / np.where(mean_repeats > 0, mean_repeats, 1.0)
-    y = np.where(present, location.values, 0.0)
-    unit = np.abs(y).max(axis=1, initial=0.0)
-    unit = np.where(unit > 0, unit, 1.0)[:, None]
-    return Problem(
-        basis,
-        np.where(present, relative * (unit / location.scale) ** 2, 0.0),
-        y / unit,
-        unit[:, 0],
-        count,
-        positive,
-        positive & (kind in ("time", "other", "state")),
-        kind == "requirement",
-        tuple(len(np.unique(x)) for x in points.T),
-        _change(points, present, y),
-    )
-
-
-def _change(points: Array, present: Mask, y: Array) -> Array:
-    """Largest change (s, m) of ln |y| along lines of each axis, scaled to :data:`ranksight.model.basis.AHEAD`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.log(np.abs(y))
-    result = np.zeros((len(y), points.shape[1]))
-    for axis in range(points.shape[1]):
-        _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)
-        for line in range(int(group.max(initial=-1)) + 1):
-            use = present & (group.reshape(-1) == line)[None, :] & np.isfinite(size)
-            high = np.where(use, size, -np.inf).max(axis=1, initial=-np.inf)
-            low = np.where(use, size, np.inf).min(axis=1, initial=np.inf)
-            result[:, axis] = np.maximum(result[:, axis], np.where(use.any(axis=1), high - low, 0.0))
-        x = points[:, axis]
-        if (x > 0).all() and x.size and x.max() > x.min():
-            result[:, axis] *= max(1.0, np.log(AHEAD) / np.log(x.max() / x.min()))
-    return result
-
-
 def shares(problem: Problem, shape: Array) -> Array:
     """Logarithm (s, t) of the largest share that terms (t, n) of size one have in series: the scale of their
     coefficients."""
@@ -214,77 +116,6 @@ def shares(problem: Problem, shape: Array) -> Array:
     for at in range(0, len(shape), 256):
         share[:, at : at + 256] = (root[:, None, :] * np.abs(shape[None, at : at + 256])).max(axis=2, initial=0.0)
     return np.log(np.where(share > 0, share, 1.0))
-
-
-def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> tuple[Mask, Array]:
-    """Which solutions respect the physics of their series, and what their negative coefficients cost.
-
-    Parameters
-    ----------
-    coefficients : (s, h, k)
-    terms : (h, k) or (s, h, k)
-        Terms of the basis, the fastest growing last.
-
-    Returns
-    -------
-    allowed : (s, h) bool
-    penalty : (s, h)
-    """
-    size = terms.shape[-1]
-    negative = coefficients < 0
-    any_negative = negative.any(axis=2)
-    last = problem.basis.order(terms[..., -1]) > 0
-    # A function whose fastest growing term is negative turns negative somewhere.
-    falls = negative[:, :, -1] & (last | (size == 1))
-    allowed = (problem.count[:, None] > size) | (size == 1)
-    allowed = allowed & ~(problem.positive[:, None] & falls)
-    if size > 2:
-        allowed &= ~(problem.parts[:, None] & any_negative)
-    elif size == 2:
-        # Parts of a time add up; only what a whole tends to (c - a/p) or starts from (a log p - c) may be negative: a
-        # term that grows along an axis must there grow as the leading one does.
-        grows = problem.basis.grows(terms)
-        beside = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
-        same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
-        allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (beside | same))
-    # A parameter of n values tells at most n - 2 ways of growing apart, and one is always asked for.
-    factors = problem.basis.factors_of(terms)
-    for axis, count in enumerate(problem.levels):
-        if size > max(1, count - 2):
-            allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
-    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * _unseen(problem, coefficients, terms)
-
-
-def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    """How many different numbers other than zero stand along the last axis."""
-    found = np.zeros(numbers.shape[:-1], dtype=np.intp)
-    for a in range(numbers.shape[-1]):
-        new = numbers[..., a] != 0
-        for b in range(a):
-            new &= numbers[..., a] != numbers[..., b]
-        found += new
-    return found
-
-
-def _unseen(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> Array:
-    """Growth (s, h) ahead, in e-folds, beyond what was seen along the same axis within the points."""
-    ahead = problem.basis.ahead(terms)
-    ahead = ahead[None] if terms.ndim == 2 else ahead
-    total = np.zeros(coefficients.shape[:2])
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        now = np.abs(_summed(coefficients, ahead[..., 0]))
-        for axis in range(ahead.shape[-1] - 1):
-            seen = now * np.exp(problem.change[:, axis, None])
-            total += np.log(np.fmax(np.abs(_summed(coefficients, ahead[..., 1 + axis])) / seen, 1.0))
-    return np.where(np.isfinite(total), total, 0.0)
-
-
-def _summed(coefficients: Array, shapes: Array) -> Array:
-    """``sum_k coefficients_k shapes_k`` over the last axis; a loop, since numpy reduces short axes slowly."""
-    total = coefficients[..., 0] * shapes[..., 0]
-    for k in range(1, coefficients.shape[-1]):
-        total = total + coefficients[..., k] * shapes[..., k]
-    return np.asarray(total)
 
 
 def screen(space: Hypotheses, problem: Problem) -> Screened:

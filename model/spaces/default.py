@@ -17,7 +17,8 @@ from ranksight.metrics import Kind
 from ranksight.model.crosswise import Crossed, best_pairs, together
 from ranksight.model.noise import Location
 from ranksight.model.offer import Listed, Offer
-from ranksight.model.search import CANCELLED, Problem, Screened
+from ranksight.model.problem import Problem
+from ranksight.model.search import CANCELLED, Screened
 from ranksight.model.spaces import SPACES
 from ranksight.model.terms import ONE, Factor, Hypotheses, hypotheses
 

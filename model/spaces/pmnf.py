@@ -25,7 +25,8 @@ from ranksight.model.basis import Listing
 from ranksight.model.crosswise import Crossed
 from ranksight.model.noise import Location
 from ranksight.model.offer import Offer
-from ranksight.model.search import Problem, Screened, pose
+from ranksight.model.problem import Problem, pose
+from ranksight.model.search import Screened
 from ranksight.model.spaces import SPACES
 from ranksight.model.terms import ONE, Factor
 

@@ -17,7 +17,8 @@ from ranksight.errors import InputError
 from ranksight.metrics import Kind
 from ranksight.model.noise import Location
 from ranksight.model.offer import Listed, Offer
-from ranksight.model.search import Problem, Screened
+from ranksight.model.problem import Problem
+from ranksight.model.search import Screened
 from ranksight.model.spaces import SPACES
 from ranksight.model.terms import ONE, Factor, Hypotheses, hypotheses
 

@@ -1,0 +1,87 @@
+"""What functions may not do: turn negative, subtract parts of a whole, tell too much apart, explode unseen."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.problem import Problem
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+UNSEEN = 1.5
+"""What an e-fold of growth ahead costs that nothing within the points has shown."""
+NEGATIVE = 3.0
+"""What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
+
+
+def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> tuple[Mask, Array]:
+    """Which solutions respect the physics of their series, and what their negative coefficients cost.
+
+    Parameters
+    ----------
+    coefficients : (s, h, k)
+    terms : (h, k) or (s, h, k)
+        Terms of the basis, the fastest growing last.
+
+    Returns
+    -------
+    allowed : (s, h) bool
+    penalty : (s, h)
+    """
+    size = terms.shape[-1]
+    negative = coefficients < 0
+    any_negative = negative.any(axis=2)
+    last = problem.basis.order(terms[..., -1]) > 0
+    # A function whose fastest growing term is negative turns negative somewhere.
+    falls = negative[:, :, -1] & (last | (size == 1))
+    allowed = (problem.count[:, None] > size) | (size == 1)
+    allowed = allowed & ~(problem.positive[:, None] & falls)
+    if size > 2:
+        allowed &= ~(problem.parts[:, None] & any_negative)
+    elif size == 2:
+        # Parts of a time add up; only what a whole tends to (c - a/p) or starts from (a log p - c) may be negative: a
+        # term that grows along an axis must there grow as the leading one does.
+        grows = problem.basis.grows(terms)
+        beside = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
+        same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
+        allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (beside | same))
+    # A parameter of n values tells at most n - 2 ways of growing apart, and one is always asked for.
+    factors = problem.basis.factors_of(terms)
+    for axis, count in enumerate(problem.levels):
+        if size > max(1, count - 2):
+            allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
+    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * _unseen(problem, coefficients, terms)
+
+
+def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """How many different numbers other than zero stand along the last axis."""
+    found = np.zeros(numbers.shape[:-1], dtype=np.intp)
+    for a in range(numbers.shape[-1]):
+        new = numbers[..., a] != 0
+        for b in range(a):
+            new &= numbers[..., a] != numbers[..., b]
+        found += new
+    return found
+
+
+def _unseen(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> Array:
+    """Growth (s, h) ahead, in e-folds, beyond what was seen along the same axis within the points."""
+    ahead = problem.basis.ahead(terms)
+    ahead = ahead[None] if terms.ndim == 2 else ahead
+    total = np.zeros(coefficients.shape[:2])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        now = np.abs(_summed(coefficients, ahead[..., 0]))
+        for axis in range(ahead.shape[-1] - 1):
+            seen = now * np.exp(problem.change[:, axis, None])
+            total += np.log(np.fmax(np.abs(_summed(coefficients, ahead[..., 1 + axis])) / seen, 1.0))
+    return np.where(np.isfinite(total), total, 0.0)
+
+
+def _summed(coefficients: Array, shapes: Array) -> Array:
+    """``sum_k coefficients_k shapes_k`` over the last axis; a loop, since numpy reduces short axes slowly."""
+    total = coefficients[..., 0] * shapes[..., 0]
+    for k in range(1, coefficients.shape[-1]):
+        total = total + coefficients[..., k] * shapes[..., k]
+    return np.asarray(total)
