@@ -59,7 +59,7 @@ class Callgrind:
     active: int = 1
     refine: tuple[str, ...] = ()
     by: By = "loops"
-    text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (some 90 times slower)"
+    text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (40 to 90 times slower)"
     deterministic: bool = True
     default: bool = True
 
