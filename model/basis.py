@@ -225,6 +225,20 @@ class Products:
         """See :class:`Basis`."""
         return np.asarray(np.sum([d > 0 for d in self.digits(terms)], axis=0))
 
+    def composite(self, terms: Index) -> Mask:
+        """Terms (...) that are a power of work per rank, ``(x^d / p)^e`` with d = 1, 2 or 3: a domain that is
+        divided."""
+        every = np.array(self.factors, dtype=np.float64)
+        plain = (every[:, 1:] == 0).all(axis=1)
+        power = np.where(plain, every[:, 0], np.nan)
+        powers = np.stack([power[d] for d in self.digits(terms)], axis=-1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            falling, growing = np.fmin.reduce(powers, axis=-1), np.fmax.reduce(powers, axis=-1)
+            dimension = -growing / falling
+            whole = (np.abs(dimension - np.round(dimension)) < 1e-6) & (dimension > 0.5) & (dimension < 3.5)
+        two = (powers != 0).sum(axis=-1) == 2
+        return np.asarray(two & whole & (falling < 0) & ~np.isnan(powers).any(axis=-1))
+
     def decode(self, terms: Index) -> Array:
         """See :class:`Basis`."""
         every = np.array(self.factors, dtype=np.float64)

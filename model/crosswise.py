@@ -252,8 +252,10 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
     return members, np.array(list(found.values()))
 
 
-ALONE, NESTED, COMPLETED, PRODUCT = -1.0, -2.0, -3.0, -5.0
-"""Logarithms of the weight of a form before the data, relative to a constant with one product."""
+ALONE, NESTED, COMPLETED, PRODUCT, DIVIDED = -1.0, -2.0, -3.0, -5.0, 2.0
+"""Logarithms of the weight of a form before the data, relative to a constant with one product; the last for powers of
+work
+per rank."""
 
 
 def partitions(axes: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -287,6 +289,7 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
         log_share = np.log(np.where(largest > 0, largest, 1.0))
         usable = problem.basis.usable(mine)
         growth = problem.basis.order(mine)
+        divided = composite(problem, mine)
         here = problem.part(part)
         for size in np.unique(sizes):
             rows = np.flatnonzero(sizes == size)
@@ -303,8 +306,15 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
             determinant = solved.determinant - 2 * log_share[:, local].sum(axis=2)
             known = prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
             residual[part, rows] = solved.residual
+            known = known + DIVIDED * divided[:, local].any(axis=2)
             offset[part, rows] = np.where(allowed, known - determinant / 2, -np.inf)
     return Screened(residual, offset, members, prior, choice)
+
+
+def composite(problem: Problem, terms: Index) -> Mask:
+    """Terms that are powers of work per rank, where the basis knows."""
+    known = getattr(problem.basis, "composite", None)
+    return np.zeros(terms.shape, dtype=bool) if known is None else np.asarray(known(terms))
 
 
 def _dictionary(space: Crossed, problem: Problem, factors: tuple[Factor, ...]) -> Index:
