@@ -30,7 +30,7 @@ _MPI = re.compile(
     lib(?:fabric|psm\w*|ibverbs|ibumad|rdmacm|mlx\d*|efa|cxi|xpmem|portals|ugni|knem|dmapp|opa_?\w*) |
     lib(?:event|event_core|event_pthreads|ev|munge|slurm\w*|torque|lsf|pals|alps\w*|flux-core) |
     lib(?:dat|dapl|ofi|mpi_\w+|oshmem|shmem|scif|cray-mpich|sci_\w*mpi\w*) |
-    mca_\w+ | libmca_\w+ | pmix_mca_\w+ | prte_mca_\w+ | libranksight\w*
+    mca_\w+ | libmca_\w+ | pmix_mca_\w+ | prte_mca_\w+ | libranksight\w* | between_init_and_finalize
     )$""",
     re.VERBOSE,
 )

@@ -26,6 +26,7 @@ from ranksight.counters.objects import kernel_name, label, owner, owner_of
         ("/usr/lib/openmpi/mca_btl_vader.so", "mpi"),
         ("/usr/lib/libpmix.so.2", "mpi"),
         ("/usr/lib/libfabric.so.1", "mpi"),
+        ("/run/place/between_init_and_finalize.so", "mpi"),
         ("/usr/lib/x86_64-linux-gnu/libc.so.6", "runtime"),
         ("/usr/lib/libc-2.31.so", "runtime"),
         ("/usr/lib/libm.so.6", "runtime"),
