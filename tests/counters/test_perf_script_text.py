@@ -90,6 +90,8 @@ def test_pieces_of_any_size(text, size, monkeypatch):
         ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", "", False)),
         ([("_dl_fixup", "/lib64/ld-linux-x86-64.so.2"), ("law", APP)], ("application", "law", False)),
         ([("dgemm_kernel", "/x/libopenblas.so.0"), ("solve", APP)], ("application", "dgemm_kernel", False)),
+        ([("[unknown]", "/x/libX11.so.6")], ("other", "", False)),
+        ([("[unknown]", "/x/libsolver.so"), ("main", APP)], ("application", "(no symbol) [libsolver]", False)),
         ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "", False)),
         ([("MPIR_Wait", APP)], ("mpi", "", False)),
         ([("_start", APP)], ("other", "", False)),
