@@ -51,9 +51,13 @@ static inline uint64_t rs_bytes(MPI_Count count, MPI_Datatype type)
 
 static inline uint64_t rs_status_bytes(const MPI_Status *status)
 {
-    MPI_Count n = 0;
-    PMPI_Get_elements_x((MPI_Status *)status, MPI_BYTE, &n);
-    return n > 0 ? (uint64_t)n : 0;
+    MPI_Count large = 0;
+    int n = 0;
+    PMPI_Get_count((MPI_Status *)status, MPI_BYTE, &n);
+    if (RS_LIKELY(n >= 0))
+        return (uint64_t)n;
+    PMPI_Get_elements_x((MPI_Status *)status, MPI_BYTE, &large); /* more than an int counts */
+    return large > 0 ? (uint64_t)large : 0;
 }
 
 /* ---- calls that move nothing, or whose data are counted elsewhere ------------------------------------------------ */

@@ -20,6 +20,7 @@
 #define RS_HIDDEN __attribute__((visibility("hidden")))
 #define RS_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RS_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define RS_HOT static inline __attribute__((always_inline))
 #define RS_PC ((uint64_t)(uintptr_t)__builtin_return_address(0))
 #define RS_NONE UINT32_MAX
 
@@ -152,7 +153,7 @@ RS_HIDDEN int64_t rs_lost(rs_thread *t, uint64_t end);
 
 /* ---- the path of a call ----------------------------------------------------------------------------------------- */
 
-static inline void rs_enter(rs_call *c, uint64_t pc)
+RS_HOT void rs_enter(rs_call *c, uint64_t pc)
 {
     rs_thread *t = rs_self;
     c->thread = NULL;
@@ -173,7 +174,7 @@ static inline void rs_enter(rs_call *c, uint64_t pc)
 }
 
 /* End of the MPI call. Returns 0 where nothing is to be recorded. */
-static inline int rs_leave(rs_call *c)
+RS_HOT int rs_leave(rs_call *c)
 {
     if (RS_UNLIKELY(c->thread == NULL))
         return 0;
