@@ -1,7 +1,7 @@
 """How fast profiles are read, in how much memory: callgrind files, the text of perf script, LIKWID's files.
 
-The files are made here, shaped like real ones: a program of some thousand functions whose calls carry inclusive costs, and
-samples of some thousand places. Each is read in a process of its own.
+The files are made here, shaped like real ones: a program of some thousand functions whose calls carry inclusive costs,
+and samples of some thousand places. Each is read in a process of its own.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def reading(kind: str, path: str) -> dict[str, float]:
                 if type(error).__name__ != "InputError":
                     raise
     else:
-        from ranksight.counters.perfscript import BLOCK, read as read_samples
+        from ranksight.counters.perfscript import BLOCK
+        from ranksight.counters.perfscript import read as read_samples
 
         start = time.process_time()
         with file.open("rb") as stream:

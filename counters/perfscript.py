@@ -68,7 +68,8 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
     The first frame that is the application's or MPI's decides. Of run-time functions above it the outermost is the
     kernel, the one that the application entered; time in the operating system belongs to what entered it. A chain
     that shows only run-time functions is decided by name: mathematics, memory, strings and sorting serve the
-    application; waiting, polling and loading do not. A library's code without a symbol is nobody's unless a frame of the application says so.
+    application; waiting, polling and loading do not.
+    A library's code without a symbol is nobody's unless a frame of the application says so.
 
     Returns
     -------
