@@ -57,8 +57,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--platform",
         metavar="NAME",
-        help="machine that was measured, by name or file: gives latencies to the resource equation and a network to the "
-        "messages (default: generic, where loads by cache level were counted)",
+        help="machine that was measured, by name or file: gives latencies to the resource equation and a network to "
+        "the messages (default: generic, where loads by cache level were counted)",
     )
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: 1)")
@@ -125,7 +125,7 @@ def _over_ranks(given: list[str]) -> Any:
 
 
 def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
-    """What functions without the largest configuration say there: overall, and each series' error in the order of the series."""
+    """What functions without the largest configuration say there: overall, and the error of each series in order."""
     import numpy as np
 
     from ranksight.model.verify import verify_largest

@@ -217,7 +217,8 @@ class Fitted:
     def _aside(self, points: Array, hidden: Array | None) -> Array:
         """Relative standard deviation (s, k) that hidden parameters outside of what was measured add.
 
-        Nothing tells how far functions drift along them, so the drift expected before the data stands.
+        Nothing tells how far functions drift along them, so the drift expected before the data stands, for the one that is
+        farthest out: hidden parameters move together.
 
         Raises
         ------
@@ -236,7 +237,7 @@ class Fitted:
         out = np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0)
         kinds = {name: metric(name).kind for name in set(self.metrics)}
         tau = np.array([expected_drift(kinds[name]) for name in self.metrics])
-        return np.asarray(tau[:, None] * np.sqrt((out**2).sum(axis=1))[None, :])
+        return np.asarray(tau[:, None] * out.max(axis=1, initial=0.0)[None, :])
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""

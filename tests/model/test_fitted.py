@@ -196,3 +196,35 @@ def test_mixture_quantiles_invert_the_mixture() -> None:
     for p in (0.05, 0.5, 0.95):
         at = quantile(p, weight, centre, spread, freedom)
         assert (weight * t_cdf((at[:, None] - centre) / spread, freedom)).sum() == pytest.approx(p, abs=1e-6)
+
+
+def test_hidden_parameters_far_outside_widen_the_answer() -> None:
+    x = np.array([64.0, 128.0, 256.0, 512.0, 1024.0])
+    hidden = np.stack([6144 / x, np.full(5, 32.0)], axis=1)
+    series = Series(("x",), x[:, None], (5 + 0.3 * x)[None, :, None], ("k",), ("time",), hidden=hidden)
+    fitted = Fitted.from_dict(json.loads(json.dumps(fit_series(series).to_dict())))
+    point = np.array([[256.0]])
+    near, far = (fitted.predict(point, hidden=np.array([h])) for h in ([24.0, 32.0], [6144.0, 512.0]))
+    assert near.upper[0, 0] == fitted.predict(point).upper[0, 0]
+    assert far.value[0, 0] == near.value[0, 0]
+    assert far.upper[0, 0] / far.lower[0, 0] > 2 * near.upper[0, 0] / near.lower[0, 0]
+    with pytest.raises(InputError, match="hidden values of shape"):
+        fitted.predict(point, hidden=np.array([[1.0]]))
+
+
+def test_growth_that_no_point_shows_is_not_told_as_known() -> None:
+    # Nearly flat counts over few ranks and two sizes: jitter of a few per cent must not become an explosion.
+    points = np.array([(p, n) for p in (1.0, 2.0, 4.0, 8.0) for n in (8.0, 16.0)])
+    values = np.array([24.3, 24.8, 24.8, 24.3, 24.3, 24.8, 24.8, 25.3])
+    answer = fit_series(Series(("ranks", "size"), points, values[None, :, None], ("k",), ("loads_mem",))).predict(
+        np.array([[16.0, 16.0], [1024.0, 16.0]])
+    )
+    np.testing.assert_allclose(answer.value[0], 24.8, rtol=0.1)
+    assert answer.status[0, 1] != forecast.OK or answer.upper[0, 1] < 100
+
+
+def test_first_configuration_of_another_regime() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    values = np.array([0.0339, 0.0972 / 2, 0.0972 / 3, 0.0972 / 4, 0.0972 / 5])
+    answer = fit_series(_one(values, x=x)).predict(np.array([[10.0]]))
+    assert answer.lower[0, 0] <= 0.00972 <= answer.upper[0, 0]
