@@ -1,4 +1,4 @@
-"""The processor's own counters, sampled by perf on every rank: counts per function at next to no cost.
+"""The processor's own counters, sampled by perf on every rank: counts per function.
 
 Every so many occurrences of an event the function then running is charged with as many; precise events name the very
 instruction. Events are taken in passes, each no more than the processor counts at once, so that none is shared out in
@@ -47,7 +47,7 @@ class Perf:
     metrics: tuple[str, ...] = ()
     period: int = 2_000_003
     rare_period: int = 100_003
-    text: str = "hardware events per function, sampled by perf (below 3 % slower)"
+    text: str = "hardware events per function, sampled by perf"
     deterministic: bool = False
     default: bool = True
     unsupported: tuple[str, ...] | None = None
