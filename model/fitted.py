@@ -217,7 +217,8 @@ class Fitted:
     def _aside(self, points: Array, hidden: Array | None) -> Array:
         """Relative standard deviation (s, k) that hidden parameters outside of what was measured add.
 
-        Nothing tells how far functions drift along them, so the drift expected before the data stands, for the one that is
+        Nothing tells how far functions drift along them, so the drift expected before the data stands, for the one
+        that is
         farthest out: hidden parameters move together.
 
         Raises
