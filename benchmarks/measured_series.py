@@ -47,7 +47,8 @@ def run(settings: Settings) -> str:
         [
             "Every series is trained on its first points and asked for the held-out ones; splits are frozen "
             f"(`frozen.json`): {len(tasks)} series, {sum(len(task.measured) for task in tasks)} held-out points. "
-            "Errors are 100 |predicted - measured| / measured, in percent.",
+            "Errors are 100 |predicted - measured| / measured, in percent. The engine's faults on these series were looked "
+            "into while it was made, so they are no blind test; no constant is fitted to them.",
             *without,
             "### Error at the farthest held-out point\n\nMedian (maximum) over the series, abstentions included.",
             _farthest(tasks, methods, points),
@@ -130,8 +131,8 @@ def _honesty(tasks: Sequence[Task], points: Points) -> str:
         + "\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is "
         f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside "
         "the interval: it has to be 0."
-        + "\n\n#### Leaving one source out\n\nNothing in the engine is fitted to these series. If it were, the "
-        "columns would differ: *widening* is the factor on the intervals (in logarithms) that gives 90 % on the other "
+        + "\n\n#### Leaving one source out\n\nWere the engine fitted to one source, the "
+        "columns of that source and of the others would differ: *widening* is the factor on the intervals (in logarithms) that gives 90 % on the other "
         "sources, *covered then* what it gives on the source left out.\n\n" + _one_out(tasks, points, every)
     )
 

@@ -50,6 +50,13 @@ def sections(text: str) -> dict[str, str]:
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
+def write(kept: dict[str, str]) -> None:
+    """Write RESULTS.md from its sections."""
+    text = "# Results\n\nWritten by `python -m benchmarks`; every figure can be had again from there.\n\n"
+    text += "\n\n".join(f"{MARK.format(name=name)}\n{kept[name]}" for name in BENCHMARKS if name in kept)
+    RESULTS.write_text(text + "\n", encoding="utf-8")
+
+
 def main() -> int:
     """Command line; a benchmark that cannot run here is skipped with its reason."""
     parser = argparse.ArgumentParser(
@@ -92,11 +99,8 @@ def main() -> int:
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
         if chosen.quick or chosen.print:
             print(kept[name], end="\n\n")
-    if not (chosen.quick or chosen.print):
-        order = [name for name in BENCHMARKS if name in kept]
-        text = "# Results\n\nWritten by `python -m benchmarks`; every figure can be had again from there.\n\n"
-        text += "\n\n".join(f"{MARK.format(name=name)}\n{kept[name]}" for name in order)
-        RESULTS.write_text(text + "\n", encoding="utf-8")
+        else:
+            write(kept)
     return 0
 
 
