@@ -154,7 +154,13 @@ def likelihood(
     nu = np.maximum(count[:, None] - size + d0[:, None], 0.5)
     floor = (d0 * v0 + count * exact**2)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(gammaln(nu / 2) - nu / 2 * np.log((residual + floor) / 2))
+        if size.shape[0] == 1:
+            # The gamma function is dear, and there are only few sizes.
+            few, which = np.unique(size[0], return_inverse=True)
+            gamma = gammaln(np.maximum(count[:, None] - few + d0[:, None], 0.5) / 2)[:, which]
+        else:
+            gamma = gammaln(nu / 2)
+        return np.asarray(gamma - nu / 2 * np.log((residual + floor) / 2))
 
 
 def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Array, kept: int = KEPT) -> Found:
