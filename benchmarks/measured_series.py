@@ -47,8 +47,9 @@ def run(settings: Settings) -> str:
         [
             "Every series is trained on its first points and asked for the held-out ones; splits are frozen "
             f"(`frozen.json`): {len(tasks)} series, {sum(len(task.measured) for task in tasks)} held-out points. "
-            "Errors are 100 |predicted - measured| / measured, in percent. The engine's faults on these series were looked "
-            "into while it was made, so they are no blind test; no constant is fitted to them.",
+            "Errors are 100 |predicted - measured| / measured, in percent. The engine was made with these series in "
+            "view: its faults on them were looked into, and the priors of its intervals' widths chosen on all sources "
+            "together. The figures are those of a development set, not of a blind test.",
             *without,
             "### Error at the farthest held-out point\n\nMedian (maximum) over the series, abstentions included.",
             _farthest(tasks, methods, points),
@@ -131,9 +132,9 @@ def _honesty(tasks: Sequence[Task], points: Points) -> str:
         + "\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is "
         f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside "
         "the interval: it has to be 0."
-        + "\n\n#### Leaving one source out\n\nWere the engine fitted to one source, the "
-        "columns of that source and of the others would differ: *widening* is the factor on the intervals (in logarithms) that gives 90 % on the other "
-        "sources, *covered then* what it gives on the source left out.\n\n" + _one_out(tasks, points, every)
+        + "\n\n#### Leaving one source out\n\n*Widening* is the factor on the intervals (in logarithms) that gives 90 % "
+        "on the other sources, *covered then* what it gives on the source left out: a choice made without that source.\n\n"
+        + _one_out(tasks, points, every)
     )
 
 
