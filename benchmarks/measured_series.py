@@ -132,8 +132,8 @@ def _honesty(tasks: Sequence[Task], points: Points) -> str:
         + "\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is "
         f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside "
         "the interval: it has to be 0."
-        + "\n\n#### Leaving one source out\n\n*Widening* is the factor on the intervals (in logarithms) that gives 90 % "
-        "on the other sources, *covered then* what it gives on the source left out: a choice made without that source.\n\n"
+        + "\n\n#### Leaving one source out\n\n*Widening* is the factor on the intervals (in logarithms) that gives "
+        "90 % on the other sources, *covered then* what it gives on the source left out: a choice made without it.\n\n"
         + _one_out(tasks, points, every)
     )
 
