@@ -26,6 +26,7 @@ TITLE = "Speed"
 SEED, NOISE = 11, 0.1
 CASES = {1: 10_000, 2: 1_000, 3: 100}
 """Number of models for each number of parameters."""
+MANY = 100_000
 DRAWN = 500
 """Distinct functions; more models repeat them with other noise."""
 
@@ -66,7 +67,7 @@ def answered(series: Series, fitted: Fitted) -> int:
 
 def measure_pieces(count: int, jobs: int) -> dict[str, float]:
     """Fit and predict `count` series of one parameter piece by piece: seconds on the clock and of CPU, peak memory."""
-    pieces = (series_of(1, PIECE, seed)[0] for seed in range(count // PIECE))
+    pieces = (series_of(1, PIECE, seed)[0] for seed in range(max(1, count // PIECE)))
     wall = time.perf_counter()
     total = sum(fit_pieces(pieces, answered, jobs=jobs))
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -85,6 +86,22 @@ def _apart(call: str) -> dict[str, float]:
     return found
 
 
+def row_of_pieces(count: int, jobs: int) -> list[object]:
+    """A row of the table of very many models."""
+    found = _apart(f"measure_pieces({count}, {jobs})")
+    what = f"{count:,} models, {jobs} process{'es' if jobs > 1 else ''}"
+    return [what, found["wall"], found["cpu"], found["peak"] / 1e6]
+
+
+def pieces_table(rows: list[list[object]]) -> str:
+    """The table of very many models."""
+    return (
+        f"Very many models, fitted with intervals and predicted in pieces of {PIECE:,} that are made as they are needed "
+        "(the CPU seconds hold the making of the numbers and the start of Python; memory is that of the first "
+        "process):\n\n" + markdown(["what", "clock, s", "CPU, s", "peak memory, MB"], rows)
+    )
+
+
 def run(settings: Settings) -> str:
     """Tables of models, seconds and megabytes."""
     rows: list[list[object]] = []
@@ -97,26 +114,13 @@ def run(settings: Settings) -> str:
         if settings.extrap_python is not None:
             cpu, peak = _extrap(settings, parameters, count)
             rows.append([f"{what}, Extra-P", cpu, float("nan"), peak / 1e6])
-    pieces: list[list[object]] = []
-    for count, jobs in ((100_000, 1), (1_000_000, 1), (1_000_000, 2)):
-        if settings.quick and count > 100_000:
-            continue
-        found = _apart(f"measure_pieces({count}, {jobs})")
-        pieces.append(
-            [
-                f"{count:,} models, {jobs} process{'es' if jobs > 1 else ''}",
-                found["wall"],
-                found["cpu"],
-                found["peak"] / 1e6,
-            ]
-        )
+    pieces = [row_of_pieces(count, jobs) for count, jobs in ((MANY // shrink, 1), (MANY // shrink, 2))]
     return (
         "CPU seconds of one process, after the first call; five points an axis, five repetitions, four targets; the "
         "time of Extra-P is that of its modeller alone. Peak memory is that of the whole process, series included.\n\n"
         + markdown(["what", "chosen, CPU s", "chosen with intervals and predicted, CPU s", "peak memory, MB"], rows)
-        + f"\n\nVery many models, fitted with intervals and predicted in pieces of {PIECE:,} that are made as they are "
-        "needed (the CPU seconds hold the making of the numbers and the start of Python; memory is that of the first "
-        "process):\n\n" + markdown(["what", "clock, s", "CPU, s", "peak memory, MB"], pieces)
+        + "\n\n"
+        + pieces_table(pieces)
     )
 
 
