@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -41,6 +42,24 @@ def may_sample(paranoid: Path = PARANOID) -> Availability:
             "sudo sysctl -w kernel.perf_event_paranoid=2, or ask the site's administrators to",
         )
     return Availability(True)
+
+
+@lru_cache(maxsize=1)
+def record() -> str:
+    """``perf record`` with what every recording here wants.
+
+    Build ids are of no use, and their cache would fill the user's home; since perf 5.1 a thread that listens for BPF
+    programs makes every recording a second longer unless it is told not to be.
+    """
+    try:
+        said = subprocess.run(
+            ["perf", "--version"], capture_output=True, text=True, errors="replace", check=False
+        ).stdout
+    except OSError:
+        said = ""
+    found = re.search(r"(\d+)\.(\d+)", said)
+    recent = found is not None and (int(found[1]), int(found[2])) >= (5, 1)
+    return "perf record -q -B -N --no-bpf-event" if recent else "perf record -q -B -N"
 
 
 def core_pmu(devices: Path = DEVICES) -> str:

@@ -19,7 +19,8 @@ import pandas as pd
 
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.counters.collectors._events import Chosen, choose, probe
-from ranksight.counters.collectors._perf import buffer_pages, gather, has_hardware, may_sample, refuse_software
+from ranksight.counters.collectors._perf import buffer_pages, gather, has_hardware, may_sample, record, refuse_software
+from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
@@ -41,6 +42,10 @@ class Perf:
     period, rare_period : int
         Occurrences between samples of common events (cycles, instructions, loads ...) and of rare ones (misses):
         primes, the first near the papers' 2,000k cycles.
+    refine : tuple of str
+        Kernels to be split into source lines.
+    spans : tuple of str
+        Loops to gather lines into, as callgrind's refinement names them.
     """
 
     table: EventTable | None = None
@@ -51,6 +56,12 @@ class Perf:
     deterministic: bool = False
     default: bool = True
     unsupported: tuple[str, ...] | None = None
+    refine: tuple[str, ...] = ()
+    spans: tuple[str, ...] = ()
+
+    def refined(self, kernels: Sequence[str], spans: Sequence[str] = ()) -> Perf:
+        """The same with some kernels split into their lines, or into loops that callgrind found."""
+        return replace(self, refine=tuple(kernels), spans=tuple(spans))
 
     def using(self, table: EventTable, metrics: Sequence[str] = ()) -> Perf:
         """The same with the events of a platform's table."""
@@ -77,7 +88,7 @@ class Perf:
                 f"-e '{event.perf(chosen.device, 'u', self.rare_period if chosen.rare(event) else self.period)}'"
                 for event in events
             )
-            command = f'perf record -q -B -N -m {pages} {listed} -o "$0/pass{number}.$rank.$$" --'
+            command = f'{record()} -m {pages} {listed} -o "$0/pass{number}.$rank.$$" --'
             steps.append(Step(before_program(launch, folder, command), {"PERF_CONFIG": "/dev/null"}))
         return steps
 
@@ -88,11 +99,15 @@ class Perf:
         origin: dict[str, str] = {}
         sources: list[str] = []
         kept: list[pd.DataFrame] = []
+        parents: list[pd.DataFrame] = []
         for number, events in enumerate(chosen.passes):
             files = rank_files(folder, rf"pass{number}\.(?P<rank>\d+)\.\d+", launch, "perf")
             for file in files.values():
                 refuse_software(file, {event.name: event.name for event in events})
             table = gather(files, launch).periods
+            if self.refine:
+                table, one, _ = in_parts(table, files, self.refine, self.spans)
+                parents.append(one)
             names = table["event"].map(_written)
             for event in events:
                 rows = table[names == fold(event.alias or event.name)]
@@ -112,7 +127,10 @@ class Perf:
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters,
-            tables={"sampling": pd.concat(kept, ignore_index=True)},
+            tables={
+                "sampling": pd.concat(kept, ignore_index=True),
+                **({"refined": pd.concat(parents).drop_duplicates(ignore_index=True)} if parents else {}),
+            },
             provenance=found.provenance,
             notes=tuple(notes),
             source=tuple(sources),

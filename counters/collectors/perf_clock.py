@@ -8,7 +8,7 @@ for whom the operating system worked; time of MPI libraries goes to no kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,10 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.counters.collectors._perf import buffer_pages, gather, may_sample
-from ranksight.counters.collectors._perf_lines import by_line
+from ranksight.counters.collectors._perf import buffer_pages, gather, may_sample, record
+from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
-from ranksight.errors import InputError
 from ranksight.launching import Launch
 from ranksight.reading import Reading
 
@@ -59,8 +58,7 @@ class PerfClock:
         """One run under ``perf record``."""
         refuse_script(launch)
         pages = buffer_pages(launch.ranks)
-        # build ids are of no use here, and their cache would fill the user's home
-        command = f'perf record -q -B -N -g -m {pages} -F {self.frequency} -e cpu-clock -o "$0/clock.$rank.$$" --'
+        command = f'{record()} -g -m {pages} -F {self.frequency} -e cpu-clock -o "$0/clock.$rank.$$" --'
         return [Step(before_program(launch, folder, command), {"PERF_CONFIG": "/dev/null"})]
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
@@ -68,9 +66,9 @@ class PerfClock:
         files = rank_files(folder, r"clock\.(?P<rank>\d+)\.\d+", launch, "perf")
         sampled = gather(files, launch)
         table = sampled.periods
-        parents = None
+        parents, lost = None, ()
         if self.refine:
-            table, parents = _split(table, files, self.refine, self.spans)
+            table, parents, lost = in_parts(table, files, self.refine, self.spans)
         total = table.groupby("rank")["samples"].transform("sum") + _others(sampled.left_out, table["rank"])
         table = table.assign(
             time=table["period"] * NANOSECOND,
@@ -85,6 +83,8 @@ class PerfClock:
                 f"{int(sampled.by_name)} samples in libc's memory and string functions are kernels of their own; "
                 "some may be calls by MPI"
             )
+        if lost:
+            notes.append(f"no sample hit {', '.join(lost)}, which was to be split")
         count = int(table["samples"].sum())
         how = f"sampled, n = {count} (cpu-clock, {self.frequency} Hz; a kernel with n of N: error sqrt((1 - n/N)/n))"
         return Reading(
@@ -99,36 +99,6 @@ class PerfClock:
             notes=tuple(notes),
             source=tuple(file.name for file in files.values()),
         )
-
-
-def _split(
-    table: pd.DataFrame, files: Mapping[int, Path], kernels: Sequence[str], spans: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Put the parts of `kernels` in their place, with what no line was found for as rest; and tell who is whose."""
-    parts = pd.concat([by_line(file, kernels, spans).assign(rank=rank) for rank, file in files.items()])
-    lost = sorted(set(kernels) - set(table["kernel"]))
-    if lost:
-        raise InputError(f"{', '.join(lost)} cannot be refined: no sample hit it", "name kernels as tables show them")
-    whole = table[table["kernel"].isin(kernels)].set_index(["kernel", "rank"])[["samples", "period"]]
-    told = parts.groupby(["parent", "rank"])[["samples", "period"]].sum()
-    told.index.names = ["kernel", "rank"]
-    rest = whole.sub(told, fill_value=0.0).clip(lower=0.0).reset_index()
-    rest = rest[rest["samples"] > 0]
-    files_of = {kernel: _home(parts[parts["parent"] == kernel]) for kernel in kernels}
-    names = [f"{kernel}@{files_of[kernel]}" for kernel in rest["kernel"]]
-    pieces = pd.concat([parts, rest.assign(parent=rest["kernel"], kernel=names)], ignore_index=True)
-    pieces = pieces.groupby(["kernel", "parent", "rank"], as_index=False)[["samples", "period"]].sum()
-    event = table["event"].iloc[0]
-    kept = pd.concat([table[~table["kernel"].isin(kernels)], pieces.drop(columns="parent").assign(event=event)])
-    return kept.sort_values(["kernel", "rank"], ignore_index=True), pieces[["kernel", "parent"]].drop_duplicates()
-
-
-def _home(parts: pd.DataFrame) -> str:
-    """The source file that most samples of a kernel's parts hit; empty where none did."""
-    if parts.empty:
-        return ""
-    files = parts["kernel"].str.rpartition("@")[2].str.partition(":")[0]
-    return str(parts.groupby(files)["samples"].sum().idxmax())
 
 
 def _others(left_out: pd.DataFrame, ranks: pd.Series) -> pd.Series:
