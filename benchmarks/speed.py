@@ -96,7 +96,7 @@ def row_of_pieces(count: int, jobs: int) -> list[object]:
 def pieces_table(rows: list[list[object]]) -> str:
     """The table of very many models."""
     return (
-        f"Very many models, fitted with intervals and predicted in pieces of {PIECE:,} that are made as they are needed "
+        f"Very many models, fitted with intervals and predicted in pieces of {PIECE:,} made as they are needed "
         "(the CPU seconds hold the making of the numbers and the start of Python; memory is that of the first "
         "process):\n\n" + markdown(["what", "clock, s", "CPU, s", "peak memory, MB"], rows)
     )
