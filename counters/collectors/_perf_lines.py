@@ -1,4 +1,4 @@
-"""Samples of some kernels by source line, from what perf recorded."""
+"""Samples of some kernels by source line, from what perf recorded, and put in the place of their kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pandas as pd
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.errors import ToolError
 
-_SAMPLE = re.compile(r"\s*(?P<period>\d+)\s+(?P<ip>[0-9a-f]+)\s+(?P<symbol>.+?)\s+\((?P<object>.*)\)\s*$")
+_SAMPLE = re.compile(
+    r"\s*(?P<period>\d+)\s+(?P<event>\S+):\s+(?P<ip>[0-9a-f]+)\s+(?P<symbol>.+?)\s+\((?P<object>.*)\)\s*$"
+)
+_COLUMNS = ["event", "kernel", "parent", "samples", "period"]
 _LINE = re.compile(r"\s+(?P<file>[^:]+):(?P<line>\d+)(?:\s|$)")
 _SPAN = re.compile(r"(?P<kernel>.+)@(?P<file>[^@:]+):(?P<first>\d+)-(?P<last>\d+)$")
 
@@ -29,7 +32,7 @@ def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> 
     Returns
     -------
     DataFrame
-        ``kernel`` (``relax@heat.c:120`` or a span's name), ``parent``, ``samples``, ``period``.
+        ``event``, ``kernel`` (``relax@heat.c:120`` or a span's name), ``parent``, ``samples``, ``period``.
 
     Raises
     ------
@@ -38,27 +41,78 @@ def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> 
     """
     symbols = sorted(_symbols(file, kernels))
     if not symbols:
-        return pd.DataFrame({"kernel": [], "parent": [], "samples": [], "period": []})
+        return pd.DataFrame({name: [] for name in _COLUMNS})
     # names of C++ hold commas, which -S cannot take: then all samples are asked for
     only = ["-S", ",".join(symbols)] if not any("," in symbol for symbol in symbols) else []
-    sums: dict[tuple[str, str], list[float]] = {}
-    parent, period = "", 0
-    for line in _script(file, "period,ip,sym,dso,srcline", *only):
+    sums: dict[tuple[str, str, str], list[float]] = {}
+    event, parent, period = "", "", 0
+    for line in _script(file, "event,period,ip,sym,dso,srcline", *only):
         sample = _SAMPLE.match(line)
         if sample is not None:
             name = kernel_name(sample["symbol"], sample["object"])
             ours = name in kernels and owner_of(sample["symbol"], sample["object"]) in ("application", "library")
-            parent, period = (name, int(sample["period"])) if ours else ("", 0)
+            event, parent, period = (sample["event"], name, int(sample["period"])) if ours else ("", "", 0)
             continue
         place = _LINE.match(line)
         if parent and place is not None:
             part = _part(parent, place["file"].rsplit("/", 1)[-1], int(place["line"]), spans)
-            total = sums.setdefault((part, parent), [0.0, 0.0])
+            total = sums.setdefault((event, part, parent), [0.0, 0.0])
             total[0] += 1
             total[1] += period
             parent = ""
     rows = [(*key, *total) for key, total in sums.items()]
-    return pd.DataFrame(rows, columns=["kernel", "parent", "samples", "period"])
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def in_parts(
+    table: pd.DataFrame, files: Mapping[int, Path], kernels: Sequence[str], spans: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
+    """Put the parts of `kernels` in their place, with what no line was found for as rest.
+
+    Parameters
+    ----------
+    table : DataFrame
+        ``event``, ``kernel``, ``rank``, ``samples``, ``period``, as gathered from `files`.
+    files : mapping of int to Path
+        What perf recorded, by rank.
+    kernels, spans
+        As of :func:`by_line`.
+
+    Returns
+    -------
+    table : DataFrame
+    parents : DataFrame
+        ``kernel`` and the ``parent`` it is a part of.
+    lost : tuple of str
+        Those of `kernels` that no sample hit.
+    """
+    sums = ["samples", "period"]
+    keys = ["event", "kernel", "rank"]
+    found = [by_line(file, kernels, spans).assign(rank=rank) for rank, file in files.items()]
+    parts = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
+    whole = table[table["kernel"].isin(kernels)].set_index(keys)[sums]
+    told = parts.groupby(["event", "parent", "rank"])[sums].sum()
+    told.index.names = keys
+    rest = whole.sub(told, fill_value=0.0).clip(lower=0.0).reset_index()
+    rest = rest[rest["samples"] > 0]
+    home = {kernel: _home(parts[parts["parent"] == kernel], spans, kernel) for kernel in kernels}
+    names = [f"{kernel}@{home[kernel]}" for kernel in rest["kernel"]]
+    pieces = pd.concat([parts, rest.assign(parent=rest["kernel"], kernel=names)], ignore_index=True)
+    pieces = pieces.groupby(["event", "kernel", "parent", "rank"], as_index=False)[sums].sum()
+    kept = pd.concat([table[~table["kernel"].isin(kernels)], pieces.drop(columns="parent")])
+    lost = tuple(sorted(set(kernels) - set(pieces["parent"])))
+    return kept.sort_values(keys, ignore_index=True), pieces[["kernel", "parent"]].drop_duplicates(), lost
+
+
+def _home(parts: pd.DataFrame, spans: Sequence[str], kernel: str) -> str:
+    """The source file of a kernel: that of its loops, else the one that most samples hit; empty where none is known."""
+    loops = [match["file"] for match in map(_SPAN.match, spans) if match and match["kernel"] == kernel]
+    if loops:
+        return loops[0]
+    if parts.empty:
+        return ""
+    files = parts["kernel"].str.rpartition("@")[2].str.partition(":")[0]
+    return str(parts.groupby(files)["samples"].sum().idxmax())
 
 
 def _part(kernel: str, file: str, line: int, spans: Sequence[str]) -> str:

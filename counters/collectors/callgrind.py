@@ -85,6 +85,13 @@ class Callgrind:
             raise InputError(f"platform {platform.name} has one level of cache", "describe two or three in its file")
         return levels[0], levels[1], levels[-1]
 
+    @property
+    def simulated(self) -> str:
+        """Where its numbers come from, with the caches, as the provenance of its metrics states it."""
+        levels = zip(("D1", "L2", "LL"), self.caches(), strict=True)
+        shown = ", ".join(f"{name} {level.option}" for name, level in levels)
+        return f"simulated (callgrind, {shown}: bytes, ways, bytes a line)"
+
     def available(self) -> Availability:
         """Whether valgrind is here."""
         from shutil import which
@@ -155,14 +162,12 @@ class Callgrind:
         if unlike[1] > _DIFFERENT:
             notes.append(f"{unlike[0]} does not repeat: the two runs differ by {unlike[1]:.2g} in its instructions")
         notes.extend(level.note for level in levels if level.note)
-        shown = ", ".join(f"{name} {level.option}" for name, level in zip(("D1", "L2", "LL"), levels, strict=True))
-        how = f"simulated (callgrind, {shown}: bytes, ways, bytes a line)"
         metrics = [name for name in counters.columns if name not in ("kernel", "rank")]
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters[["kernel", "rank", *metrics]],
             tables={"left_out": left_out} | ({"refined": parents} if self.refine else {}),
-            provenance=dict.fromkeys(metrics, how),
+            provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
             source=tuple(file.name for found in (first, second) for file in found.values()),
         )

@@ -11,7 +11,8 @@ import pytest
 
 from ranksight.counters._callgrind_sites import positions
 from ranksight.counters.callgrind import read
-from ranksight.counters.collectors._perf_lines import _part
+from ranksight.counters.collectors._perf import gather
+from ranksight.counters.collectors._perf_lines import _part, in_parts
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
 from ranksight.counters.refine import split, wanted
@@ -180,3 +181,22 @@ def test_perf_finds_the_line(program, tmp_path):
 def _fresh(folder: Path) -> Path:
     (folder / "again").mkdir()
     return folder / "again"
+
+
+@pytest.mark.perf
+def test_samples_of_several_events_in_one_file(program, tmp_path):
+    """Each event's samples keep their sum, whatever the other events of the file say."""
+    file = tmp_path / "two"
+    events = ("-e", "cpu-clock:u", "-e", "task-clock:u")
+    command = ["perf", "record", "-q", "-B", "-N", "-F", "1999", *events, "-o", str(file), str(program), "300"]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PERF_CONFIG": "/dev/null"})
+    launch = Template((str(program), "300")).fill({})
+    table = gather({0: file}, launch).periods
+    parts, parents, lost = in_parts(table, {0: file}, ["multiply", "nothing"], ["multiply@serial.c:8-9"])
+    assert lost == ("nothing",)
+    assert set(parents["parent"]) == {"multiply"}
+    whole = table[table["kernel"] == "multiply"].set_index("event")["period"]
+    assert len(whole) == 2
+    ours = parts[parts["kernel"].str.startswith("multiply")]
+    assert ours.groupby("event")["period"].sum().to_dict() == whole.to_dict()
+    assert (ours[ours["kernel"] == "multiply@serial.c:8-9"].set_index("event")["period"] > 0.6 * whole).all()
