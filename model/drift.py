@@ -19,6 +19,7 @@ from ranksight.metrics import Kind
 from ranksight.model.forecast import components
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
+from ranksight.model.prevalence import shifted
 from ranksight.model.search import Found, evidence, keep
 
 Array = NDArray[np.float64]
@@ -89,7 +90,7 @@ def densities(
     mine, held = location.part(use), held[use]
     rest = replace(mine, repeats=np.where(held, 0.0, mine.repeats))
     problem, screened = space.screen(points, rest, positive[use], kind)
-    score = evidence(screened, problem.count, v0[use], d0[use]) + shift
+    score = shifted(evidence(screened, problem.count, v0[use], d0[use]), shift)
     found = keep(problem, screened, score, v0[use], d0[use], kept=8)
     log_y = np.log(np.where(held, mine.values, 1.0))
     total = np.zeros((len(use), len(GRID)))

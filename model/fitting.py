@@ -166,7 +166,7 @@ class _Task:
             self.habits[name] = _learn(base, location.freedom, problem, screened)
         habits = self.habits[name]
         v0, d0 = _prior(habits.common, base, location.freedom, problem, screened)
-        score = evidence(screened, problem.count, v0, d0) + habits.shift
+        score = prevalence.shifted(evidence(screened, problem.count, v0, d0), habits.shift)
         found = keep(problem, screened, score, v0, d0)
         if self.points.shape[1] == 1 and kind == "time":
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
@@ -240,8 +240,10 @@ def _assemble(
     status[count < 3 + max(varied - 1, 0)] = forecast.FEW_POINTS
     status[count == 0] = forecast.NO_DATA
     size = (members[:, 0] >= 0).sum(axis=1)
-    y = np.where(present, location.values, np.nan)
-    relative = np.where(present, 1 / location.scale**2, 0.0)
+    unit = np.where(present, location.scale, 0.0).max(axis=1, keepdims=True, initial=0.0)
+    unit = np.where(unit > 0, unit, 1.0)
+    y = np.where(present, location.values, np.nan) / unit
+    relative = np.where(present, (unit / location.scale) ** 2, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.nansum(relative * y, axis=1) / relative.sum(axis=1)
         total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)

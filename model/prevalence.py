@@ -43,7 +43,7 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> Array:
     evidence = evidence[np.isfinite(evidence).any(axis=1)]
     if screened.choice is not None:
         # Each series has hypotheses of its own: there are no common classes to count.
-        return np.zeros(evidence.shape[1])
+        return np.zeros(0)
     base = np.exp(screened.prior - screened.prior.max())
     base = base / base.sum()
     group = classes(problem.basis.decode(np.arange(screened.members.max() + 1)), screened.members)
@@ -55,3 +55,9 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> Array:
         moved /= moved.sum(axis=1, keepdims=True)
         ratio = (PSEUDO * expected + np.bincount(group, moved.sum(axis=0))) / (PSEUDO + len(evidence)) / expected
     return np.asarray(np.log(ratio)[group])
+
+
+def shifted(evidence: Array, shift: Array) -> Array:
+    """Evidence (s, h) with what the classes of the first hypotheses are more common; those that only some series have
+    come last and have none."""
+    return evidence + np.pad(shift, (0, evidence.shape[1] - len(shift)))

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from ranksight.metrics import Kind
 from ranksight.model.noise import Location
 from ranksight.model.offer import Offer
+from ranksight.model.prevalence import shifted
 from ranksight.model.search import KEPT, Found, evidence, keep
 
 Array = NDArray[np.float64]
@@ -66,7 +67,7 @@ def without_first(
     repeats = mine.repeats.copy()
     repeats[np.arange(len(rows)), first] = 0.0
     problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
-    score = evidence(screened, problem.count, v0[rows], d0[rows]) + shift
+    score = shifted(evidence(screened, problem.count, v0[rows], d0[rows]), shift)
     other = keep(problem, screened, score, v0[rows], d0[rows])
     odds = logsumexp(score, axis=1) + RARE - total[rows]
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)

@@ -31,6 +31,10 @@ Mask = NDArray[np.bool_]
 
 CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
+AS_MUCH = float(np.e)
+"""Odds within which hypotheses carry as much."""
+SIMPLE = np.array([3.0, 4.0])
+"""Denominators of simple fractions, and of their halves."""
 KEPT = 16
 """Hypotheses kept a series: those that carry the posterior weight."""
 
@@ -233,6 +237,7 @@ def _precedence(problem: Problem, members: NDArray[np.intp], weight: Array) -> A
 
     The neighbourhood of a hypothesis are those whose fastest growing term has the same exponents within a quarter:
     single hypotheses next to each other split their weight, and the heaviest alone may lie apart from most of it.
+    Where they carry as much, simple fractions come before others, and the constant before all.
     """
     size = np.maximum((members >= 0).sum(axis=2), 1)
     last = np.take_along_axis(members, (size - 1)[..., None], axis=2)[..., 0]
@@ -241,4 +246,26 @@ def _precedence(problem: Problem, members: NDArray[np.intp], weight: Array) -> A
     around = (near * weight[:, None, :]).sum(axis=2)
     centre = np.where(weight > 0, around, -1.0).argmax(axis=1)
     within = np.take_along_axis(near, centre[:, None, None], axis=1)[:, 0]
-    return np.asarray(weight + 2.0 * (within & (weight > 0)))
+    used = members >= 0
+    plain, varies = _kinds(problem.basis, members)
+    simple = (plain | ~used).all(axis=2)
+    constant = ~(varies & used).any(axis=2) & used.any(axis=2)
+    as_much = weight * AS_MUCH >= weight.max(axis=1, keepdims=True, initial=0.0)
+    first = 2.0 * (within & (weight > 0)) + 4.0 * (constant & as_much & (weight > 0))
+    return np.asarray(weight * np.where(simple, AS_MUCH, 1.0) + AS_MUCH * first)
+
+
+def _kinds(basis: Basis, members: NDArray[np.intp]) -> tuple[Mask, Mask]:
+    """Which terms (...) have simple fractions as exponents, and which are not the constant; -1 counts as any."""
+    every = np.maximum(members, 0)
+    largest = int(every.max(initial=0))
+    # Looked up where terms are few; the terms of several parameters are too many to list.
+    listed, place = (
+        (np.arange(largest + 1), every) if largest < every.size else np.unique(every, return_inverse=True)
+    )
+    exponents = basis.decode(listed)
+    parts = exponents[..., None] * SIMPLE
+    plain = (np.abs(parts - np.round(parts)) < 1e-9).any(axis=-1).all(axis=(1, 2))
+    varies = exponents.any(axis=(1, 2))
+    place = place.reshape(members.shape)
+    return plain[place], varies[place]
