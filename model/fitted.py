@@ -13,6 +13,7 @@ from ranksight.errors import InputError
 from ranksight.metrics import Kind, metric
 from ranksight.model import forecast
 from ranksight.model.forecast import Forecast, components, mixture_forecast
+from ranksight.model.strong import Change, change
 from ranksight.model.terms import values, write_term
 
 Array = NDArray[np.float64]
@@ -124,6 +125,7 @@ class Fitted:
         if not len(self.terms):
             status, reason = self._judge(points, value, low, high, form)
             return Forecast(value, low, high, status, reason, form, 1 - form, level)
+        turn = self._change(points)
         step = max(1, 2_000_000 // max(1, len(points) * self.weight.shape[1]))
         for start in range(0, len(self), step):
             part = slice(start, start + step)
@@ -139,7 +141,11 @@ class Fitted:
                 positive=self.positive[part],
             )
             value[part], low[part], high[part], form[part], _ = mixture_forecast(
-                held, np.hypot(self.strayed(points, part), aside[part]), self.positive[part], level
+                held,
+                np.hypot(self.strayed(points, part), aside[part]),
+                self.positive[part],
+                level,
+                None if turn is None else turn.of(part),
             )
         status, reason = self._judge(points, value, low, high, form)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
@@ -191,11 +197,14 @@ class Fitted:
 
     def at_training(self, points: Array) -> Array:
         """Values (s, k) of the leading hypotheses at `points`, without intervals."""
-        basis = values(self.terms, np.asarray(points, dtype=np.float64))
-        first = self.members[:, 0]
+        return self._leading_values(np.arange(len(self)), points)
+
+    def _leading_values(self, rows: Index, points: Array) -> Array:
         if not len(self.terms):
-            return np.full((len(self), len(points)), np.nan)
-        said = np.einsum("sq,sqk->sk", self.coefficient[:, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
+            return np.full((len(rows), len(points)), np.nan)
+        basis = values(self.terms, np.asarray(points, dtype=np.float64))
+        first = self.members[rows, 0]
+        said = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
         return np.asarray(said)
 
     def strayed(self, points: Array, part: slice = slice(None)) -> Array:
@@ -213,6 +222,29 @@ class Fitted:
             )
             total += (self.drift[part, axis, None] * out) ** 2
         return np.asarray(np.sqrt(total))
+
+    def _change(self, points: Array) -> Change | None:
+        """What strong scaling may turn into, along the axis where that is most likely; None where no time is asked
+        ahead."""
+        kinds = {name: metric(name).kind for name in set(self.metrics)}
+        times = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
+        found: Change | None = None
+        for axis in range(points.shape[1]):
+            low, high = self.trained[:, axis, 0], self.trained[:, axis, 1]
+            for ends in np.unique(self.trained[times & (low > 0) & (high > low), axis], axis=0):
+                rows = np.flatnonzero(times & (low == ends[0]) & (high == ends[1]))
+                if not (points[:, axis] > ends[1]).any():
+                    continue
+                first, last = (np.where(np.arange(points.shape[1]) == axis, end, points) for end in ends)
+                one = change(ends[0], ends[1], points[None, :, axis], self._logs(rows, first), self._logs(rows, last))
+                found = Change.none(len(self), len(points)) if found is None else found
+                found.put(rows, one)
+        return found
+
+    def _logs(self, rows: Index, points: Array) -> Array:
+        """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""
+        said = self._leading_values(rows, points)
+        return np.log(np.where(said > 0, said, np.nan))
 
     def _aside(self, points: Array, hidden: Array | None) -> Array:
         """Relative standard deviation (s, k) that hidden parameters outside of what was measured add.

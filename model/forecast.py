@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.mixture import quantile
+from ranksight.model.strong import Change, with_change
 from ranksight.model.terms import values
 
 Array = NDArray[np.float64]
@@ -28,6 +29,8 @@ REASONS = (
 WIDEST = 4.0
 """Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of two
 either way."""
+ROUNDING = 1e-12
+"""Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,11 @@ def components(
     basis = np.where(used[..., None], at[members], 0.0)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         mean = np.einsum("scq,scqk->sck", coefficients, basis)
-        error = (np.einsum("scql,scqk->sclk", root, basis) ** 2).sum(axis=2)
         size = np.abs(mean)
-        relative = np.sqrt(variance[..., None] * (1.0 + error / np.where(size > 0, size, 1.0) ** 2))
+        # Relative before it is squared: squares of what is huge or tiny are no numbers.
+        share_of = basis / np.where(size > 0, size, 1.0)[:, :, None, :]
+        error = (np.einsum("scql,scqk->sclk", root, share_of) ** 2).sum(axis=2)
+        relative = np.sqrt(variance[..., None] * (1.0 + error))
     plus = positive[:, None, None]
     alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
     share = np.where(alive, weight[..., None], 0.0)
@@ -108,7 +113,11 @@ def components(
 
 
 def mixture_forecast(
-    parts: tuple[Array, Array, Array, Array], drift: Array, positive: NDArray[np.bool_], level: float
+    parts: tuple[Array, Array, Array, Array],
+    drift: Array,
+    positive: NDArray[np.bool_],
+    level: float,
+    change: Change | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Median, interval, and shares of the variance from the form and from noise.
 
@@ -118,6 +127,8 @@ def mixture_forecast(
         From :func:`components`.
     drift : (s, k)
         Relative standard deviation that extrapolation adds (:mod:`ranksight.model.drift`).
+    change : Change, optional
+        What strong scaling may turn into (:mod:`ranksight.model.strong`); it widens intervals too.
 
     Returns
     -------
@@ -130,14 +141,19 @@ def mixture_forecast(
     wide = np.sqrt(spread**2 + added**2)
     # Drift has no direction: it widens the interval and leaves the value where the functions put it.
     median = quantile(0.5, share, centre, spread, nu)
-    low = np.fmin(quantile((1 - level) / 2, share, centre, wide, nu), median)
-    high = np.fmax(quantile((1 + level) / 2, share, centre, wide, nu), median)
+    ends = share, centre, wide, nu
+    if change is not None:
+        ends = with_change(ends, change)
+    low, high = quantile((1 - level) / 2, *ends), quantile((1 + level) / 2, *ends)
     average = (share * centre).sum(axis=2, keepdims=True)
     between = (share * (centre - average) ** 2).sum(axis=2) + (share * added**2).sum(axis=2)
     within = (share * spread**2).sum(axis=2)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         form = np.where(between + within > 0, between / (between + within), 0.0)
         median, low, high = (np.where(positive[:, None], np.exp(q), q) for q in (median, low, high))
+    # Bisections and rounding end next to each other, not on each other.
+    digits = ROUNDING * np.abs(median)
+    low, high = np.fmin(low, median - digits), np.fmax(high, median + digits)
     nothing = total[:, :, 0] <= 0
     median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
     return median, low, high, form, 1 - form
