@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
         findings = [finding for finding in findings if finding.remedy]
     if args.format == "json":
         content = {
+            "schema_version": 1,
             "findings": [finding.plain() for finding in findings],
             "collectors": [
                 {"name": name, "text": text, "available": state.ok, "reason": state.reason, "remedy": state.remedy}

@@ -7,6 +7,10 @@ The command stands after '--' and names its parameters in braces; every paramete
 Each configuration is run once for every collector and repetition (a deterministic collector once). A campaign that was
 cut off goes on where it stopped when the same line is given again. Where a collector has to stand before the program,
 its place is found from the launcher's options; write {wrap} there if it is not.
+
+--platform names the machine whose caches callgrind simulates and whose events perf counts: one that ships with the
+project, or a file of 'ranksight calibrate'. --refine KERNEL splits a kernel that is too coarse to act on into its
+loops (by callgrind; perf's samples are put into the same) or, without callgrind, into source lines; build with -g.
 """
 
 from __future__ import annotations
@@ -39,6 +43,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="use this one; repeat for several (default: what works here)",
     )
     parser.add_argument("--list-collectors", action="store_true", help="tell what can be collected here, and why not")
+    parser.add_argument(
+        "--platform",
+        default=None,
+        metavar="NAME|FILE",
+        help="whose caches and events (default: a generic machine's caches, this processor's events)",
+    )
+    parser.add_argument(
+        "--refine",
+        action="append",
+        default=[],
+        metavar="KERNEL",
+        help="split this kernel into loops or lines; repeat for several",
+    )
     parser.add_argument("--application", default=None, metavar="NAME", help="the program's name in tables")
     parser.add_argument("--timeout", type=float, default=None, metavar="S", help="end a run that takes longer")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -99,6 +116,8 @@ def _values(text: str) -> tuple[float, ...]:
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
     from ranksight.campaign import Plan, measure
+    from ranksight.cli._adapting import adapt, check_alike, measure_parts
+    from ranksight.platforms import load
 
     if chosen.list_collectors:
         return _list_collectors()
@@ -107,10 +126,15 @@ def run(chosen: argparse.Namespace) -> int:
     if bad:
         raise InputError(f"{bad[0]:g} is no number of ranks", "ranks are whole numbers from 1")
     template.fill({name: values[0] for name, values in chosen.grid.items()})
-    collectors = choose_collectors(chosen.collector, say=None if chosen.quiet else _say)
+    say = None if chosen.quiet else _say
+    kernels = tuple(dict.fromkeys(chosen.refine))
+    platform = load(chosen.platform) if chosen.platform is not None else None
+    collectors = choose_collectors(chosen.collector, say)
+    collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=say)
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template)
-    outcome = measure(experiment, plan, watch=Progress(plan, chosen.quiet))
+    check_alike(experiment, collectors, kernels)
+    outcome = (measure_parts if kernels else measure)(experiment, plan, Progress(plan, chosen.quiet))
     return report(experiment, outcome, chosen.quiet)
 
 

@@ -1,0 +1,180 @@
+"""Collectors made to fit what a campaign asks of them: the caches and events of a platform, kernels split into parts.
+
+Loops are found by the collector that sees the machine code run (callgrind); collectors that see source lines (perf)
+are then told them, so that counts and times of a loop stand under one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+from ranksight.campaign import Outcome, Plan, Watcher, measure
+from ranksight.collecting import Collector
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment
+from ranksight.platforms import Platform
+from ranksight.platforms.events import EventTable, recognise, this_processor
+from ranksight.platforms.events import load as load_table
+
+REFINED = "refined"
+"""Table of a run that says which kernel is a part of which."""
+
+
+@runtime_checkable
+class Simulating(Protocol):
+    """A collector that simulates the caches of a platform."""
+
+    simulated: str
+
+    def on(self, platform: Platform) -> Collector:
+        """The same with the caches of `platform`."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A collector that counts the events of an event table."""
+
+    table: EventTable | None
+
+    def using(self, table: EventTable) -> Collector:
+        """The same with the events of `table`."""
+
+
+@runtime_checkable
+class Splitting(Protocol):
+    """A collector that can split kernels into parts."""
+
+    refine: tuple[str, ...]
+
+    def refined(self, kernels: Sequence[str], **how: Any) -> Collector:
+        """The same with `kernels` split."""
+
+
+def adapt(
+    collectors: Mapping[str, Collector], platform: Platform | None, kernels: Sequence[str], named: bool, say: Any = None
+) -> dict[str, Collector]:
+    """The collectors, on a platform and with some kernels split.
+
+    Parameters
+    ----------
+    collectors : mapping of str to Collector
+    platform : Platform or None
+    kernels : sequence of str
+        To be split.
+    named : bool
+        Whether the user named the collectors: what they cannot do is then an error, and else told to `say`.
+
+    Raises
+    ------
+    InputError
+        When none of the collectors can do what is asked, or one that was named cannot.
+    """
+    found = dict(collectors)
+    tell = say if callable(say) else _silent
+    if platform is not None:
+        found = {name: _on(name, each, platform, named, tell) for name, each in found.items()}
+        if not any(isinstance(each, Simulating | Counting) for each in found.values()):
+            raise InputError(
+                f"none of the collectors {', '.join(found)} depends on a platform",
+                "leave --platform out, or use callgrind, perf or perf-stat",
+            )
+    if kernels:
+        able = [name for name, each in found.items() if isinstance(each, Splitting)]
+        if not able:
+            raise InputError(
+                f"none of the collectors {', '.join(found)} can split kernels",
+                "--refine needs callgrind, perf or perf-clock",
+            )
+        found |= {name: found[name].refined(kernels) for name in able}  # type: ignore[attr-defined]
+        whole = [name for name in found if name not in able]
+        if whole:
+            tell(f"{', '.join(whole)}: splits no kernels, {', '.join(kernels)} stay whole there")
+    return found
+
+
+def _on(name: str, collector: Collector, platform: Platform, named: bool, tell: Any) -> Collector:
+    if isinstance(collector, Simulating):
+        return collector.on(platform)
+    if not isinstance(collector, Counting):
+        return collector
+    if not platform.events:
+        what = f"platform {platform.name} names no table of events"
+        remedy = "write events = 'NAME' in its file"
+    else:
+        table, own = load_table(platform.events), recognise(this_processor())
+        if own is None or own.name == table.name:
+            return collector.using(table)
+        # codes of another processor would count something else here, without a word
+        what = f"platform {platform.name} has the events of {table.title}, this processor is {own.title}"
+        remedy = "leave --platform out, or use callgrind"
+    if named:
+        raise InputError(f"collector {name}: {what}", remedy)
+    tell(f"{name}: {what}; it counts this processor's own")
+    return collector
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def check_alike(experiment: Experiment, collectors: Mapping[str, Collector], kernels: Sequence[str]) -> None:
+    """Refuse to go on with a campaign that simulated other caches or split other kernels.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, collector in collectors.items():
+        run = next((run for run in experiment.runs if run.collector == name), None)
+        if run is None:
+            continue
+        told = set(run.provenance.values())
+        if isinstance(collector, Simulating) and told and collector.simulated not in told:
+            raise InputError(
+                f"{experiment.path} holds runs of {name} with other caches: {' '.join(sorted(told))}",
+                "give the same --platform, or name another folder",
+            )
+        if isinstance(collector, Splitting):
+            table = experiment.table(run, REFINED)
+            split = set() if table is None else set(table["parent"])
+            if split != set(kernels) if _finds_loops(collector) else (table is None) == bool(kernels):
+                raise InputError(
+                    f"{experiment.path} holds runs of {name} that split {', '.join(sorted(split)) or 'no kernel'}",
+                    "give the same --refine, or name another folder",
+                )
+
+
+def _finds_loops(collector: Collector) -> bool:
+    return isinstance(collector, Splitting) and not hasattr(collector, "spans")
+
+
+def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome:
+    """Measure a plan some of whose collectors split kernels: first those that find loops, then those that are told.
+
+    Raises
+    ------
+    InputError
+        As :func:`ranksight.campaign.measure`.
+    """
+    told = {name for name, each in plan.collectors.items() if hasattr(each, "spans") and isinstance(each, Splitting)}
+    finders = {name for name, each in plan.collectors.items() if _finds_loops(each)}
+    if not told or not finders:
+        return measure(experiment, plan, watch)
+    rest = {name: each for name, each in plan.collectors.items() if name not in told}
+    first = measure(experiment, replace(plan, collectors=rest), watch)
+    spans: dict[str, None] = {}
+    for run in experiment.runs:
+        table = experiment.table(run, REFINED) if run.collector in finders else None
+        spans.update(dict.fromkeys([] if table is None else table["kernel"].tolist()))
+    if first.stopped or not spans:
+        return first
+    split = {
+        name: each.refined(each.refine, spans=sorted(spans))
+        for name, each in plan.collectors.items()
+        if name in told and isinstance(each, Splitting)
+    }
+    second = measure(experiment, replace(plan, collectors=split), watch)
+    failures = (*first.failures, *second.failures)
+    return Outcome(first.measured + second.measured, first.kept + second.kept, failures, second.stopped)
