@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ranksight.errors import InputError
@@ -27,7 +28,10 @@ def recognise(path: Path) -> str | None:
                 head = stream.read(HEAD)
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    names = [name for name in READERS if READERS[name].recognises(path, head)]
+    try:
+        names = [name for name in READERS if READERS[name].recognises(path, head)]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(names) > 1:
         raise InputError(
             f"{path} may be of the formats {', '.join(names)}", f"say which: ranksight import {names[0]} {path}"
@@ -35,48 +39,78 @@ def recognise(path: Path) -> str | None:
     return names[0] if names else None
 
 
-def find(paths: Sequence[Path], reader: str | None) -> tuple[list[tuple[Path, str]], list[Path]]:
-    """Files and folders to read with the name of their reader, and files that nothing recognises.
+@dataclass(slots=True)
+class Found:
+    """What there is to read.
 
-    A folder that no reader takes as a whole is searched, in order of names; links are not followed. With `reader`
-    given, every file that is named is taken by it, and of a folder those that it recognises.
+    Attributes
+    ----------
+    todo : list of (Path, str)
+        Files and folders with the name of their reader.
+    unknown : list of Path
+        Files that nothing recognises.
+    refused : list of InputError
+        Of what lies in a folder: files that cannot be opened, files that several readers recognise, and links that lead
+        out of the folder.
+    """
+
+    todo: list[tuple[Path, str]] = field(default_factory=list)
+    unknown: list[Path] = field(default_factory=list)
+    refused: list[InputError] = field(default_factory=list)
+
+
+def find(paths: Sequence[Path], reader: str | None) -> Found:
+    """Files and folders to read with the name of their reader.
+
+    A folder that no reader takes as a whole is searched, in order of names. With `reader` given, every file that is
+    named is taken by it, and of a folder those that it recognises.
 
     Raises
     ------
     InputError
-        When a path does not exist.
+        When a path that is named does not exist, cannot be opened, or is of several formats.
     """
-    todo: list[tuple[Path, str]] = []
-    unknown: list[Path] = []
+    found = Found()
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder")
         if path.is_file() and reader is not None:
-            todo.append((path, reader))
+            found.todo.append((path, reader))
             continue
         name = recognise(path)
         if name is not None and reader in (None, name):
-            todo.append((path, name))
+            found.todo.append((path, name))
         elif path.is_dir():
-            for item in _walk(path):
-                name = recognise(item)
-                if name is not None and reader in (None, name):
-                    todo.append((item, name))
-                elif item.is_file():
-                    unknown.append(item)
+            _search(path, path.resolve(), reader, found)
         else:
-            unknown.append(path)
-    return todo, unknown
+            found.unknown.append(path)
+    return found
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    for item in sorted(folder.iterdir()):
-        if item.name.startswith(".") or item.is_symlink():
+def _search(folder: Path, root: Path, reader: str | None, found: Found) -> None:
+    try:
+        items = sorted(folder.iterdir())
+    except OSError as error:
+        found.refused.append(InputError(f"{folder} cannot be read: {error.strerror or error}"))
+        return
+    for item in items:
+        if item.name.startswith("."):
             continue
-        if item.is_dir():
-            if recognise(item) is not None:
-                yield item
-            else:
-                yield from _walk(item)
-        elif item.is_file():
-            yield item
+        if item.is_symlink():
+            # what lies inside the folder is found under its own name
+            if not item.resolve().is_relative_to(root):
+                found.refused.append(InputError(f"{item} is a link out of {root}", "name what it leads to"))
+            continue
+        if not item.is_dir() and not item.is_file():
+            continue
+        try:
+            name = recognise(item)
+        except InputError as error:
+            found.refused.append(error)
+            continue
+        if name is not None and reader in (None, name):
+            found.todo.append((item, name))
+        elif item.is_dir():
+            _search(item, root, reader, found)
+        else:
+            found.unknown.append(item)

@@ -74,7 +74,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
     from ranksight.importing import Import
     from ranksight.reading import READERS
-    from ranksight.recognising import find
+    from ranksight.recognising import Found, find
 
     if chosen.list_formats:
         for name in READERS:
@@ -89,25 +89,29 @@ def run(chosen: argparse.Namespace) -> int:
         raise UsageError("ranksight import: no file is given", "--list-formats tells what can be read")
     paths = [Path(word) for word in words]
     table_options = [name for name in OF_TABLES if getattr(chosen, name)]
-    unknown: list[Path] = []
     if named == TABLE:
-        todo = [(path, TABLE) for path in _tables(paths)]
+        found = Found([(path, TABLE) for path in _tables(paths)])
     else:
         if table_options:
             raise UsageError(
                 f"ranksight import: --{table_options[0]} is for tables", f"write import csv {words[0]} ..."
             )
-        todo, unknown = find(paths, named)
-        if not todo:
+        found = find(paths, named)
+        if found.refused and (chosen.strict or not found.todo):
+            raise found.refused[0]
+        if not found.todo:
             what = named or "any format that is known"
             raise InputError(
                 f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
                 f"a table is read by 'ranksight import csv {words[0]} --parameter ... --metric ...'; "
                 "--list-formats tells what else can be read",
             )
+    todo, unknown = found.todo, found.unknown
     naming, read = _table_reader(chosen) if named == TABLE else _reader(chosen)
     place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
-    refused: list[InputError] = []
+    refused: list[InputError] = list(found.refused)
+    for at, error in enumerate(refused, 1):
+        _say(f"skipped: {error}", at)
     notes: dict[str, None] = {}
     runs = 0
     with Import(place, chosen.application or place.stem, naming, chosen.force) as work:
@@ -136,7 +140,7 @@ def run(chosen: argparse.Namespace) -> int:
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         print(f"ranksight: not recognised: {', '.join(map(str, unknown[:3]))}{more}", file=sys.stderr)
-    _summary(experiment, len(work.kernels), len(todo) - len(refused), len(refused), chosen)
+    _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - len(refused), len(refused), chosen)
     return 0
 
 
