@@ -14,7 +14,7 @@ import struct
 import tarfile
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._threads import reduce_threads
+from ranksight.counters.readers._threads import Reduced, reduce_threads
 from ranksight.errors import InputError, ToolError
 from ranksight.reading import READERS, Reading
 
@@ -44,9 +44,22 @@ _MEMORY = 4 * 2**30
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Call paths in file order: names, the parent's place (-1 at the root), and where each path id stands."""
+    """Call paths in file order.
+
+    Attributes
+    ----------
+    paths : list of str
+        Names; a region called from two places of its caller is one.
+    kernel : ndarray
+        For each node of the file its path's place among `paths`.
+    parents : ndarray
+        For each node its caller's place; -1 at the root.
+    place : dict
+        Where each node's id stands.
+    """
 
     paths: list[str]
+    kernel: NDArray[np.int64]
     parents: NDArray[np.int64]
     place: dict[int, int]
 
@@ -184,8 +197,8 @@ def _read(path: Path, cube: Any) -> Reading:
         if not _ADDABLE.fullmatch(str(metric.data_type)):
             notes.append(f"{metric.name} ({metric.data_type}) does not add over call paths: left out")
             continue
-        if len(tree.paths) * width * 8 > _MEMORY:
-            raise InputError(f"{path} has {len(tree.paths)} call paths x {width} locations", "reduce it with cube_cut")
+        if len(tree.parents) * width * 8 > _MEMORY:
+            raise InputError(f"{path} has {len(tree.parents)} paths x {width} locations", "reduce it with cube_cut")
         try:
             stored = cube.get_metric_values(metric, cache=False)
         except Exception as error:  # MissingMetricError is pycubexr's; a damaged member raises anything
@@ -196,19 +209,20 @@ def _read(path: Path, cube: Any) -> Reading:
                 ) from error
             missing.append(metric.name)
             continue
-        columns[metric.name] = _exclusive(metric, stored, tree, width, notes).ravel()
+        columns[metric.name] = _added(_exclusive(metric, stored, tree, width, notes), tree.kernel).ravel()
     if missing:
         notes.append(f"declared but without values: {', '.join(missing)}")
     if not columns:
         raise InputError(f"{path} has no metric with values", "was the profile written completely?")
     kernels = np.repeat(np.array(tree.paths, dtype=object), width)
-    rows = kernels, np.tile(ranks, len(tree.paths)), np.tile(locations, len(tree.paths)), columns
-    if len(set(tree.paths)) < len(tree.paths):
-        rows = _merged(*rows)
-    reduced = reduce_threads(*rows, {"time": "max"})
+    flat = np.tile(ranks, len(tree.paths))
+    if len(set(ranks.tolist())) == width:
+        reduced = Reduced(kernels, flat, columns, None, ())
+    else:
+        reduced = reduce_threads(kernels, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
     return _assemble.build(
         path,
-        list(reduced.kernels),
+        reduced.kernels.tolist(),
         reduced.ranks,
         reduced.columns,
         notes=(*notes, *reduced.notes),
@@ -233,7 +247,9 @@ def _tree(path: Path, cube: Any) -> _Tree:
         todo.extend((child, at) for child in reversed(node.get_children()))
     if not names:
         raise InputError(f"{path} has no call path", "was the profile written completely?")
-    return _Tree(names, np.array(parents, dtype=np.int64), place)
+    numbers: dict[str, int] = {}
+    kernel = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+    return _Tree(list(numbers), kernel, np.array(parents, dtype=np.int64), place)
 
 
 def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
@@ -253,13 +269,12 @@ def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], NDArray[np.i
 def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[str]) -> NDArray[np.float64]:
     """Values of one metric over call path x location, exclusive, in SI units."""
     raw = np.asarray(stored.values).reshape(-1, width)
-    values = np.zeros((len(tree.paths), width))
+    values = np.zeros((len(tree.parents), width))
     rows = np.array([tree.place[node] for node in stored.cnode_indices], dtype=np.int64)
     values[rows] = raw[np.fromiter(stored.cnode_indices.values(), dtype=np.int64)]
     if metric.metric_type == "INCLUSIVE":
         inner = tree.parents >= 0
-        children = np.zeros_like(values)
-        np.add.at(children, tree.parents[inner], values[inner])
+        children = _added(values[inner], tree.parents[inner], len(values))
         own = values - children
         negative = own < 0
         # rounding of times is no finding, an unsigned counter below its children's sum is
@@ -272,21 +287,13 @@ def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[st
     return values * (1.0 if scale is None else scale)
 
 
-def _merged(
-    kernels: NDArray[np.object_],
-    ranks: NDArray[np.int64],
-    locations: NDArray[np.object_],
-    columns: dict[str, NDArray[np.float64]],
-) -> tuple[NDArray[np.object_], NDArray[np.int64], NDArray[np.object_], dict[str, NDArray[np.float64]]]:
-    """Call paths of one name (a region called from two places of its caller) become one."""
-    codes, where = _codes(kernels, locations)
-    first = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
-    first[codes[::-1]] = where[::-1]
-    added = {name: np.bincount(codes, weights=values).astype(np.float64) for name, values in columns.items()}
-    return kernels[first], ranks[first], locations[first], added
-
-
-def _codes(*keys: Sequence[Any] | NDArray[np.object_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    seen: dict[tuple[Any, ...], int] = {}
-    codes = np.array([seen.setdefault(key, len(seen)) for key in zip(*keys, strict=True)], dtype=np.int64)
-    return codes, np.arange(len(codes), dtype=np.int64)
+def _added(values: NDArray[np.float64], group: NDArray[np.int64], size: int = 0) -> NDArray[np.float64]:
+    """Sums of the rows of `values` by group; `size` is the number of groups, where the last may be empty."""
+    if len(group) and (np.diff(group) == 1).all() and group[0] == 0 and size in (0, len(group)):
+        return values
+    sums = np.zeros((size or int(group.max()) + 1, values.shape[1]))
+    if len(group):
+        order = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        sums[group[order][starts]] = np.add.reduceat(values[order], starts, axis=0)
+    return sums
