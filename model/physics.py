@@ -52,7 +52,7 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
     for axis, count in enumerate(problem.levels):
         if size > max(1, count - 2):
             allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
-    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * _unseen(problem, coefficients, terms)
+    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * len(problem.levels) * _unseen(problem, coefficients, terms)
 
 
 def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
