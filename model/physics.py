@@ -11,7 +11,8 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 UNSEEN = 1.5
-"""What an e-fold of growth ahead costs that nothing within the points has shown."""
+"""What an e-fold of growth ahead costs that nothing within the points has shown, for each parameter and each term
+besides the first: with every one of them there are as many times more forms that show it by chance."""
 NEGATIVE = 3.0
 """What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
 
@@ -52,7 +53,7 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
     for axis, count in enumerate(problem.levels):
         if size > max(1, count - 2):
             allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
-    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * len(problem.levels) * _unseen(problem, coefficients, terms)
+    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * len(problem.levels) * max(size - 1, 1) * _unseen(problem, coefficients, terms)
 
 
 def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
