@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ranksight.model.model import Model
     from ranksight.platforms import Platform
 
-OPTIONS = ("--steps", "8", "--iterations", "5", "--lookup-table", "16Ki")
+OPTIONS = ("--steps", "6", "--iterations", "5", "--lookup-table", "16Ki")
 """Enough to be sampled, little enough to be simulated, and a table that ranks sharing a core do not push out."""
 SAMPLES_A_SECOND = 9973
 """Of processor time: the program runs for a fraction of a second, so it is sampled ten times as often as others."""

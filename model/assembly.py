@@ -15,7 +15,7 @@ from ranksight.model.blocking import fit_resources
 from ranksight.model.communication import Communication, message_series, message_table
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
-from ranksight.model.functions import Functions
+from ranksight.model.functions import Functions, find_minor
 from ranksight.model.levels import fit_levels
 from ranksight.model.model import Model, model_of
 from ranksight.model.neighbours import Tables, fit_neighbours
@@ -71,7 +71,10 @@ def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: T
     """The functions of a series with what two levels say and what follows the process grid."""
     each = {name: value for name, value in settings.items() if name != "jobs"}
     names = set(zip(series.kernels, series.metrics, strict=True))
-    return Functions(fitted, fit_levels(series, **each), fit_neighbours(experiment, names, tables, **each))
+    law = fit_neighbours(experiment, names, tables, **each)
+    lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
+    minor = tuple(key for key in find_minor(series) if key not in lawful)
+    return Functions(fitted, fit_levels(series, **each), law, minor)
 
 
 def means_of_samples(

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.errors import InputError
 from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import Forecast
 from ranksight.model.levels import Levels
 from ranksight.model.neighbours import Neighbours
+from ranksight.model.reduction import reduce
+from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
 ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
@@ -25,6 +28,8 @@ ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
 WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
 WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")
 WHOLES |= {"branch_misses": "branches"}
+MINOR = 0.005
+"""Share of its whole below which a part is minor."""
 """Metrics that count a part of another."""
 
 
@@ -40,11 +45,14 @@ class Functions:
         Of all series, where one parameter took two values.
     neighbours : Neighbours or None
         Of the series that follow the process grid.
+    minor : tuple of (kernel, metric)
+        Parts that were less than :data:`MINOR` of their whole at every configuration: a few events that scatter.
     """
 
     fitted: Fitted
     levels: Levels | None = None
     neighbours: Neighbours | None = None
+    minor: tuple[tuple[str, str], ...] = ()
 
     @property
     def rows(self) -> dict[tuple[str, str], int]:
@@ -68,10 +76,14 @@ class Functions:
             index = np.array([rows[key] for key in zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)])
             given = self.neighbours.predict(points, level)
             answer = choose(answer, given, index, np.ones((len(index), len(points)), dtype=bool))
-        return self._limited(answer)
+        return self._limited(answer, points)
 
-    def _limited(self, answer: Forecast) -> Forecast:
-        """No part exceeds its whole: loads that a level serves stay within the kernel's loads, misses within stores."""
+    def _limited(self, answer: Forecast, points: Array) -> Forecast:
+        """No part exceeds its whole: loads that a level serves stay within the kernel's loads, misses within stores.
+
+        A part that was minor at every configuration stays so with more ranks: what a few events say of their growth is
+        chance. With larger problems it may not, as a working set outgrows a cache.
+        """
         rows = self.rows
         pairs = [
             (row, rows[kernel, WHOLES[name]])
@@ -88,7 +100,24 @@ class Functions:
             most = getattr(answer, "value" if name == "value" else "upper")[of]
             array[part] = np.where(sound & (array[part] > most), most, array[part])
             arrays[name] = array
-        return replace(answer, **arrays)
+        answer = replace(answer, **arrays)
+        if not self.minor:
+            return answer
+        index = np.array([rows[key] for key in self.minor])
+        of = np.array([rows[kernel, WHOLES[name]] for kernel, name in self.minor])
+        inside = np.ones(len(points), dtype=bool)
+        for at, name in enumerate(self.fitted.parameters):
+            if name != "ranks":
+                inside &= points[:, at] <= self.fitted.trained[:, at, 1].max(initial=-np.inf)
+        whole, most = answer.value[of], answer.upper[of]
+        known = (answer.status[of] == forecast.OK) & inside[None, :]
+        value = np.where(np.isfinite(answer.value[index]), np.minimum(answer.value[index], MINOR * whole), 0.0)
+        empty = np.full(value.shape, "", dtype=object)
+        half = np.full(value.shape, 0.5)
+        steady = Forecast(
+            value, 0.0 * value, 2 * MINOR * most, 0 * answer.status[index], empty, half, half, answer.level
+        )
+        return choose(answer, steady, index, known)
 
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
@@ -101,24 +130,27 @@ class Functions:
 
     def structures(self) -> dict[str, Any]:
         """The structures as plain data, for :meth:`with_structures`."""
-        return {
+        found: dict[str, Any] = {
             name: given.to_dict()
             for name, given in (("levels", self.levels), ("neighbours", self.neighbours))
             if given is not None
         }
+        return found | ({"minor": [list(key) for key in self.minor]} if self.minor else {})
 
     @classmethod
     def with_structures(cls, fitted: Fitted, content: Mapping[str, Any]) -> Functions:
         """Rebuild from :meth:`structures`; damaged content raises InputError."""
         levels = Levels.from_dict(content["levels"]) if "levels" in content else None
         neighbours = Neighbours.from_dict(content["neighbours"]) if "neighbours" in content else None
-        functions = cls(fitted, levels, neighbours)
+        try:
+            minor = tuple((str(kernel), str(name)) for kernel, name in content.get("minor", ()))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"'minor' is damaged: {error}", "fit the model again") from error
+        functions = cls(fitted, levels, neighbours, minor)
         functions._check()
         return functions
 
     def _check(self) -> None:
-        from ranksight.errors import InputError
-
         mine = (self.fitted.parameters, self.fitted.kernels, self.fitted.metrics)
         other = self.levels
         if other is not None and (other.parameters, other.kernels, other.metrics) != mine:
@@ -129,6 +161,24 @@ class Functions:
             or not set(zip(law.kernels, law.metrics, strict=True)) <= set(self.rows)
         ):
             raise InputError("'neighbours' does not fit the functions", "fit the model again")
+        rows = self.rows
+        if any(key not in rows or (key[0], WHOLES.get(key[1], "")) not in rows for key in self.minor):
+            raise InputError("'minor' does not fit the functions", "fit the model again")
+
+
+def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
+    """The parts (:data:`WHOLES`) that were minor at every configuration where their whole was measured."""
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    pairs = [key for key in rows if (key[0], WHOLES.get(key[1], "")) in rows]
+    if not pairs:
+        return ()
+    values = reduce(series.values, "median", axis=2)
+    part = values[[rows[key] for key in pairs]]
+    whole = values[[rows[key[0], WHOLES[key[1]]] for key in pairs]]
+    small = np.all(
+        np.where(np.isfinite(part), part, 0.0) <= MINOR * np.where(np.isfinite(whole), whole, np.inf), axis=1
+    )
+    return tuple(key for key, yes in zip(pairs, small.tolist(), strict=True) if yes)
 
 
 def choose(base: Forecast, given: Forecast, index: NDArray[np.intp], where: NDArray[np.bool_]) -> Forecast:

@@ -159,7 +159,11 @@ class Levels:
         status = np.where(missing, forecast.WIDE, status)
         reason = np.where(missing, f"{self.parameter} took two values, and this metric was zero at one of them", reason)
         served = np.array([name in SERVED for name in self.metrics], dtype=bool)
-        outgrown = served[:, None] & (at > self.levels[1])[None, :] & (status == forecast.OK)
+        beyond = served[:, None] & (at > self.levels[1])[None, :]
+        held = self._held(value, middle[..., 1])
+        value = np.where(beyond & np.isfinite(held), held, value)
+        low, high = np.where(beyond, np.minimum(low, value), low), np.where(beyond, np.maximum(high, value), high)
+        outgrown = beyond & (status == forecast.OK)
         status = np.where(outgrown, forecast.WIDE, status)
         reason = np.where(
             outgrown, f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}", reason
@@ -170,6 +174,25 @@ class Levels:
         status = np.where(wide, forecast.WIDE, status)
         reason = np.where(wide, f"{self.parameter} took two values only; measure a third to know its form", reason)
         return Forecast(value, low, high, status.astype(np.intp), reason, form, 1 - form, level)
+
+    def _held(self, value: Array, last: Array) -> Array:
+        """What a cache level serves if it serves the share of the loads (or stores) that it served at the upper level.
+
+        Parameters
+        ----------
+        value, last : (s, k)
+            Of all series, asked and at the upper level.
+        """
+        rows = {key: i for i, key in enumerate(zip(self.kernels, self.metrics, strict=True))}
+        whole = np.array(
+            [
+                rows.get((kernel, "stores" if name.startswith("store") else "loads"), -1)
+                for kernel, name in zip(self.kernels, self.metrics, strict=True)
+            ]
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            growth = np.where((whole >= 0)[:, None], value[whole] / last[whole], np.nan)
+            return np.asarray(last * growth, dtype=np.float64)
 
     def formula(self, i: int) -> str:
         """The functions at the two levels, as people read them."""
