@@ -95,7 +95,8 @@ def batches(tasks: Iterable[Task]) -> Iterator[tuple[list[int], list[Task]]]:
     """Tasks over the same training points, targets and parameters together, with their places."""
     groups: dict[tuple[object, ...], list[tuple[int, Task]]] = {}
     for place, task in enumerate(tasks):
-        key = (task.split, task.parameters, task.points.tobytes(), task.targets.tobytes())
+        aside = tuple(None if part is None else part.tobytes() for part in (task.hidden, task.hidden_targets))
+        key = (task.split, task.parameters, task.points.tobytes(), task.targets.tobytes(), *aside)
         groups.setdefault(key, []).append((place, task))
     for group in groups.values():
         yield [place for place, _ in group], [task for _, task in group]
