@@ -30,7 +30,7 @@ EXPECTED = 0.15
 """Scale of the law of tau before the data, for what is not deterministic, in exponents."""
 COUNTED = 0.03
 """The same of what is deterministic: counts are exact, but their forms need not be."""
-PSEUDO = 5.0
+PSEUDO = 20.0
 """Series that the law before the data counts for."""
 LEAST_POINTS = 4
 

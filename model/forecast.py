@@ -29,6 +29,9 @@ REASONS = (
 WIDEST = 4.0
 """Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of two
 either way."""
+DRIFT_FREEDOM = 5.0
+"""Degrees of freedom of drift: Student's law of these, with the mean of the law of tau before the data as its scale,
+has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.drift.before`)."""
 ROUNDING = 1e-12
 """Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""
 
@@ -141,7 +144,11 @@ def mixture_forecast(
     wide = np.sqrt(spread**2 + added**2)
     # Drift has no direction: it widens the interval and leaves the value where the functions put it.
     median = quantile(0.5, share, centre, spread, nu)
-    ends = share, centre, wide, nu
+    # Scatter and drift are known with different certainty (Satterthwaite 1946, Biometrics Bulletin 2, 110).
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        part = (spread / wide) ** 2
+        both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
+    ends = share, centre, wide, np.where(wide > 0, both, nu)
     if change is not None:
         ends = with_change(ends, change)
     low, high = quantile((1 - level) / 2, *ends), quantile((1 + level) / 2, *ends)
