@@ -66,7 +66,8 @@ class PerfClock:
         files = rank_files(folder, r"clock\.(?P<rank>\d+)\.\d+", launch, "perf")
         sampled = gather(files, launch)
         table = sampled.periods
-        parents, lost = None, ()
+        parents: pd.DataFrame | None = None
+        lost: tuple[str, ...] = ()
         if self.refine:
             table, parents, lost = in_parts(table, files, self.refine, self.spans)
         total = table.groupby("rank")["samples"].transform("sum") + _others(sampled.left_out, table["rank"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionArray
 
 from ranksight.counters.names import translate
 from ranksight.counters.readers._delimited import decode
@@ -90,7 +91,10 @@ def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
 
 
 def check_values(
-    columns: Mapping[str, NDArray[np.float64]], kernels: Sequence[str], ranks: Sequence[int], path: Path
+    columns: Mapping[str, NDArray[np.float64]],
+    kernels: Sequence[str] | ExtensionArray,
+    ranks: Sequence[int] | NDArray[np.int64],
+    path: Path,
 ) -> None:
     """Refuse numbers that no tool can have measured.
 
@@ -114,7 +118,7 @@ def check_values(
 
 def build(
     path: Path,
-    kernels: Sequence[str],
+    kernels: Sequence[str] | ExtensionArray,
     ranks: Sequence[int] | NDArray[np.int64],
     columns: Mapping[str, NDArray[np.float64]],
     *,
@@ -122,6 +126,7 @@ def build(
     aliases: Mapping[str, str] | None = None,
     configuration: Mapping[str, float] | None = None,
     notes: Sequence[str] = (),
+    distinct: bool = False,
     **more: object,
 ) -> Reading:
     """One reading from columns under their source's names (SI units), one row a kernel x rank.
@@ -137,6 +142,8 @@ def build(
     configuration : mapping, optional
         Defaults to the number of ranks, where the source tells ranks apart.
     notes : sequence of str
+    distinct : bool
+        Whether no kernel can stand twice on a rank, so that this need not be looked for.
     **more
         Further attributes of :class:`ranksight.reading.Reading`.
 
@@ -145,22 +152,24 @@ def build(
     InputError
         When there is no row or no value, a kernel stands twice on a rank, or a number is absurd.
     """
-    ranks = [int(rank) for rank in ranks]
-    if not kernels:
+    if len(kernels) == 0:
         raise InputError(f"{path} holds no measurement", "is the file complete?")
-    if min(ranks) < ALL_RANKS or max(ranks) >= 2**31:
-        raise InputError(f"{path} names rank {max(ranks, key=abs)}", "the file is damaged")
+    least, most = (ranks.min(), ranks.max()) if isinstance(ranks, np.ndarray) else (min(ranks), max(ranks))
+    if least < ALL_RANKS or most >= 2**31:
+        raise InputError(f"{path} names rank {max(least, most, key=abs)}", "the file is damaged")
+    ranks = np.asarray(ranks, dtype=np.int64)
     columns = {name: values for name, values in columns.items() if not np.isnan(values).all()}
     if not columns:
         raise InputError(f"{path} holds no number", "is the file complete?")
     told = translate(columns, origin, aliases)
     check_values(told.columns, kernels, ranks, path)
-    table = pd.DataFrame({"kernel": list(kernels), "rank": np.asarray(ranks, dtype=np.int32), **told.columns})
-    if len(set(zip(kernels, ranks, strict=True))) != len(kernels):
+    names = kernels if isinstance(kernels, ExtensionArray) else list(kernels)
+    table = pd.DataFrame({"kernel": names, "rank": ranks.astype(np.int32), **told.columns})
+    if not distinct and table.duplicated(["kernel", "rank"]).any():
         row = table[table.duplicated(["kernel", "rank"])].iloc[0]
         raise InputError(f"{path} gives kernel {row['kernel']!r} on rank {row['rank']} twice", "give one run a file")
     if configuration is None:
-        present = checked_ranks(ranks, str(path))
+        present = checked_ranks(np.unique(ranks).tolist(), str(path))
         configuration = {"ranks": float(len(present))} if present else {}
     return Reading(
         configuration=configuration,

@@ -21,11 +21,12 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._threads import Reduced, reduce_threads
+from ranksight.counters.readers._threads import reduce_threads
 from ranksight.errors import InputError, ToolError
 from ranksight.reading import READERS, Reading
 
@@ -214,12 +215,12 @@ def _read(path: Path, cube: Any) -> Reading:
         notes.append(f"declared but without values: {', '.join(missing)}")
     if not columns:
         raise InputError(f"{path} has no metric with values", "was the profile written completely?")
-    kernels = np.repeat(np.array(tree.paths, dtype=object), width)
     flat = np.tile(ranks, len(tree.paths))
     if len(set(ranks.tolist())) == width:
-        reduced = Reduced(kernels, flat, columns, None, ())
-    else:
-        reduced = reduce_threads(kernels, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
+        kernels = pd.Series(tree.paths).array.repeat(width)
+        return _assemble.build(path, kernels, flat, columns, notes=notes, distinct=True)
+    names = np.repeat(np.array(tree.paths, dtype=object), width)
+    reduced = reduce_threads(names, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
     return _assemble.build(
         path,
         reduced.kernels.tolist(),
