@@ -134,18 +134,23 @@ def _at(found: Found, points: Array, positive: Mask) -> tuple[Array, Array, Arra
     )
 
 
-def learn(density: Array, kind: Kind, rounds: int = 20) -> Array:
-    """Law of tau on the grid, from log-densities (s, g) of the values left out."""
+def learn(density: Array, kind: Kind, values: int, rounds: int = 20) -> Array:
+    """Law of tau on the grid, from log-densities (s, g) of the values left out.
+
+    Where a parameter took too few values (`values`) for what is left to tell forms apart, all series miss by the same
+    ambiguity: together they count as one.
+    """
     prior = before(kind)
     density = density[(density != 0).any(axis=1)]
     if not len(density):
         return prior
     likelihood = np.exp(density - density.max(axis=1, keepdims=True))
+    worth = 1.0 if values <= LEAST_POINTS else float(len(density))
     law = prior
     for _ in range(rounds):
         share = likelihood * law
-        share = (share / share.sum(axis=1, keepdims=True)).sum(axis=0)
-        law = (PSEUDO * prior + share) / (PSEUDO + len(likelihood))
+        share = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
+        law = (PSEUDO * prior + worth * share) / (PSEUDO + worth)
     return law
 
 

@@ -177,7 +177,9 @@ class _Task:
         stray = np.zeros((len(base), self.points.shape[1]))
         for axis in range(self.points.shape[1] if self.intervals else 0):
             density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, habits.shift, axis)
-            law = habits.drift.setdefault(axis, drift.learn(density, kind))
+            if axis not in habits.drift:
+                habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
+            law = habits.drift[axis]
             stray[:, axis] = drift.posterior(density, law)
         if self.intervals:
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind))

@@ -53,7 +53,8 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
     for axis, count in enumerate(problem.levels):
         if size > max(1, count - 2):
             allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
-    return allowed, NEGATIVE * negative.sum(axis=2) + UNSEEN * len(problem.levels) * max(size - 1, 1) * _unseen(problem, coefficients, terms)
+    doubt = UNSEEN * len(problem.levels) * max(size - 1, 1)
+    return allowed, NEGATIVE * negative.sum(axis=2) + doubt * _unseen(problem, coefficients, terms)
 
 
 def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -265,7 +265,7 @@ def _kinds(basis: Basis, members: NDArray[np.intp]) -> tuple[Mask, Mask]:
     )
     exponents = basis.decode(listed)
     parts = exponents[..., None] * SIMPLE
-    plain = (np.abs(parts - np.round(parts)) < 1e-9).any(axis=-1).all(axis=(1, 2))
-    varies = exponents.any(axis=(1, 2))
+    plain: Mask = np.asarray((np.abs(parts - np.round(parts)) < 1e-9).any(axis=-1).all(axis=(1, 2)))
+    varies: Mask = np.asarray(exponents.any(axis=(1, 2)))
     place = place.reshape(members.shape)
     return plain[place], varies[place]
