@@ -41,9 +41,7 @@ def cpu(command: Sequence[str], environment: Mapping[str, str], repetitions: int
     found = []
     for _ in range(repetitions):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(
-            command, env={**os.environ, **_ENVIRONMENT, **environment}, check=True, capture_output=True
-        )
+        subprocess.run(command, env={**os.environ, **_ENVIRONMENT, **environment}, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return found

@@ -50,7 +50,9 @@ def overhead(folder: Path) -> None:
         modes[mode] = measure(
             program, {"LD_PRELOAD": str(library), "RANKSIGHT_TRACE_DIR": str(place), "RANKSIGHT_CPU_TIME": mode}
         )
-    print(f"{using.family} {using.release}, {using.version}: ns a call, and what the tracer adds by mode of processor time")
+    print(
+        f"{using.family} {using.release}, {using.version}: ns a call, and what the tracer adds by mode of processor time"
+    )
     print(f"{'':22}{'plain':>9}" + "".join(f"{mode:>12}" for mode in modes))
     for name, value in plain.items():
         print(f"{name:22}{value:9.1f}" + "".join(f"{found[name] - value:+12.1f}" for found in modes.values()))
@@ -62,7 +64,9 @@ def reading(folder: Path, ranks: int = 1024) -> None:
     place = folder / "one"
     place.mkdir()
     measure_once = {"LD_PRELOAD": str(build(compiler())), "RANKSIGHT_TRACE_DIR": str(place)}
-    subprocess.run(["mpirun", "-n", "1", str(program)], env={**os.environ, **measure_once}, capture_output=True, check=True)
+    subprocess.run(
+        ["mpirun", "-n", "1", str(program)], env={**os.environ, **measure_once}, capture_output=True, check=True
+    )
     content = bytearray((place / "rank-000000.trace").read_bytes())
     many = folder / "many"
     many.mkdir()

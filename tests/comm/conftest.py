@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ranksight.collecting import COLLECTORS
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import TraceTables, tabulate

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from ranksight.collecting import COLLECTORS
 from ranksight.comm.collectors.pmpi import check_launcher, check_program
 from ranksight.comm.tracer import building
@@ -28,8 +29,13 @@ def script(path: Path, text: str) -> Path:
 def fake(tmp_path: Path) -> Compiler:
     """A compiler wrapper that counts how often it links, and leaves an empty library."""
     log = tmp_path / "log"
-    mpicc = script(tmp_path / "bin" / "mpicc", f'echo "$@" >> {log}; while [ $# -gt 1 ]; do [ "$1" = -o ] && touch "$2"; shift; done')
-    header = "int MPI_Send(int a); int PMPI_Send(int a); int MPI_Init(int *a, char ***b); int PMPI_Init(int *a, char ***b);"
+    mpicc = script(
+        tmp_path / "bin" / "mpicc",
+        f'echo "$@" >> {log}; while [ $# -gt 1 ]; do [ "$1" = -o ] && touch "$2"; shift; done',
+    )
+    header = (
+        "int MPI_Send(int a); int PMPI_Send(int a); int MPI_Init(int *a, char ***b); int PMPI_Init(int *a, char ***b);"
+    )
     header += "int MPI_Comm_rank(MPI_Comm c, int *r); int PMPI_Comm_rank(MPI_Comm c, int *r);"
     return Compiler(str(mpicc), "cc 1", header, "Open MPI", "5.0")
 

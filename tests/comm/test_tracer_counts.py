@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from ranksight.comm.tracer.tables import TraceTables
 from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
 
@@ -114,7 +115,9 @@ def test_counts_and_bytes_of_every_family(tables: TraceTables, rank: int) -> Non
     mine = tables.messages[tables.messages["rank"] == rank]
     found = {
         (str(kernel), str(operation)): (int(row["count"]), int(row["bytes"]))
-        for (kernel, operation), row in mine.groupby(["kernel", "operation"], observed=True)[["count", "bytes"]].sum().iterrows()
+        for (kernel, operation), row in mine.groupby(["kernel", "operation"], observed=True)[["count", "bytes"]]
+        .sum()
+        .iterrows()
     }
     wanted = expected(rank)
     assert {key: found.get(key) for key in wanted} == wanted
@@ -140,7 +143,9 @@ def test_classes_hold_their_bytes(tables: TraceTables) -> None:
 
 
 def test_communicator_sizes_follow_reused_handles(tables: TraceTables) -> None:
-    sums = tables.messages[(tables.messages["kernel"] == "communicators") & (tables.messages["operation"] == "Allreduce")]
+    sums = tables.messages[
+        (tables.messages["kernel"] == "communicators") & (tables.messages["operation"] == "Allreduce")
+    ]
     assert sorted(zip(sums["comm_size"], sums["count"], strict=True)) == [(2, 10)] * P + [(4, 10)] * P
 
 

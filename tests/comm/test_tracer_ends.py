@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ranksight.collecting import COLLECTORS
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate
@@ -23,7 +24,14 @@ def count(tables, kernel: str, operation: str, rank: int = 0) -> int:
 
 @pytest.mark.parametrize(
     ("way", "status", "rounds"),
-    [("nothing", 0, 10), ("fork", 0, 10), ("failed", 0, 20), ("handler", 0, 20), ("uncompleted", 0, 10), ("status", 41, 10)],
+    [
+        ("nothing", 0, 10),
+        ("fork", 0, 10),
+        ("failed", 0, 20),
+        ("handler", 0, 20),
+        ("uncompleted", 0, 10),
+        ("status", 41, 10),
+    ],
 )
 def test_a_program_that_finalizes_is_traced_whole(tracing, tmp_path: Path, way: str, status: int, rounds: int) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, way)
@@ -121,7 +129,11 @@ def test_threads_that_call_at_once(tracing, tmp_path: Path) -> None:
     tables = tabulate(traces)
     moved = 100 * 8 * (1 + 2 + 3 + 4)
     for rank in range(P):
-        mine = tables.messages[tables.messages["rank"] == rank].groupby("operation", observed=True)[["count", "bytes"]].sum()
+        mine = (
+            tables.messages[tables.messages["rank"] == rank]
+            .groupby("operation", observed=True)[["count", "bytes"]]
+            .sum()
+        )
         assert tuple(mine.loc["Isend"]) == (400, moved)
         assert tuple(mine.loc["Irecv"]) == (400, moved)
         assert mine.loc["Barrier", "count"] == 20

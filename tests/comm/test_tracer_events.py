@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ranksight.collecting import COLLECTORS
 from ranksight.comm.tracer.events import tabulate_events
 from ranksight.comm.tracer.gathering import read_folder
@@ -38,7 +39,9 @@ def test_events_are_the_table_in_order(tracing, tmp_path: Path) -> None:
         assert set(moved["bytes"]) == {8}
         # A message arrives after it was sent: one clock serves both ranks.
         sent = mine[mine["operation"] == "Sendrecv"]["begin"].to_numpy()
-        arrived = transfers[(transfers["rank"] == 1 - rank) & (transfers["operation"] == "Sendrecv_recv")]["end"].to_numpy()
+        arrived = transfers[(transfers["rank"] == 1 - rank) & (transfers["operation"] == "Sendrecv_recv")][
+            "end"
+        ].to_numpy()
         assert (arrived > sent - 1e-4).all()
 
 

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate
 
@@ -17,7 +18,9 @@ P, D = 3, 8
 def test_what_mpi_4_brought(tracing, tmp_path: Path, mpi: str) -> None:
     suffix, mpirun = tracing.mpi(mpi)
     probe = "#include <mpi.h>\nint main(void) { return MPI_Psend_init == 0 || MPI_Allreduce_init == 0 || MPI_Isendrecv == 0; }\n"
-    known = subprocess.run([f"mpicc{suffix}", "-fsyntax-only", "-x", "c", "-"], input=probe, text=True, capture_output=True)
+    known = subprocess.run(
+        [f"mpicc{suffix}", "-fsyntax-only", "-x", "c", "-"], input=probe, text=True, capture_output=True
+    )
     if known.returncode != 0:
         pytest.skip("this MPI is older than 4.0")
     launch = tracing.launch(tracing.compile("modern.c", wrapper=f"mpicc{suffix}"), P, mpirun=mpirun)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ranksight.comm.tracer import fortran, wrappers
 from ranksight.comm.tracer.callsites import UNKNOWN, CallSites
 from ranksight.comm.tracer.gathering import read_folder

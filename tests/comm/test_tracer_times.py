@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate
 

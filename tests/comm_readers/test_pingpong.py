@@ -18,9 +18,7 @@ def written(folder: Path, text: str, name: str = "times.csv") -> Path:
 
 
 def test_a_send_and_a_receive_are_one_round_trip(tmp_path: Path) -> None:
-    path = written(
-        tmp_path, "MPI_Send,8,1.0,1e-6\nMPI_Recv,8,1.0,3e-6\nMPI_Send,16,2.0,2e-6\nMPI_Recv,16,2.0,4e-6\n"
-    )
+    path = written(tmp_path, "MPI_Send,8,1.0,1e-6\nMPI_Recv,8,1.0,3e-6\nMPI_Send,16,2.0,2e-6\nMPI_Recv,16,2.0,4e-6\n")
     table = load([path])
     trips = table[table["op"] == "pingpong"]
     assert trips["duration"].tolist() == pytest.approx([2e-6, 3e-6])

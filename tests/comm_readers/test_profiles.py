@@ -65,8 +65,16 @@ def test_mpip_gives_calls_bytes_and_time_by_site_and_rank() -> None:
         ("@--- Callsite Time statistics (all, m", "@--- Callsite Time statistics (all callsites, m", "concise"),
         ("   1       1.75        0.5    28.57\n", "", "names rank 1 of 1"),
         ("   0          2        0.5    25.00\n", "", "lacks 1 of 2 ranks: 0"),
-        ("Isend                1    1     10      0.2", "Isend                1    1     ten     0.2", r":40: the count is 'ten'"),
-        ("Isend                1    1     10      0.2      0.1", "Isend                1    1     10      0.2      nan", ":40: the mean"),
+        (
+            "Isend                1    1     10      0.2",
+            "Isend                1    1     ten     0.2",
+            r":40: the count is 'ten'",
+        ),
+        (
+            "Isend                1    1     10      0.2      0.1",
+            "Isend                1    1     10      0.2      nan",
+            ":40: the mean",
+        ),
         ("Isend                1    1     10      0.2      0.1    0.05   0.06   0.20", "Isend 1 1", ":40: 3 columns"),
     ],
 )
@@ -99,7 +107,11 @@ def test_ipm_gives_full_rows_where_there_are_and_sums_elsewhere() -> None:
         ('mpi_rank="1"', 'mpi_rank="0"', "rank 0 appears twice"),
         ('mpi_rank="1"', 'mpi_rank="2"', "lacks 1 of 3 ranks: 1"),
         ('bytes="800" orank="1"', 'bytes="-800" orank="1"', ":15: bytes is '-800'"),
-        ('count="10" tid="0" >1.0000e-03 1.0000e-05 2.0000e-04', 'count="10" tid="0" >1.0000e-03', ":15: a call without"),
+        (
+            'count="10" tid="0" >1.0000e-03 1.0000e-05 2.0000e-04',
+            'count="10" tid="0" >1.0000e-03',
+            ":15: a call without",
+        ),
         ('count="10"', 'count="many"', "count is 'many'"),
     ],
 )

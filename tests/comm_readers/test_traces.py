@@ -123,7 +123,8 @@ def test_smpi_files_of_ranks_by_list_and_by_folder(tmp_path: Path) -> None:
         assert reading.messages is not None
         assert expected.messages is not None
         pd.testing.assert_frame_equal(
-            reading.messages.sort_values(keys, ignore_index=True), expected.messages.sort_values(keys, ignore_index=True)
+            reading.messages.sort_values(keys, ignore_index=True),
+            expected.messages.sort_values(keys, ignore_index=True),
         )
 
 

@@ -72,9 +72,7 @@ def test_numbers_of_ranks_that_are_no_power_of_two() -> None:
         collective("allreduce", "recursive_doubling")(p, m, FLAT),
         np.floor(np.log2(p)) * (step + m * Y) + 2 * step + m * Y,
     )
-    np.testing.assert_allclose(
-        collective("allgather", "bruck")(p, m, FLAT), np.ceil(np.log2(p)) * A + (p - 1) * m * G
-    )
+    np.testing.assert_allclose(collective("allgather", "bruck")(p, m, FLAT), np.ceil(np.log2(p)) * A + (p - 1) * m * G)
     np.testing.assert_allclose(collective("alltoall", "pairwise")(p, m, FLAT), (p - 1) * step)
 
 
@@ -101,7 +99,9 @@ def test_one_rank_costs_nothing_and_two_cost_something(name: str) -> None:
     st.sampled_from([1, 2, 3, 16, 48]),
 )
 def test_more_bytes_never_cost_less(name: str, p: int, m: float, factor: float, per_node: int) -> None:
-    fabric = Fabric(NetworkParameters.linear(3e-7, 1e-10, reduction=Y, gap=Piecewise((0,), (1e-7,), (1e-10,))), LINK, per_node)
+    fabric = Fabric(
+        NetworkParameters.linear(3e-7, 1e-10, reduction=Y, gap=Piecewise((0,), (1e-7,), (1e-10,))), LINK, per_node
+    )
     small, large = COLLECTIVES[name](p, [m, m * factor], fabric)
     assert 0 < small <= large * (1 + 1e-12)
 
@@ -158,7 +158,7 @@ def test_bytes_handed_over_become_blocks() -> None:
     assert block("allgather", 8, 800.0) == 800.0
 
 
-def in_order(n: int, m: float, message, following) -> float:  # noqa: ANN001
+def in_order(n: int, m: float, message, following) -> float:
     """The slowest path of an in-order binomial scatter, walked rank by rank."""
     sent = slowest = 0.0
     reach = 1

@@ -14,7 +14,7 @@ NEAR = NetworkParameters.linear(1.0, 0.0)
 FAR = NetworkParameters.linear(1000.0, 1.0)
 
 
-def crossings(p: int, k: int, partner) -> int:  # noqa: ANN001
+def crossings(p: int, k: int, partner) -> int:
     """Most pairs (rank, partner) that leave one node."""
     count = np.zeros(-(-p // k), dtype=int)
     for rank in range(p):
@@ -42,7 +42,9 @@ def test_exchange_counts_the_pairs_that_cross(p: int, k: int) -> None:
         assert fabric.exchange(np.array(p), 1.0, d) == expected(crossings(p, k, lambda r, d=d: r ^ d)), d
 
 
-@pytest.mark.parametrize(("p", "k"), [(2, 1), (7, 1), (3, 8), (8, 8), (9, 8), (10, 8), (16, 8), (17, 8), (64, 8), (30, 6)])
+@pytest.mark.parametrize(
+    ("p", "k"), [(2, 1), (7, 1), (3, 8), (8, 8), (9, 8), (10, 8), (16, 8), (17, 8), (64, 8), (30, 6)]
+)
 def test_everyone_is_the_sum_of_all_shifts(p: int, k: int) -> None:
     fabric = Fabric(NEAR, FAR, k)
     total = sum(float(fabric.shift(np.array(p), 1.0, d)) for d in range(1, p))

@@ -14,9 +14,7 @@ NONE = None
 
 def events(rows: list[tuple[object, ...]]) -> pd.DataFrame:
     """Rows (rank, operation, comm_size, begin, end, bytes, peer, tag) as the tracer gives them."""
-    table = pd.DataFrame(
-        [(rank, 0, "f", *rest) for rank, *rest in rows], columns=list(COLUMNS)
-    )
+    table = pd.DataFrame([(rank, 0, "f", *rest) for rank, *rest in rows], columns=list(COLUMNS))
     return table.astype({"peer": "Int32", "tag": "Int32"})
 
 
@@ -92,7 +90,13 @@ def test_a_collective_waits_for_the_last_to_enter() -> None:
 
 def test_what_has_no_partner_is_counted() -> None:
     found = waiting(
-        events([(0, "Send", 2, 1.0, 2.0, 0, NONE, NONE), (0, "Send", 2, 2.0, 2.0, 8, 1, 7), (1, "Barrier", 2, 1, 2, 0, NONE, NONE)])
+        events(
+            [
+                (0, "Send", 2, 1.0, 2.0, 0, NONE, NONE),
+                (0, "Send", 2, 2.0, 2.0, 8, 1, 7),
+                (1, "Barrier", 2, 1, 2, 0, NONE, NONE),
+            ]
+        )
     )
     assert found.unmatched == 1
 

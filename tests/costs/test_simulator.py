@@ -46,7 +46,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_equations_meet_the_simulator(benchmark: ModuleType, folder: Path) -> None:
     simulator = benchmark.Simulator(folder, "ethernet", 16)
     fabric = Fabric.flat(benchmark.link(simulator))
-    for ours in ("allreduce/recursive_doubling", "allgather/ring", "alltoall/pairwise", "bcast/binomial", "reduce/linear"):
+    for ours in (
+        "allreduce/recursive_doubling",
+        "allgather/ring",
+        "alltoall/pairwise",
+        "bcast/binomial",
+        "reduce/linear",
+    ):
         operation, _, kind = ours.partition("/")
         found = simulator.run(16, [operation, "512", "131072"], benchmark.PAIRS[ours])
         predicted = collective(operation, kind)(16, found["bytes"].to_numpy(dtype=float), fabric)
@@ -57,7 +63,15 @@ def test_equations_meet_the_simulator(benchmark: ModuleType, folder: Path) -> No
 def test_a_trace_of_the_simulator_is_read(benchmark: ModuleType, folder: Path) -> None:
     benchmark.Simulator(folder, "ethernet", 4)
     command = ["smpirun", "-np", "4", "-platform", "platform.xml", "-hostfile", "hosts", "-trace-ti"]
-    command += ["-trace-file", "run.txt", "--cfg=smpi/simulate-computation:no", "./collectives", "alltoall", "64", "4096"]
+    command += [
+        "-trace-file",
+        "run.txt",
+        "--cfg=smpi/simulate-computation:no",
+        "./collectives",
+        "alltoall",
+        "64",
+        "4096",
+    ]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     path = folder / "run.txt"
     assert READERS["smpi"].recognises(path, path.read_bytes()[:4096])

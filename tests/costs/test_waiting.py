@@ -34,7 +34,9 @@ def test_the_last_rank_waits_for_nobody() -> None:
 
 
 def test_an_operation_without_a_cost_is_rest() -> None:
-    parts = split(table([("f", 0, "Comm_dup", 2, 0, 1, 0, 1.0, 0), ("f", 1, "Comm_dup", 2, 0, 1, 0, 3.0, 0)]), [np.nan] * 2)
+    parts = split(
+        table([("f", 0, "Comm_dup", 2, 0, 1, 0, 1.0, 0), ("f", 1, "Comm_dup", 2, 0, 1, 0, 3.0, 0)]), [np.nan] * 2
+    )
     assert parts["rest"].tolist() == [1.0, 1.0]
     assert parts["waiting"].tolist() == [0.0, 2.0]
     assert parts["transfer"].tolist() == [0.0, 0.0]
