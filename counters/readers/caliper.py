@@ -27,8 +27,10 @@ from ranksight.reading import READERS, Reading
 _RANKS = ("mpi.rank", "mpirank", "rank")
 _THREADS = ("omp.thread.id", "pthread.id", "thread", "cali.thread.id")
 _SECOND_VERSION = frozenset({"cali.channel", "cali.caliper.version", "spot.channel", "attribute.unit"})
-_ID = re.compile(r"(?<!\\),id=(\d+)(?=,|$)")
-_PARENT = re.compile(r"(?<!\\),parent=(\d+)(?=,|$)")
+_ID = re.compile(r",id=(\d+)(?=,|$)")
+_PARENT = re.compile(r",parent=(\d+)(?=,|$)")
+_ESCAPED = re.compile(r"\\.")
+_KIND = re.compile(r"__rec=(\w+)(?=,|$)")
 _BUILT_IN = 16
 """Nodes below this are Caliper's own (types, and the attributes of attributes)."""
 _CALLPATH = "source.function#callpath.address"
@@ -96,9 +98,8 @@ def _stream(path: Path) -> _Source:
         nonlocal count
         for line in lines:
             count += 1
-            if line.startswith("__rec=node"):
-                _check_node(line, nodes)
             if line.strip():
+                _check_record(line.strip(), nodes)
                 yield line
 
     try:
@@ -116,9 +117,17 @@ def _stream(path: Path) -> _Source:
     return _Source(reader.records, units, {str(k): _text(v) for k, v in reader.globals.items()})
 
 
-def _check_node(line: str, nodes: dict[str, str]) -> None:
+def _check_record(line: str, nodes: dict[str, str]) -> None:
     """Refuse a node that stands below itself or is given anew: caliper-reader would follow its parents for ever."""
-    numbers, parents = _ID.findall(line), _PARENT.findall(line)
+    plain = _ESCAPED.sub("", line)
+    kind = _KIND.match(line)
+    if kind is None or ",__rec=" in plain:
+        raise ValueError("a record does not begin with its kind, or has two")
+    if kind[1] != "node":
+        return
+    numbers, parents = _ID.findall(plain), _PARENT.findall(plain)
+    if plain.count(",id=") != len(numbers) or plain.count(",parent=") != len(parents):
+        raise ValueError("the number or the parent of a node is no number")
     if len(numbers) != 1 or len(parents) > 1 or parents == numbers:
         raise ValueError("a node is its own parent, or does not have one number and one parent")
     (number,) = numbers

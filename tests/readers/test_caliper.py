@@ -103,7 +103,7 @@ def test_records_json() -> None:
     [
         ("two_ranks.cali", "__rec=globals,ref=66\n", "", r":\d+ breaks off"),
         ("two_ranks.cali", "attr=25,data=main", "attr=99,data=main", r":\d+ cannot be read"),
-        ("two_ranks.cali", "__rec=ctx,ref=50", "__ref=50", r":18 cannot be read: ReaderError"),
+        ("two_ranks.cali", "__rec=ctx,ref=50", "__ref=50", r":18 cannot be read: ValueError a record does not begin"),
         ("two_ranks.cali", "id=51,attr=25,data=solve<a\\,b>,parent=50", "id=51,attr=25,data=s,parent=51", ":15 cannot.*its own"),
         ("two_ranks.cali", "id=50,attr=25,data=main", "id=50,attr=25,data=main,parent=51", ":14 cannot.*not known yet"),
         ("two_ranks.cali", "id=51,attr=25", "id=50,attr=25", ":15 cannot.*(its own|a second time)"),
@@ -204,3 +204,37 @@ def test_real_exclusive_stream(shared: Path) -> None:
     kernel = "main->lulesh.cycle->LagrangeLeapFrog->LagrangeNodal->CalcForceForNodes->CalcVolumeForceForElems"
     assert cell(reading, f"{kernel}->IntegrateStressForElems", 0, "time") == 0.056681
     assert cell(reading, kernel, 0, "visits") == 30
+
+
+NODES = "__rec=node,id=24,attr=10,data=64,parent=3\n__rec=node,id=25,attr=8,data=region,parent=24\n"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "__rec=node,id=26,attr=10,da,par=25,attr=8,data=region,parent=26=more",
+        "__rec=node,id=26,attr=8,data=backslash\\\\,parent=26",
+        "  __rec=node,id=26,attr=8,data=region,parent=26",
+        "x=1,__rec=node,id=26,attr=8,data=region,parent=26",
+        "__rec=no\\de,id=26,attr=8,data=region,parent=26",
+        "__rec=ctx,__rec=node,id=26,attr=8,data=region,parent=26",
+    ],
+)
+def test_a_node_below_itself_is_refused_however_it_is_written(tmp_path: Path, record: str) -> None:
+    """Found by fuzzing: caliper-reader follows such a node's parents for ever."""
+    path = tmp_path / "loop.cali"
+    path.write_text(f"{NODES}{record}\n__rec=ctx,ref=26\n")
+    with pytest.raises(InputError, match=r"loop\.cali:3 cannot be read"):
+        list(READERS["caliper"].read(path))
+
+
+def test_escaped_commas_are_part_of_a_name(tmp_path: Path) -> None:
+    text = (Path(__file__).parent / "data" / "caliper" / "two_ranks.cali").read_text()
+    (before,) = READERS["caliper"].read(Path(__file__).parent / "data" / "caliper" / "two_ranks.cali")
+    name = next(line for line in text.splitlines() if "data=solve" in line or "data=main" in line).split("data=")[1]
+    name = name.split(",")[0]
+    path = tmp_path / "p.cali"
+    path.write_text(text.replace(f"data={name}", f"data={name}\\,parent\\=7"))
+    (after,) = READERS["caliper"].read(path)
+    assert len(after.counters) == len(before.counters)
+    assert any(",parent=7" in kernel for kernel in after.counters["kernel"])
