@@ -1,0 +1,98 @@
+"""Folders as users have them: links that lead out, files that cannot be opened, a rank that is missing, odd names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranksight import recognising
+from ranksight.cli.main import main
+from ranksight.errors import InputError
+from ranksight.experiment import read
+
+REGION = """TABLE,Region {name},Group 1 Raw,MEM_DP,2,,
+Event,Counter,HWThread 0
+INSTR_RETIRED_ANY,FIXC0,{count}
+CPU_CLK_UNHALTED_CORE,FIXC1,2000
+"""
+
+
+def likwid(file: Path, name: str = "solve", count: str = "1000") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(REGION.format(name=name, count=count))
+    return file
+
+
+def imported(place: Path, *words: str) -> int:
+    return main(["import", *words, "-o", str(place), "--parameter", r"ranks=n(\d+)"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for ranks in (1, 2):
+        likwid(tmp_path / "runs" / f"n{ranks}.csv")
+    return tmp_path / "runs"
+
+
+def test_a_link_out_of_the_folder_is_told_and_not_followed(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "n4.csv").symlink_to(likwid(tmp_path / "elsewhere" / "n4.csv"))
+    (folder / "latest.csv").symlink_to(folder / "n2.csv")
+    assert imported(tmp_path / "e", str(folder)) == 0
+    assert "n4.csv is a link out of" in capsys.readouterr().err
+    assert {run.configuration["ranks"] for run in read(tmp_path / "e").runs} == {1, 2}
+    assert imported(tmp_path / "strict", str(folder), "--strict") == 1
+    assert not (tmp_path / "strict").exists()
+
+
+def test_a_file_that_cannot_be_opened_is_told_and_the_rest_imported(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recognise = recognising.recognise
+
+    def refusing(path: Path) -> str | None:
+        if path.name == "n1.csv":
+            raise InputError(f"{path} cannot be read: Permission denied")
+        return recognise(path)
+
+    monkeypatch.setattr(recognising, "recognise", refusing)
+    assert imported(tmp_path / "e", str(folder)) == 0
+    told = capsys.readouterr()
+    assert "skipped" in told.err
+    assert "n1.csv cannot be read: Permission denied" in told.err
+    assert "1 read, 1 skipped" in told.out
+    assert imported(tmp_path / "strict", str(folder), "--strict") == 1
+    assert not (tmp_path / "strict").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "damaged.csv"),
+        (bytes(range(256)) * 20, "damaged.csv"),
+        (REGION.format(name="solve", count="1e300").encode(), "damaged.csv"),
+        (REGION.format(name="solve", count="-5").encode(), "damaged.csv"),
+        (REGION.format(name="solve", count="many").encode(), "damaged.csv:3"),
+        (REGION.format(name="solve", count="1000").encode()[:110], "damaged.csv"),
+    ],
+)
+def test_damage_is_one_line_and_leaves_nothing(
+    content: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "damaged.csv").write_bytes(content)
+    assert main(["import", "likwid", str(tmp_path / "damaged.csv"), "--set", "ranks=1", "-o", str(tmp_path / "e")]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert says in error
+    assert "fault of ours" not in error
+    assert [item.name for item in tmp_path.iterdir()] == ["damaged.csv"]
+
+
+@pytest.mark.parametrize("name", ["solve<std::pair<int, double>>", 'say "x"', "it's", "é", "../../x"])
+def test_names_stay_what_they_are(name: str, tmp_path: Path) -> None:
+    likwid(tmp_path / "n1.csv", name)
+    assert imported(tmp_path / "e", str(tmp_path / "n1.csv")) == 0
+    assert set(read(tmp_path / "e").counters()["kernel"].astype(str)) == {name}
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["e", "n1.csv"]
