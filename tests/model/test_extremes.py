@@ -1,0 +1,87 @@
+"""What extrapolation must not do: lose huge and tiny values, explode from jitter, forget that scaling may stop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksight.model.fitting import fit_series
+from ranksight.model.series import Series
+from ranksight.model.strong import change
+
+X = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+
+
+def _series(values: np.ndarray, metric: str = "time") -> Series:
+    return Series(("ranks",), X[: len(values), None], np.asarray(values)[None, :, None], ("k",), (metric,))
+
+
+@pytest.mark.parametrize("metric", ["time", "loads"])
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_huge_and_tiny_values_are_as_good_as_others(size: float, metric: str) -> None:
+    values = np.array([1.0, 2.0, 4.1, 8.0, 16.2])
+    plain = fit_series(_series(values, metric)).predict(np.array([[64.0]]))
+    scaled = fit_series(_series(size * values, metric)).predict(np.array([[64.0]]))
+    assert scaled.status[0, 0] == 0
+    for name in ("value", "lower", "upper"):
+        np.testing.assert_allclose(getattr(scaled, name) / size, getattr(plain, name), rtol=1e-6)
+
+
+def test_value_lies_between_its_ends() -> None:
+    generator = np.random.default_rng(3)
+    exact = np.stack([3 + 5 * X, np.full(5, 7.0), 100 / X, X**1.5])
+    values = np.concatenate([exact, exact * generator.uniform(0.8, 1.2, exact.shape)])
+    series = Series(("ranks",), X[:, None], values[:, :, None], tuple("abcdefgh"), ("loads",) * 8)
+    answer = fit_series(series).predict(np.array([[3.0], [64.0], [1e4]]))
+    known = np.isfinite(answer.value)
+    assert known.any()
+    assert (answer.lower < answer.value)[known].all()
+    assert (answer.value < answer.upper)[known].all()
+
+
+@pytest.mark.parametrize("scatter", [0.003, 0.01, 0.03])
+def test_jitter_of_a_count_is_not_growth(scatter: float) -> None:
+    generator = np.random.default_rng(5)
+    said = []
+    for _ in range(20):
+        values = 1000 * (1 + scatter * generator.standard_normal(5))
+        answer = fit_series(_series(values, "loads")).predict(np.array([[256.0]]))
+        said.append(answer.value[0, 0] / 1000)
+        inside = answer.lower[0, 0] <= 1000 <= answer.upper[0, 0]
+        assert inside or answer.status[0, 0] != 0 or abs(said[-1] - 1) < 0.5
+    assert abs(np.median(said) - 1) < 0.02
+    assert max(said) < 2
+
+
+def test_count_that_is_flat_over_two_parameters_stays_near_the_data() -> None:
+    points = np.array([[r, s] for r in (1.0, 2.0, 4.0, 8.0) for s in (8.0, 16.0)])
+    values = np.array([1555.2, 1586.9, 1586.9, 1613.6, 1555.2, 1586.9, 1645.6, 1678.4])
+    fitted = fit_series(Series(("ranks", "size"), points, values[None, :, None], ("k",), ("loads",)))
+    answer = fitted.predict(np.array([[1024.0, 16.0]]))
+    assert 1400 < answer.value[0, 0] < 1900
+    assert "ranks" not in fitted.formula(0)
+
+
+def test_change_is_likelier_the_farther_out_and_only_of_what_falls() -> None:
+    x = np.array([[16.0, 32.0, 64.0, 256.0]])
+    first = np.zeros((3, 4))
+    last = np.log(np.array([[1 / 16], [1 / 4], [2.0]])) * np.ones((1, 4))
+    found = change(1.0, 16.0, x, first, last)
+    assert (found.share[:, 0] == 0).all()
+    assert (found.share[2] == 0).all()
+    # Ideal scaling over four doublings: one doubling ahead has the odds 1 to 4, four of them 1 to 1.
+    np.testing.assert_allclose(found.share[0], [0, 1 / 5, 1 / 3, 1 / 2])
+    np.testing.assert_allclose(found.share[1], found.share[0] / 2)
+    # Halfway between ideal and none.
+    np.testing.assert_allclose(found.centre[0, 1:], -np.log(16) - np.log([2, 4, 16]) / 2)
+
+
+def test_plateau_of_strong_scaling_may_end_or_stay() -> None:
+    x = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 18.0])
+    time = 25 / x + 4
+    series = Series(("ranks",), x[:, None], time[None, :, None], ("k",), ("time",))
+    answer = fit_series(series).predict(np.array([[36.0], [72.0]]))
+    flat, ideal = time[-1], time[-1] * 18 / np.array([36.0, 72.0])
+    assert (answer.upper[0] > 0.9 * flat).all()
+    assert (answer.lower[0] < 0.75 * answer.value[0]).all()
+    assert (answer.lower[0] < 1.3 * ideal).all() or (answer.status[0] != 0).any()
