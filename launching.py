@@ -34,7 +34,7 @@ _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def is_launcher(name: str) -> bool:
-    """Whether `name` is a launcher's, also under the name of one of several MPIs: ``mpirun.openmpi``, ``mpiexec.mpich``."""
+    """Whether `name` is a launcher's, also one of several MPIs: ``mpirun.openmpi``, ``mpiexec.mpich``."""
     return name in LAUNCHERS or re.fullmatch(r"(mpirun|mpiexec)([.-]\w+)+", name) is not None
 
 

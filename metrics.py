@@ -94,7 +94,8 @@ _add("memory_peak", "B", "state", "max", "largest resident memory", additive=Fal
 _add("memory_pss", "B", "state", "mean", "proportional resident memory", additive=False)
 _add("memory_pss_before", "B", "state", "mean", "proportional resident memory before MPI_Init", additive=False)
 for _whole, _part in (("flops", "visit"), ("instructions", "visit"), ("loads", "visit"), ("bytes", "message")):
-    _add(f"{_whole}_per_{_part}", "B" if _whole == "bytes" else "", "requirement", "mean", f"{_whole} per {_part}", additive=False)
+    _unit = "B" if _whole == "bytes" else ""
+    _add(f"{_whole}_per_{_part}", _unit, "requirement", "mean", f"{_whole} per {_part}", additive=False)
 _add("frequency", "Hz", "ratio", "mean", "cycles per second", additive=False)
 _add("cpi", "", "ratio", "mean", "cycles per instruction", additive=False)
 

@@ -1,8 +1,8 @@
 """What collectors add to a program's processor time: on a loop that computes, and on the bundled program on one rank.
 
 One rank, since ranks that wait for each other burn processor time at will. User and system time of the program with all
-its children, the least of the repetitions; on a loaded machine differences of a few percent drown. callgrind's is that of
-its first pass of two.
+its children, the least of the repetitions; on a loaded machine differences of a few percent drown. callgrind's is that
+of its first pass of two.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def run(settings: Settings) -> str:
                 factor = (found[long] - found[tiny]) / (min(plain[long]) - min(plain[tiny]))
                 rows.append([f"{title}, {collector_name}", found[long], start, (factor - 1) * 100, float("nan")])
     return (
-        f"CPU seconds of one rank, least of {repetitions}; callgrind once, on a smaller case. What is added at the start is "
-        "seen on a case that does next to nothing; the rest is taken from the difference to it.\n\n"
+        f"CPU seconds of one rank, least of {repetitions}; callgrind once, on a smaller case. What is added at the start "
+        "is seen on a case that does next to nothing; the rest is taken from the difference to it.\n\n"
         + markdown(["program, collector", "CPU s", "added at the start, s", "added, %", "scatter without, %"], rows)
     )
 

@@ -1,7 +1,8 @@
 """What the tracer adds to an MPI call, and how fast traces of 1,024 ranks are read.
 
-Run ``python benchmarks/tracer_overhead.py``; needs mpicc and mpirun. Nanoseconds a call are the least of 60 rounds, of which
-the median over repetitions is printed; on a loaded machine repeat it. Clock: the cost of one read bounds what is possible.
+Run ``python benchmarks/tracer_overhead.py``; needs mpicc and mpirun. Nanoseconds a call are the least of 60 rounds, of
+which the median over repetitions is printed; on a loaded machine repeat it. Clock: the cost of one read bounds what is
+possible.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def overhead(folder: Path) -> None:
             program, {"LD_PRELOAD": str(library), "RANKSIGHT_TRACE_DIR": str(place), "RANKSIGHT_CPU_TIME": mode}
         )
     print(
-        f"{using.family} {using.release}, {using.version}: ns a call, and what the tracer adds by mode of processor time"
+        f"{using.family} {using.release}, {using.version}: ns a call, and what the tracer adds by mode of its clock"
     )
     print(f"{'':22}{'plain':>9}" + "".join(f"{mode:>12}" for mode in modes))
     for name, value in plain.items():
@@ -79,7 +80,8 @@ def reading(folder: Path, ranks: int = 1024) -> None:
     tables = tabulate(traces)
     end = time.perf_counter()
     print(
-        f"{ranks} ranks, {len(tables.messages)} message rows: read {middle - begin:.2f} s, tabulated {end - middle:.2f} s, "
+        f"{ranks} ranks, {len(tables.messages)} message rows: read {middle - begin:.2f} s, "
+        f"tabulated {end - middle:.2f} s, "
         f"{len(content) / 1e3:.1f} kB a rank"
     )
 

@@ -46,7 +46,7 @@ int MPI_Query_thread(int *provided); int PMPI_Query_thread(int *provided);
 
 def test_prototypes_are_found_in_any_dress() -> None:
     found = parse(HEADER)
-    assert list(found["MPI_Send"].parameters[0:1])[0].bare == "void*"
+    assert found["MPI_Send"].parameters[0].bare == "void*"
     assert [p.bare for p in found["MPI_Waitall"].parameters] == ["int", "MPI_Request*", "MPI_Status*"]
     assert found["MPI_Group_range_incl"].parameters[2].declare("a2") == "int a2[][3]"
     assert found["MPI_Wtime"].result == "double"
