@@ -77,7 +77,7 @@ def run(settings: Settings) -> str:
                 factor = (found[long] - found[tiny]) / (min(plain[long]) - min(plain[tiny]))
                 rows.append([f"{title}, {collector_name}", found[long], start, (factor - 1) * 100, float("nan")])
     return (
-        f"CPU seconds of one rank, least of {repetitions}; callgrind once, on a smaller case. What is added at the start "
+        f"CPU seconds of one rank, least of {repetitions}; callgrind once, on a smaller case. What start-up adds "
         "is seen on a case that does next to nothing; the rest is taken from the difference to it.\n\n"
         + markdown(["program, collector", "CPU s", "added at the start, s", "added, %", "scatter without, %"], rows)
     )
