@@ -116,7 +116,7 @@ def _read(path: Path, rank: int | None) -> Reading:
     ranks: Sequence[int] = tagged or [rank if rank is not None else 0]
     said_notes: list[str] = [*notes]
     table, origin = _table(path, rows, ranks, bool(tagged), said_notes)
-    wall = _footers(said, table, ranks, bool(tagged), said_notes)
+    wall = _footers(path, len(lines), said, table, ranks, bool(tagged), said_notes)
     alone: dict[str, float] | None = None if tagged else {}
     facts = next((facts for facts in said.values() if "what" in facts), {})
     return _assemble.build(
@@ -172,6 +172,8 @@ def _table(
 
 
 def _footers(
+    path: Path,
+    end: int,
     said: dict[int | None, dict[str, str]],
     table: list[dict[str, float]],
     ranks: Sequence[int],
@@ -181,6 +183,12 @@ def _footers(
     """Elapsed and processor time from below the table; the longest elapsed time."""
     walls = []
     for rank, facts in said.items():
+        if "what" in facts and not {"time elapsed", "user", "sys"} & set(facts):
+            whose = f" of rank {rank}" if rank is not None else ""
+            raise InputError(
+                f"{path}:{end}: the report{whose} breaks off before its time elapsed",
+                "the file is truncated: copy it again",
+            )
         at = list(ranks).index(rank) if rank is not None and rank in ranks else 0
         seconds = {key: float(facts[key]) for key in ("time elapsed", "user", "sys") if _is_number(facts.get(key))}
         if "time elapsed" in seconds and (not tagged or rank is not None):

@@ -143,3 +143,13 @@ def test_the_tool_itself(tmp_path: Path, form: list[str]) -> None:
     got = values(read(path))
     assert got["page-faults"] > 0
     assert 0 < got["cpu_time"] < 60
+
+
+def test_a_text_report_that_breaks_off(tmp_path: Path) -> None:
+    text = (Path(__file__).parent / "data" / "perf" / "stat.txt").read_text()
+    lines = text.splitlines(keepends=True)
+    end = next(at for at, line in enumerate(lines) if "time elapsed" in line)
+    path = tmp_path / "cut.txt"
+    path.write_text("".join(lines[: end - 1]))
+    with pytest.raises(InputError, match=rf"cut\.txt:{end}: the report breaks off before its time elapsed"):
+        list(READERS["perf-stat"].read(path))
