@@ -53,9 +53,7 @@ def binomial_in_order(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     return np.maximum(slowest, begun)
 
 
-@algorithm(
-    "gather/linear", "gatherv/linear", "scatter/linear", "scatterv/linear", equation="(p - 2) spacing(m) + T(m)"
-)
+@algorithm("gather/linear", "gatherv/linear", "scatter/linear", "scatterv/linear", equation="(p - 2) spacing(m) + T(m)")
 def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """The root handles everyone's block in turn, by blocking calls: ``(p - 1) T(m)`` from the eager limit on."""
     return fabric.fan(ranks, size, ranks - 1, in_turn=True)

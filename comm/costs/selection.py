@@ -2,7 +2,8 @@
 
 The tables are TOML files beside this module. A rule holds where all it states holds, and the first that holds counts:
 ``ranks_below``, ``power_of_two``, and ``choose``, a list of (first size no longer meant, algorithm), 0 for no end.
-``fewer_elements`` names the algorithm where the vector has fewer elements than ranks.
+``fewer_elements`` names the algorithm where the vector has fewer elements than ranks. ``instead`` names, for an
+operation's algorithm, the one that its own code takes where it cannot give every rank an element.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Selector:
         Operations whose switch points count the bytes of all ranks together.
     hierarchical : frozenset of str
         Operations done in two levels where ranks share nodes and there are several.
+    instead : mapping of str to mapping of str to str
+        By operation, what an algorithm is replaced with where the vector has fewer elements than ranks.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Selector:
     rules: Mapping[str, tuple[Rule, ...]]
     whole: frozenset[str] = field(default_factory=frozenset)
     hierarchical: frozenset[str] = field(default_factory=frozenset)
+    instead: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def choose(self, operation: str, ranks: Ints, size: Floats) -> NDArray[np.object_]:
         """Name of the algorithm for each of the broadcast `ranks` and `size`.
@@ -83,6 +87,8 @@ class Selector:
                 few = size < ELEMENT * (1 << floor_log2(ranks))
                 names = np.where(few, rule.fewer_elements, names)
             chosen = np.where(holds, names, chosen)
+        for kind, other in self.instead.get(operation, {}).items():
+            chosen = np.where((chosen == kind) & (size < ELEMENT * ranks), other, chosen)
         return chosen
 
 
@@ -107,6 +113,7 @@ def forced(algorithms: Mapping[str, str], otherwise: Selector) -> Selector:
         {**otherwise.rules, **{name: (Rule((), (kind,)),) for name, kind in fixed.items()}},
         otherwise.whole,
         (otherwise.hierarchical - set(fixed)) | (set(algorithms) - set(fixed)),
+        {name: pairs for name, pairs in otherwise.instead.items() if name not in fixed},
     )
 
 
@@ -122,11 +129,21 @@ def read_selector(name: str, content: Mapping[str, Any], where: str) -> Selector
             rules,
             frozenset(content.get("whole", ())),
             frozenset(content.get("hierarchical", ())),
+            _instead(content.get("instead", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"{where}: selector {name} is malformed: {error!r}", "compare it with a selector that comes along"
         ) from error
+
+
+def _instead(content: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    found = {operation: {str(a): str(b) for a, b in pairs.items()} for operation, pairs in content.items()}
+    for operation, pairs in found.items():
+        for kind in (*pairs, *pairs.values()):
+            if f"{operation}/{kind}" not in COLLECTIVES:
+                raise ValueError(f"no algorithm {operation}/{kind}")
+    return found
 
 
 def _rule(content: Mapping[str, Any], operation: str) -> Rule:

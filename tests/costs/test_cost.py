@@ -179,3 +179,9 @@ def test_a_malformed_table_of_rules_is_refused() -> None:
     ):
         with pytest.raises(InputError, match="mine.toml"):
             read_selector("mine", tomllib.loads(damage), "mine.toml")
+
+
+def test_a_ring_needs_an_element_for_every_rank() -> None:
+    rules = selector("openmpi-5.0")
+    assert rules.choose("allreduce", np.array([16, 32]), np.array([8.0, 8.0])).tolist() == ["recursive_doubling"] * 2
+    assert rules.choose("allreduce", np.array([4]), np.array([8.0 * 200])).tolist() != [""]
