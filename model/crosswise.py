@@ -330,7 +330,7 @@ def _best(problem: Problem, screened: Screened, kept: int, largest: int = 3, sma
     """Terms (s, kept, q) of the best hypotheses of so many terms, by their BIC."""
     count = problem.count[:, None]
     size = screened.sizes
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         fit = -count / 2 * np.log(screened.residual + count * SMALLEST**2)
     possible = np.isfinite(screened.offset) & ((size <= largest) & (size >= smallest))[None, :]
     criterion = np.where(possible, fit - size / 2 * np.log(np.maximum(count, 2)), -np.inf)

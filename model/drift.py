@@ -83,6 +83,8 @@ def densities(
     """Log-densities (s, g) of the values left out along a parameter, for every tau of the grid; zero where none is
     left out."""
     held, distance = held_out(points, location.repeats > 0, axis)
+    # What is zero has no logarithm to compare.
+    held &= np.where(held, location.values, 0.0) > 0
     use = np.flatnonzero(held.any(axis=1) & positive)
     result = np.zeros((len(held), len(GRID)))
     if not len(use):
@@ -92,6 +94,8 @@ def densities(
     problem, screened = space.screen(points, rest, positive[use], kind)
     score = shifted(evidence(screened, problem.count, v0[use], d0[use]), shift)
     found = keep(problem, screened, score, v0[use], d0[use], kept=8)
+    if not (found.members >= 0).any():
+        return result
     log_y = np.log(np.where(held, mine.values, 1.0))
     total = np.zeros((len(use), len(GRID)))
     for n in np.flatnonzero(held.any(axis=0)):

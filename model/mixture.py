@@ -42,6 +42,7 @@ def quantile(probability: float, weight: Array, centre: Array, spread: Array, fr
     width = np.where(used & (spread > 0), spread, 1e-300)
     for _ in range(40):
         half = (low + high) / 2
-        below = (weight * t_cdf((half[..., None] - at) / width, freedom)).sum(axis=-1) < probability
+        with np.errstate(over="ignore"):
+            below = (weight * t_cdf((half[..., None] - at) / width, freedom)).sum(axis=-1) < probability
         low, high = np.where(below, half, low), np.where(below, high, half)
     return np.asarray((low + high) / 2)

@@ -85,3 +85,11 @@ def test_plateau_of_strong_scaling_may_end_or_stay() -> None:
     assert (answer.upper[0] > 0.9 * flat).all()
     assert (answer.lower[0] < 0.75 * answer.value[0]).all()
     assert (answer.lower[0] < 1.3 * ideal).all() or (answer.status[0] != 0).any()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("values", [[0.0, 0, 0, 0, 5], [0.0, 0, 0, 0, 0], [5.0, 0, 0, 0, 0], [1.0, 0, 2, 0, 4]])
+@pytest.mark.parametrize("metric", ["time", "loads"])
+def test_zeros_are_answered_without_a_fault(values: list[float], metric: str) -> None:
+    answer = fit_series(_series(np.array(values), metric)).predict(np.array([[64.0]]))
+    assert np.isfinite(answer.value[0, 0]) or answer.reason[0, 0]
