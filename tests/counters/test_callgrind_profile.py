@@ -140,7 +140,11 @@ def test_the_size_of_blocks_does_not_matter(tmp_path, block):
 
 
 def test_parts_and_threads_add_up_even_where_numbers_change_their_names(tmp_path):
-    other = COMPRESSED.replace("(1) main", "(1) helper").replace("(3) helper", "(3) main").replace("part: 1", "part: 2\nthread: 2")
+    other = (
+        COMPRESSED.replace("(1) main", "(1) helper")
+        .replace("(3) helper", "(3) main")
+        .replace("part: 1", "part: 2\nthread: 2")
+    )
     profile = read(write(tmp_path, COMPRESSED + other))
     at = by_name(profile)
     assert sorted(at) == ["exp", "helper", "main"]
@@ -209,7 +213,9 @@ def test_rubbish_is_read_or_refused_and_nothing_else(tmp_path_factory, data):
         elif what == "copy":
             text[at:at] = text[: data.draw(st.integers(1, 200))]
         else:
-            text[at:at] = data.draw(st.sampled_from([b"\ncalls=1 2\n", b"\n+1\n", b"\nfn=(1)\n", b"\nob=\n", b"\n* *\n", b"\nevents: A\n"]))
+            text[at:at] = data.draw(
+                st.sampled_from([b"\ncalls=1 2\n", b"\n+1\n", b"\nfn=(1)\n", b"\nob=\n", b"\n* *\n", b"\nevents: A\n"])
+            )
         if not text:
             text = bytearray(b"x")
     file = write(tmp_path_factory.mktemp("fuzz"), bytes(text))

@@ -54,7 +54,15 @@ def a_user(monkeypatch):
 
 def test_a_node_in_order(tmp_path):
     found = by_topic(examine(machine(tmp_path)))
-    for topic in ("virtual machine", "PMU", "perf_event_paranoid", "clock source", "frequency governor", "cores", "load"):
+    for topic in (
+        "virtual machine",
+        "PMU",
+        "perf_event_paranoid",
+        "clock source",
+        "frequency governor",
+        "cores",
+        "load",
+    ):
         assert found[topic].level == "ok", found[topic]
     assert "NMI watchdog" not in found
     assert "SMT" not in found

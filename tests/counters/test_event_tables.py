@@ -127,7 +127,22 @@ def test_formulas_take_arrays_and_carry_what_is_missing():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a +", "a b", "(a", "a)", "min(a)", "min(a, b", "* a", "a ** b", "a.b()", "__import__('os')", "1e5", "(" * 99 + "a"]
+    "text",
+    [
+        "",
+        "a +",
+        "a b",
+        "(a",
+        "a)",
+        "min(a)",
+        "min(a, b",
+        "* a",
+        "a ** b",
+        "a.b()",
+        "__import__('os')",
+        "1e5",
+        "(" * 99 + "a",
+    ],
 )
 def test_what_is_no_formula_is_refused(text):
     with pytest.raises(InputError, match="here"):

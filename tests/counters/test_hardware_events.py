@@ -72,7 +72,13 @@ def test_collecting_forms_the_metrics_of_the_table(tmp_path, monkeypatch):
         number = int(next(iter(files.values())).name[4])
         table = pd.DataFrame(
             [
-                {"event": event, "kernel": "axpy", "rank": rank, "samples": 10.0 * (k + 1), "period": 1000.0 * (k + 1) * (rank + 1)}
+                {
+                    "event": event,
+                    "kernel": "axpy",
+                    "rank": rank,
+                    "samples": 10.0 * (k + 1),
+                    "period": 1000.0 * (k + 1) * (rank + 1),
+                }
                 for k, event in enumerate(written[number])
                 for rank in (0, 1)
             ]

@@ -44,7 +44,10 @@ def test_owners(path, whose):
     assert owner(path) == whose
 
 
-@pytest.mark.parametrize("name", ["PMPI_Allreduce", "MPI_Send", "mpi_send_", "ompi_request_wait", "MPIDI_CH3I_Progress", "ucp_worker_progress"])
+@pytest.mark.parametrize(
+    "name",
+    ["PMPI_Allreduce", "MPI_Send", "mpi_send_", "ompi_request_wait", "MPIDI_CH3I_Progress", "ucp_worker_progress"],
+)
 def test_an_mpi_linked_statically_shows_by_its_names(name):
     assert owner_of(name, "/home/me/heat") == "mpi"
 

@@ -221,7 +221,11 @@ def test_missing_tools_are_named_with_what_installs_them(monkeypatch, tmp_path):
 @pytest.mark.parametrize("tool", ["valgrind", "perf", "likwid-perfctr"])
 @pytest.mark.parametrize(
     ("release", "word"),
-    [("ID=ubuntu\nID_LIKE=debian\n", "apt-get"), ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf"), ("ID=x\n", "module load")],
+    [
+        ("ID=ubuntu\nID_LIKE=debian\n", "apt-get"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf"),
+        ("ID=x\n", "module load"),
+    ],
 )
 def test_installation_lines(tool, release, word, tmp_path):
     from ranksight.counters.installing import how_to_install

@@ -50,7 +50,10 @@ def test_lines_with_all_fields():
     found = read([LINES.encode()], "x")
     assert rows(found) == {
         (5843, "cycles:u", "application", "apply_operator"): (2, 4000006),
-        (5843, "instructions:u", "application", "std::vector<double, A<double> >::at(unsigned long) const"): (1, 2000003),
+        (5843, "instructions:u", "application", "std::vector<double, A<double> >::at(unsigned long) const"): (
+            1,
+            2000003,
+        ),
         (5850, "cycles:u", "mpi", ""): (1, 2000003),
         (5850, "cycles:u", "application", "relax"): (1, 2000003),
         (5850, "cycles:u", "other", ""): (1, 1000000),

@@ -68,7 +68,12 @@ def test_loops(tmp_path, block):
 
 def test_lines(tmp_path):
     parts = split(refined(tmp_path), ["relax"], by="lines").set_index("kernel")
-    assert parts["Ir"].to_dict() == {"relax@a.c:10": 1, "relax@a.c:11": 2 + 7 + 2, "relax@a.c:12": 14, "relax@a.c:13": 1}
+    assert parts["Ir"].to_dict() == {
+        "relax@a.c:10": 1,
+        "relax@a.c:11": 2 + 7 + 2,
+        "relax@a.c:12": 14,
+        "relax@a.c:13": 1,
+    }
 
 
 def test_a_profile_without_addresses_has_lines_only(tmp_path):

@@ -46,7 +46,7 @@ def executable(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.fixture()
+@pytest.fixture
 def bench(tmp_path, monkeypatch):
     """A folder with a launcher, a program and stand-ins first in the PATH."""
     tools = tmp_path / "tools"
@@ -83,13 +83,17 @@ def test_likwid_as_a_wrapper(bench, tmp_path):
     assert reading.provenance["cycles"].endswith("(FLOPS_DP)")
     lines = (tmp_path / "log").read_text().splitlines()
     assert len(lines) == 4
-    cores = next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "Cpus_allowed_list" in line)
+    cores = next(
+        line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "Cpus_allowed_list" in line
+    )
     assert lines[3] == f"-c {cores} -g L2 -o {tmp_path / 'run'}/L2.rank1.csv true"
 
 
 def test_likwid_marker_regions(bench, tmp_path, monkeypatch):
     executable(bench / "likwid-perfctr", PERFCTR)
-    monkeypatch.setattr("ranksight.counters.collectors.likwid.linked_libraries", lambda program: "liblikwid.so.5.2 => /x")
+    monkeypatch.setattr(
+        "ranksight.counters.collectors.likwid.linked_libraries", lambda program: "liblikwid.so.5.2 => /x"
+    )
     reading = run(Likwid().using("L2"), tmp_path / "run")
     table = reading.counters.set_index(["kernel", "rank"])
     assert table.loc[("axpy", 1), "cycles"] == 2000

@@ -39,7 +39,9 @@ class CubeWriter:
             if rows is None:
                 continue
             places = sorted(rows)
-            index = b"CUBEX.INDEX" + struct.pack("<ihBi", 1, 0, 0, len(places)) + struct.pack(f"<{len(places)}i", *places)
+            index = (
+                b"CUBEX.INDEX" + struct.pack("<ihBi", 1, 0, 0, len(places)) + struct.pack(f"<{len(places)}i", *places)
+            )
             values = [value for place in places for value in rows[place]]
             raw = struct.pack(f"<{len(values)}{CODES[type_]}", *values)
             if compress:
@@ -153,7 +155,11 @@ class Database:
         data = bytearray(b"HPCTOOLKITprof\x04\x00" + bytes(64))
         infos = struct.pack("<QQLLQQLL", 0, 0, 0, 0, 0, 0, 1, 0)  # the summary
         for rank, thread, values in threads:
-            ids = struct.pack("<H6x", 2) + struct.pack("<BBHLQ", 2, 0, 0, rank, rank) + struct.pack("<BBHLQ", 3, 0, 0, thread, thread)
+            ids = (
+                struct.pack("<H6x", 2)
+                + struct.pack("<BBHLQ", 2, 0, 0, rank, rank)
+                + struct.pack("<BBHLQ", 3, 0, 0, thread, thread)
+            )
             index, table, count = b"", b"", 0
             for number, given in values.items():
                 index += struct.pack("<LQ", number, count)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from ranksight.errors import InputError, ToolError
 from ranksight.experiment import ALL_RANKS, WHOLE
 from ranksight.reading import READERS, Reading
@@ -28,7 +29,9 @@ def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
     return float(row[metric].iloc[0])
 
 
-@pytest.mark.parametrize("name", ["two_ranks.cali", "reduced.cali", "split.json", "records.json", "report.json", "callpath.json"])
+@pytest.mark.parametrize(
+    "name", ["two_ranks.cali", "reduced.cali", "split.json", "records.json", "report.json", "callpath.json"]
+)
 def test_recognised_by_no_other_reader(name: str) -> None:
     path = DATA / name
     assert [n for n in READERS if READERS[n].recognises(path, path.read_bytes()[:4096])] == ["caliper"]
@@ -104,10 +107,20 @@ def test_records_json() -> None:
         ("two_ranks.cali", "__rec=globals,ref=66\n", "", r":\d+ breaks off"),
         ("two_ranks.cali", "attr=25,data=main", "attr=99,data=main", r":\d+ cannot be read"),
         ("two_ranks.cali", "__rec=ctx,ref=50", "__ref=50", r":18 cannot be read: ValueError a record does not begin"),
-        ("two_ranks.cali", "id=51,attr=25,data=solve<a\\,b>,parent=50", "id=51,attr=25,data=s,parent=51", ":15 cannot.*its own"),
+        (
+            "two_ranks.cali",
+            "id=51,attr=25,data=solve<a\\,b>,parent=50",
+            "id=51,attr=25,data=s,parent=51",
+            ":15 cannot.*its own",
+        ),
         ("two_ranks.cali", "id=50,attr=25,data=main", "id=50,attr=25,data=main,parent=51", ":14 cannot.*not known yet"),
         ("two_ranks.cali", "id=51,attr=25", "id=50,attr=25", ":15 cannot.*(its own|a second time)"),
-        ("two_ranks.cali", "id=33,attr=10,data=65,parent=32", "id=33,attr=10,data=65,parent=4,parent=33", ":8 cannot.*own"),
+        (
+            "two_ranks.cali",
+            "id=33,attr=10,data=65,parent=32",
+            "id=33,attr=10,data=65,parent=4,parent=33",
+            ":8 cannot.*own",
+        ),
         ("two_ranks.cali", "data=0=9.0", "data=0=x", "'x' of inclusive#sum#time.duration, which is no number"),
         ("two_ranks.cali", "data=0=9.0", "data=0=1e300", r"has 1e\+300 of inclusive"),
         ("two_ranks.cali", "data=0=9.0", "data=0=-3", "has -3 of inclusive"),
@@ -118,7 +131,12 @@ def test_records_json() -> None:
         ("split.json", "3000000, 0, 2, 0", "3000000, 0, 2", "row 1 of data has not 4 values"),
         ("split.json", '"parent": 0', '"parent": 1', "node 1 has no proper parent"),
         ("split.json", '"label": "main"', '"label" "main"', r"split.json:12 is no JSON"),
-        ("split.json", "5000000, 1, 3, 0 ],\n    [ 2000000, 1", "5, 2, 3, 0 ],\n [ 2, 2", "rank 1 of 0 to 2 is missing"),
+        (
+            "split.json",
+            "5000000, 1, 3, 0 ],\n    [ 2000000, 1",
+            "5, 2, 3, 0 ],\n [ 2, 2",
+            "rank 1 of 0 to 2 is missing",
+        ),
         ("split.json", "3000000,", "-3,", "has -3 of sum#time.duration"),
         ("split.json", "3000000,", '"text",', "which is no number"),
         ("split.json", "3000000,", "1" + "0" * 400 + ",", "no number|no counter"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from ranksight.errors import InputError, ToolError
 from ranksight.reading import READERS, Reading
 
@@ -19,7 +20,12 @@ TREE = ("main", [("solve<a, b>", [("MPI_Send", [])]), ("io", []), ("solve<a, b>"
 METRICS = {
     "visits": ("EXCLUSIVE", "UINT64", "occ", {0: [1, 1], 1: [10, 20], 2: [5, 5], 3: [1, 2], 4: [100, 200]}),
     # stored breadth first: main, solve, io, solve, MPI_Send
-    "time": ("INCLUSIVE", "DOUBLE", "msec", {0: [9000, 8000], 1: [5000, 4000], 2: [1000, 1000], 3: [500, 500], 4: [2000, 1000]}),
+    "time": (
+        "INCLUSIVE",
+        "DOUBLE",
+        "msec",
+        {0: [9000, 8000], 1: [5000, 4000], 2: [1000, 1000], 3: [500, 500], 4: [2000, 1000]},
+    ),
     "PAPI_TOT_INS": ("INCLUSIVE", "UINT64", "#", {0: [100, 100], 1: [50, 50], 2: [70, 10], 3: [0, 0], 4: [20, 20]}),
     "max_time": ("EXCLUSIVE", "MAXDOUBLE", "sec", {0: [1.0, 1.0]}),
     "bytes_sent": ("EXCLUSIVE", "UINT64", "bytes", {2: [4096, 8192]}),
@@ -106,7 +112,9 @@ def test_absurd_number_is_refused(tmp_path: Path, write_cube: Callable[..., Path
         read(write_cube(tmp_path / "p.cubex", TREE, [0, 1], metrics))
 
 
-def test_missing_extra_is_named(tmp_path: Path, write_cube: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named(
+    tmp_path: Path, write_cube: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_cube(tmp_path / "p.cubex", TREE, [0, 1], METRICS)
     monkeypatch.setitem(sys.modules, "pycubexr", None)
     with pytest.raises(ToolError, match=r"pip install 'ranksight\[cube\]'"):

@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.reading import READERS, Reading
 
 DATA = Path(__file__).parent / "data"
 SAMPLES = {
-    "caliper": ["caliper/two_ranks.cali", "caliper/split.json", "caliper/records.json", "caliper/reduced.cali", "caliper/report.json"],
+    "caliper": [
+        "caliper/two_ranks.cali",
+        "caliper/split.json",
+        "caliper/records.json",
+        "caliper/reduced.cali",
+        "caliper/report.json",
+    ],
     "cachegrind": ["valgrind/cachegrind.out.7"],
     "callgrind": ["valgrind/callgrind.out.100"],
     "gprof": ["gprof/flat.txt"],
@@ -95,8 +101,20 @@ def test_recognised_by_its_reader_alone(reader: str, name: str) -> None:
 @pytest.mark.parametrize("reader", OURS)
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\n\n", b"\x00" * 5000, b"\x7fELF" + bytes(range(256)) * 16, b"hello world\n" * 500, b"a,b\n1,2\n", b"{}", b"[]",
-     b"[1, 2]", b"<?xml version='1.0'?><a/>", "größe\n".encode("utf-16"), b"0 1 2 3\n" * 600],  # fmt: skip
+    [
+        b"",
+        b"\n\n",
+        b"\x00" * 5000,
+        b"\x7fELF" + bytes(range(256)) * 16,
+        b"hello world\n" * 500,
+        b"a,b\n1,2\n",
+        b"{}",
+        b"[]",
+        b"[1, 2]",
+        b"<?xml version='1.0'?><a/>",
+        "größe\n".encode("utf-16"),
+        b"0 1 2 3\n" * 600,
+    ],
 )
 def test_what_is_none_of_it(tmp_path: Path, reader: str, content: bytes) -> None:
     if reader == "cube":
@@ -180,9 +198,9 @@ def test_mutilated_files(tmp_path: Path, reader: str, name: str) -> None:
         attempt(reader, path)
 
 
-LINES: Callable[[str], st.SearchStrategy[bytes]] = lambda name: st.permutations(  # noqa: E731
-    (DATA / name).read_bytes().splitlines(keepends=True)[:40]
-).map(b"".join)
+def lines_of(name: str) -> st.SearchStrategy[bytes]:
+    """The lines of a sample in any order."""
+    return st.permutations((DATA / name).read_bytes().splitlines(keepends=True)[:40]).map(b"".join)
 
 
 @pytest.mark.parametrize(("reader", "name"), CASES)
@@ -190,7 +208,7 @@ def test_lines_in_any_order(tmp_path: Path, reader: str, name: str) -> None:
     path = tmp_path / Path(name).name
 
     @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
-    @given(LINES(name))
+    @given(lines_of(name))
     def shuffled(content: bytes) -> None:
         path.write_bytes(content)
         READERS[reader].recognises(path, content[:4096])

@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
 from ranksight.reading import READERS, Reading
@@ -33,7 +34,9 @@ def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
 
 
 def store(folder: Path, rank: int, thread: int = 0, order: str = ">") -> Path:
-    rows = [value for node in range(1, 10) for value in (0.0, NODES.get(node, (0, 0))[0], 0.0, NODES.get(node, (0, 0))[1])]
+    rows = [
+        value for node in range(1, 10) for value in (0.0, NODES.get(node, (0, 0))[0], 0.0, NODES.get(node, (0, 0))[1])
+    ]
     rows = [value * (rank + 1) for value in rows]
     head = b"HPCPROF-metricdb__00.10" + (b"b" if order == ">" else b"l") + struct.pack(f"{order}ii", 9, 4)
     path = folder / f"1.heat-{rank:06d}-{thread:03d}-a8c00270-{4000 + rank}-0.metric-db"

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
 from ranksight.reading import READERS, Reading

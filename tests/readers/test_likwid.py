@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
@@ -153,7 +154,10 @@ def damaged(name: str, change: str, into: str) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (damaged("regions.txt", "4000000000 |", "4x00000000 |"), r":22: '4x00000000' of INSTR_RETIRED_ANY is no number"),
+        (
+            damaged("regions.txt", "4000000000 |", "4x00000000 |"),
+            r":22: '4x00000000' of INSTR_RETIRED_ANY is no number",
+        ),
         (damaged("regions.txt", "4000000000 |", "-400000000 |"), r":22: INSTR_RETIRED_ANY has -4e\+08"),
         (damaged("regions.txt", "4000000000 |", "1e300 |"), r":22: INSTR_RETIRED_ANY has 1e\+300"),
         (damaged("regions.txt", "4000000000 |", "18446744073709551000 |"), r":22: INSTR_RETIRED_ANY has 1\.84467e\+19"),
@@ -238,7 +242,9 @@ def statistics(path: Path) -> dict[tuple[str, str], float]:
 
 
 def test_real_files_agree_with_likwids_statistics(shared: Path) -> None:
-    files = sorted((shared / "data" / "counters").rglob("*.txt")) + sorted((shared / "data" / "counters").rglob("*.csv"))
+    files = sorted((shared / "data" / "counters").rglob("*.txt")) + sorted(
+        (shared / "data" / "counters").rglob("*.csv")
+    )
     assert len(files) > 140
     compared, failed = 0, []
     for path in files:

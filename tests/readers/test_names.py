@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from ranksight.counters.names import SUMS, SYNONYMS, fold, metric_name, translate, unit_scale
 from ranksight.metrics import METRICS
 
@@ -64,7 +65,16 @@ def test_folding_is_stable(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("unit", "factor"),
-    [("msec", 1e-3), ("usec", 1e-6), ("ns", 1e-9), ("GBytes", 1e9), ("MiB", 2.0**20), ("MHz", 1e6), ("", 1.0), ("sec", 1.0)],
+    [
+        ("msec", 1e-3),
+        ("usec", 1e-6),
+        ("ns", 1e-9),
+        ("GBytes", 1e9),
+        ("MiB", 2.0**20),
+        ("MHz", 1e6),
+        ("", 1.0),
+        ("sec", 1.0),
+    ],
 )
 def test_units(unit: str, factor: float) -> None:
     assert unit_scale(unit) == factor
@@ -101,7 +111,9 @@ def test_traffic_replaces_the_counts_it_is_made_of() -> None:
 
 
 def test_papi_loads_by_level() -> None:
-    told = translate(columns(PAPI_LD_INS=[100.0, 5.0], PAPI_L1_LDM=[10.0, 7.0], PAPI_L2_LDM=[4.0, 0.0], PAPI_L3_LDM=[1.0, 0.0]))
+    told = translate(
+        columns(PAPI_LD_INS=[100.0, 5.0], PAPI_L1_LDM=[10.0, 7.0], PAPI_L2_LDM=[4.0, 0.0], PAPI_L3_LDM=[1.0, 0.0])
+    )
     assert list(told.columns["loads"]) == [100.0, 5.0]
     assert list(told.columns["loads_l1"]) == [90.0, 0.0]
     assert list(told.columns["loads_l2"]) == [6.0, 7.0]
@@ -132,14 +144,18 @@ def test_two_events_for_one_metric() -> None:
 
 def test_aliases_and_origin() -> None:
     told = translate(
-        {"cycles": np.array([4.0]), "PAPI_TOT_CYC": np.array([3.0])}, {"cycles": "measured (TSC)"}, {"cycles": "reference_cycles"}
+        {"cycles": np.array([4.0]), "PAPI_TOT_CYC": np.array([3.0])},
+        {"cycles": "measured (TSC)"},
+        {"cycles": "reference_cycles"},
     )
     assert told.columns["reference_cycles"] == 4
     assert told.columns["cycles"] == 3
     assert told.provenance == {"reference_cycles": "measured (TSC)", "cycles": "measured (PAPI_TOT_CYC)"}
 
 
-@given(st.dictionaries(st.sampled_from([e for names in SYNONYMS.values() for e in names]), st.floats(0, 1e15), max_size=30))
+@given(
+    st.dictionaries(st.sampled_from([e for names in SYNONYMS.values() for e in names]), st.floats(0, 1e15), max_size=30)
+)
 def test_nothing_is_lost(values: dict[str, float]) -> None:
     """Every event given is there afterwards, under some name, unless it went into a sum that replaces it."""
     told = translate({name: np.array([value]) for name, value in values.items()})

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ranksight.errors import InputError
 from ranksight.reading import READERS, Reading
 
@@ -134,7 +135,9 @@ def test_the_tool_itself(tmp_path: Path, form: list[str]) -> None:
     command = ["perf", "stat", *form, "-o", str(path), "-e", "task-clock,page-faults,cycles", "sleep", "0.05"]
     if "-j" in form:
         command[command.index("-o") : command.index("-o") + 2] = []
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+    )
     if done.returncode:
         pytest.skip(f"perf stat does not work here: {done.stderr[:200]}")
     if "-j" in form:

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ranksight.errors import InputError
 from ranksight.reading import READERS, Reading
 
@@ -100,7 +101,13 @@ def test_folder_with_one_file_a_rank(tmp_path: Path, reader: str, name: str) -> 
         ("perf-report", "perf/report.txt", "75.00%", "7x.00%", r":12: '7x\.00%' is no number"),
         ("perf-report", "perf/report.txt", "75.00%", "975.0%", r":12: 975\.0% cannot be"),
         ("perf-report", "perf/report.txt", "600000000 ", "-60000000 ", r":28: -60000000 cannot be"),
-        ("perf-report", "perf/report.txt", "# Event count (approx.): 4000000000\n", "", "Event count.* of cycles:u is missing"),
+        (
+            "perf-report",
+            "perf/report.txt",
+            "# Event count (approx.): 4000000000\n",
+            "",
+            "Event count.* of cycles:u is missing",
+        ),
         ("gprof", "gprof/flat.txt", "1.20     1000", "1.2x     1000", ":7 is no complete row"),
         ("gprof", "gprof/flat.txt", "     1.20     1000", "    -1.20     1000", ":7: '-1.20' is no time or count"),
         ("gprof", "gprof/flat.txt", "Flat profile:", "Flat pro", "holds no flat profile"),

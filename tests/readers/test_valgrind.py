@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from ranksight.errors import InputError
 from ranksight.reading import READERS, Reading
 
@@ -68,7 +69,13 @@ def test_folder_of_processes(tmp_path: Path) -> None:
     [
         ("callgrind", "callgrind.out.100", "totals: 1060", "tot", r"callgrind\.out\.100:\d+"),
         ("callgrind", "callgrind.out.100", "20 1000 390", "20 1x00 390", r"callgrind\.out\.100:24"),
-        ("cachegrind", "cachegrind.out.7", "summary: 1010 ", "summary: 1011 ", "Ir of all functions is 1010, .* says 1011"),
+        (
+            "cachegrind",
+            "cachegrind.out.7",
+            "summary: 1010 ",
+            "summary: 1011 ",
+            "Ir of all functions is 1010, .* says 1011",
+        ),
         ("cachegrind", "cachegrind.out.7", "summary:", "#summary:", "ends without its summary"),
         ("cachegrind", "cachegrind.out.7", "20 900 0", "20 -900 0", r"cachegrind\.out\.7"),
     ],
@@ -130,7 +137,13 @@ def test_totals_are_those_of_the_annotating_script(folder: Path, tool: str, anno
     totals, functions = annotated(text)
     reading = read(tool, out)
     table = reading.counters
-    for event, metric in {"Ir": "instructions", "Dr": "loads", "Dw": "stores", "DLmr": "loads_mem", "D1mr": "D1mr"}.items():
+    for event, metric in {
+        "Ir": "instructions",
+        "Dr": "loads",
+        "Dw": "stores",
+        "DLmr": "loads_mem",
+        "D1mr": "D1mr",
+    }.items():
         # callgrind's own summary, which the script prints, counts a few instructions that are of no function
         assert table[metric].sum() == pytest.approx(totals[event], rel=1e-4)
         if tool == "cachegrind":
