@@ -189,9 +189,7 @@ class Model:
         total, low, high, status, reason = whole.add(forecast, rows, self.shares[rows], rho)
         unknown = np.full((1, len(points)), np.nan)
         reasons = np.array([reason], dtype=object)
-        return Forecast(
-            total[None], low[None], high[None], status[None], reasons, unknown, unknown, forecast.level
-        )
+        return Forecast(total[None], low[None], high[None], status[None], reasons, unknown, unknown, forecast.level)
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 

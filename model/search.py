@@ -260,9 +260,7 @@ def _kinds(basis: Basis, members: NDArray[np.intp]) -> tuple[Mask, Mask]:
     every = np.maximum(members, 0)
     largest = int(every.max(initial=0))
     # Looked up where terms are few; the terms of several parameters are too many to list.
-    listed, place = (
-        (np.arange(largest + 1), every) if largest < every.size else np.unique(every, return_inverse=True)
-    )
+    listed, place = (np.arange(largest + 1), every) if largest < every.size else np.unique(every, return_inverse=True)
     exponents = basis.decode(listed)
     parts = exponents[..., None] * SIMPLE
     plain: Mask = np.asarray((np.abs(parts - np.round(parts)) < 1e-9).any(axis=-1).all(axis=(1, 2)))

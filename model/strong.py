@@ -82,9 +82,7 @@ def change(low: float, high: float, x: Array, first: Array, last: Array) -> Chan
     return Change(share, last + IDEAL / 2 * ahead, np.maximum(abs(IDEAL) / 2 * ahead, 1e-9))
 
 
-def with_change(
-    parts: tuple[Array, Array, Array, Array], change: Change
-) -> tuple[Array, Array, Array, Array]:
+def with_change(parts: tuple[Array, Array, Array, Array], change: Change) -> tuple[Array, Array, Array, Array]:
     """Add the component of a change to mixtures (s, k, c) of weights, centres, spreads and degrees of freedom."""
     share, centre, spread, nu = parts
     # What scatters around the functions does so around what they turn into.
