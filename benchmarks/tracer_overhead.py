@@ -51,9 +51,7 @@ def overhead(folder: Path) -> None:
         modes[mode] = measure(
             program, {"LD_PRELOAD": str(library), "RANKSIGHT_TRACE_DIR": str(place), "RANKSIGHT_CPU_TIME": mode}
         )
-    print(
-        f"{using.family} {using.release}, {using.version}: ns a call, and what the tracer adds by mode of its clock"
-    )
+    print(f"{using.family} {using.release}, {using.version}: ns a call, and what the tracer adds by mode of its clock")
     print(f"{'':22}{'plain':>9}" + "".join(f"{mode:>12}" for mode in modes))
     for name, value in plain.items():
         print(f"{name:22}{value:9.1f}" + "".join(f"{found[name] - value:+12.1f}" for found in modes.values()))

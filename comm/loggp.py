@@ -61,9 +61,7 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
     unknown = sorted(set(timings["op"].astype(str)) - set(OPERATIONS))
     if unknown:
         raise InputError(f"the timings hold the unknown operation {unknown[0]!r}", f"known: {', '.join(OPERATIONS)}")
-    tables = {
-        str(name): summarise(group, quantile) for name, group in timings.groupby("op", observed=True, sort=False)
-    }
+    tables = {str(name): summarise(group, quantile) for name, group in timings.groupby("op", observed=True, sort=False)}
     if "pingpong" not in tables:
         raise InputError("the timings hold no ping-pong", "every other parameter rests on it; measure or import one")
     notes: list[str] = []
@@ -167,9 +165,7 @@ def _level(function: Piecewise, until: int | None) -> Piecewise:
     return Piecewise((*function.first, until), (*function.alpha, value), (*function.beta, 0.0))
 
 
-def _gap(
-    table: SizeTable | None, intervals: dict[str, tuple[float, float]], notes: list[str]
-) -> Piecewise | None:
+def _gap(table: SizeTable | None, intervals: dict[str, tuple[float, float]], notes: list[str]) -> Piecewise | None:
     if table is None or len(table) < SMALLEST:
         notes.append("g is not identifiable: no train of messages was timed")
         return None

@@ -119,9 +119,7 @@ def attribute(profile: Profile) -> Attributed:
     caller, callee = profile.caller, profile.callee
     outer = runtime[callee] & ~runtime[caller]
     entries = profile.arc_cost * shares[caller, 1:] * _kept(profile, runtime)[callee]
-    own = np.where(
-        runtime[:, None], _sum_at(callee[outer], entries[outer], count), profile.self_cost * shares[:, 1:]
-    )
+    own = np.where(runtime[:, None], _sum_at(callee[outer], entries[outer], count), profile.self_cost * shares[:, 1:])
     # a run time's kernel is visited from outside; any other by every call, recursive ones too
     weight = np.where(open_[callee], profile.calls * shares[caller, 0], profile.calls)
     weight[runtime[callee] & ~outer] = 0.0

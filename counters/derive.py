@@ -38,9 +38,7 @@ class Derived:
     missing: Mapping[str, tuple[str, ...]]
 
 
-def derive(
-    events: Mapping[str, Values], table: EventTable, origin: Mapping[str, str] | str = "measured"
-) -> Derived:
+def derive(events: Mapping[str, Values], table: EventTable, origin: Mapping[str, str] | str = "measured") -> Derived:
     """Form every metric of `table` whose events are all among `events`.
 
     Parameters

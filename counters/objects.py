@@ -67,7 +67,10 @@ _CLONE = re.compile(
 _CLONE_NOTE = re.compile(r"(?: \[clone [^\]]*\])+$")
 _RECURSION = re.compile(r"(?<=.)'\d+$")
 _SYMBOL_VERSION = re.compile(r"@{1,2}[A-Za-z_0-9.]+$")
-_VARIANT = re.compile(r"_(?:sse\d*(?:_\d)?|ssse3|avx\d*(?:_\w+?)?|evex\d*|fma\d?|erms|unaligned|rtm|generic|sve|neon|asimd|power\d+|vsx|thunderx\w*|falkor)(?=_|$)")  # noqa: E501
+_VARIANT = re.compile(
+    r"_(?:sse\d*(?:_\d)?|ssse3|avx\d*(?:_\w+?)?|evex\d*|fma\d?|erms|unaligned|rtm|generic|sve|neon|asimd"
+    r"|power\d+|vsx|thunderx\w*|falkor)(?=_|$)"
+)
 _SAME = {
     **dict.fromkeys(("memmove", "mempcpy", "memcpy_chk", "memmove_chk"), "memcpy"),
     **dict.fromkeys(("int_malloc", "sysmalloc", "malloc_hook_ini"), "malloc"),

@@ -73,9 +73,7 @@ def probe(chosen: Chosen) -> tuple[str, ...]:
             said = (done.stderr.strip() or "it gave no reason").splitlines()[0]
             what = f"perf does not take the events of {chosen.table.title}: {said}"
             raise ToolError(what, "is perf as new as the kernel?")
-        refused += [
-            event.name for event, line in zip(events, lines, strict=True) if line.startswith("<not supported>")
-        ]
+        refused += [event.name for event, line in zip(events, lines, strict=True) if line.startswith("<not supported>")]
     needed = set(chosen.table.needed(name for name in ALWAYS if name in chosen.table.metrics))
     if needed & set(refused):
         raise ToolError(
