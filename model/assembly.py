@@ -64,7 +64,30 @@ def assemble(
     equation = _equation(experiment, sampled, platform, **settings)
     if equation != Application():
         extras["application"] = equation.to_dict()
-    return replace(model, extras=extras), series
+    model = replace(model, extras=extras)
+    scale = _scale(model, sampled)
+    if scale != 1.0 and equation.resources is not None:
+        equation = replace(equation, resources=replace(equation.resources, scale=scale))
+        model = replace(model, extras={**extras, "application": equation.to_dict()})
+    return model, series
+
+
+def _scale(model: Model, sampled: Sampled) -> float:
+    """Exact processor time over the sum of the kernels' predicted times, at the configurations measured together."""
+    series = sampled.series
+    total = [
+        i
+        for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))
+        if key == (WHOLE, "compute_cpu_time")
+    ]
+    if not sampled.samples or not total or model.equation.resources is None:
+        return 1.0
+    exact = np.nanmedian(series.values[total[0]], axis=1)
+    broken = model.breakdown(series.points)
+    said = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
+    known = np.isfinite(exact) & np.isfinite(said) & (exact > 0) & (said > 0)
+    ratio = float(exact[known].sum() / said[known].sum()) if known.any() else 1.0
+    return float(np.clip(ratio, 0.5, 2.0))
 
 
 def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: Tables, **settings: Any) -> Functions:

@@ -79,6 +79,8 @@ class Resources:
         BF_mem over the parameters, of the kernels where it is a function.
     evidence : tuple of str
         What each kernel's cycles and stalls were.
+    scale : float
+        What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise.
     closure : float
         Largest relative difference of the equation from the time measured, over kernels and configurations; rounding.
     """
@@ -92,6 +94,7 @@ class Resources:
     trend: Functions | None
     evidence: tuple[str, ...]
     closure: float
+    scale: float = 1.0
 
     def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
         """Time of each kernel at `points`, and what it is made of.
@@ -116,6 +119,7 @@ class Resources:
         blocking = self.blocking(points, level)
         factor = blocking.value
         instructions = of("instructions", "value")
+        f = f / self.scale
         execution = instructions * self.cpi[:, None] / f
         loads = np.stack([of(name, "value") for name in LEVELS], axis=2)
         # A level that the evidence cannot tell is left out only where it is a small part of the whole, see `carried`.
@@ -210,6 +214,7 @@ class Resources:
             "trend": None if self.trend is None else {"fitted": self.trend.fitted.to_dict(), **self.trend.structures()},
             "evidence": list(self.evidence),
             "closure": self.closure,
+            "scale": self.scale,
         }
 
     @classmethod
@@ -224,12 +229,13 @@ class Resources:
             seen = np.array(content["seen"], dtype=np.float64).reshape(len(kernels), 2)
             given = content["trend"]
             trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
-            closure = float(content["closure"])
+            closure, scale = float(content["closure"]), float(content["scale"])
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
         if (
             len(machine.latencies) != len(LEVELS)
             or not machine.frequency > 0
+            or not 0.1 < scale < 10
             or any(
                 column.shape != (len(kernels),) or not np.isfinite(column).all()
                 for column in (cpi, factor, error, seen[:, 0])
@@ -238,7 +244,7 @@ class Resources:
             or len(evidence) != len(kernels)
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
-        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure)
+        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale)
 
 
 @dataclass(frozen=True)

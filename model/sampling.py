@@ -19,6 +19,8 @@ from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
+SLOWEST = 10e-9
+"""Seconds an instruction of a library function takes at most: tens of cycles, a miss of all caches every few."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ def settle(experiment: Experiment, series: Series) -> Sampled:
     keep = (names != "time") | np.array([kernel in counted or not counted for kernel in series.kernels])
     series = series.select(keep)
     kernels, names = kernels[keep], names[keep]
+    series = series.select(~_start_up(series))
+    kernels, names = np.array(series.kernels, dtype=object), np.array(series.metrics, dtype=object)
     times = np.flatnonzero((names == "time") & (kernels != WHOLE))
     total = np.flatnonzero((names == "compute_cpu_time") & (kernels == WHOLE))
     if len(times) and len(total):
@@ -65,6 +69,23 @@ def settle(experiment: Experiment, series: Series) -> Sampled:
         values[times] *= factor[None, :, None]
         series = replace(series, values=values)
     return Sampled(series, samples)
+
+
+def _start_up(series: Series) -> NDArray[np.bool_]:
+    """The sampled times of library functions that their instructions between MPI_Init and MPI_Finalize cannot explain.
+
+    Such a function works when the program is loaded and unloaded, where nothing was counted.
+    """
+    values = reduce(series.values, "median", axis=2)
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    found = np.zeros(len(series), dtype=bool)
+    for (kernel, name), at in rows.items():
+        count = rows.get((kernel, "instructions"))
+        if name == "time" and kernel.endswith("]") and count is not None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                each = np.nansum(values[at]) / np.nansum(np.where(np.isfinite(values[at]), values[count], np.nan))
+            found[at] = bool(each > SLOWEST)
+    return found
 
 
 def _samples(experiment: Experiment, series: Series) -> dict[str, Array]:
