@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.metrics import metric
 from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
@@ -288,8 +287,3 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
     fitted = (halves[0], halves[1]) if others else None
     return Levels(series.parameters, name, (low, high), others, fitted, constants, series.kernels, series.metrics)
-
-
-def is_count(name: str) -> bool:
-    """Whether loops alone decide the metric."""
-    return name in COUNTS and metric(name).kind == "requirement"
