@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters
 from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
 from ranksight.model import forecast, whole
 from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
@@ -56,12 +57,25 @@ class Breakdown:
     ----------
     total : Forecast
         One row.
-    parts : mapping of str to (k,)
-        Seconds of each of :data:`PARTS`.
+    kernels : tuple of str
+        All K kernels that have a time, then those that only send messages.
+    each : mapping of str to (K, k)
+        Seconds per rank of each of :data:`PARTS` in each kernel. A kernel that calls MPI holds the time of its messages.
     """
 
     total: Forecast
-    parts: Mapping[str, Array]
+    kernels: tuple[str, ...]
+    each: Mapping[str, Array]
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """Seconds of each of :data:`PARTS` over all kernels, each (k,)."""
+        return {name: values.sum(axis=0) for name, values in self.each.items()}
+
+    @property
+    def by_kernel(self) -> Array:
+        """Seconds of each kernel with all its parts, (K, k)."""
+        return np.asarray(sum(self.each.values()), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -114,30 +128,40 @@ class Application:
             Common correlation of the kernels' errors.
         """
         rows = functions.rows
-        times = np.array([row for (_, name), row in rows.items() if name == "time"], dtype=np.intp)
+        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
+        if len(timed) > 1:  # kernels beside the whole are its parts
+            timed.pop(WHOLE, None)
+        times = np.array(list(timed.values()), dtype=np.intp)
         total, low, high, status, reason = whole.add(said, times, shares[times], rho)
-        parts = {name: np.zeros(len(points)) for name in PARTS}
-        parts["direct"] = np.nan_to_num(said.value[times]).sum(axis=0)
-        if self.resources is not None:
-            each = self.resources.parts(points, said, rows, said.level)
-            used = np.array([(kernel, "time") in rows for kernel in self.resources.kernels])
-            index = np.array([rows.get((kernel, "time"), -1) for kernel in self.resources.kernels])
-            used = used[:, None] & np.isclose(each.value, said.value[index])
-            parts["execution"] = np.where(used, each.execution, 0.0).sum(axis=0)
-            for at, name in enumerate(LEVELS):
-                parts[name] = np.where(used, each.memory[:, :, at], 0.0).sum(axis=0)
-            parts["direct"] = parts["direct"] - np.where(used, each.value, 0.0).sum(axis=0)
-        extra = total * (self.imbalance - 1.0)
-        parts["imbalance"] = extra
-        low, high, total = low * self.imbalance, high * self.imbalance, total + extra
+        messages = None
         if self.communication is not None and self.network is not None:
             messages = self.communication.times(points, self.network.fabric(), said.level)
-            parts["communication"] = messages.value.sum(axis=0)
+        callers = () if messages is None or self.communication is None else self.communication.callers
+        kernels = tuple(dict.fromkeys((*timed, *callers)))
+        place = {kernel: at for at, kernel in enumerate(kernels)}
+        each = {name: np.zeros((len(kernels), len(points))) for name in PARTS}
+        own = np.nan_to_num(said.value[times])
+        each["direct"][: len(timed)] = own
+        each["imbalance"][: len(timed)] = own * (self.imbalance - 1.0)
+        if self.resources is not None:
+            given = self.resources.parts(points, said, rows, said.level)
+            used = np.array([kernel in timed for kernel in self.resources.kernels])
+            index = np.array([timed.get(kernel, -1) for kernel in self.resources.kernels])
+            used = used[:, None] & np.isclose(given.value, said.value[index])
+            where = np.array([place.get(kernel, 0) for kernel in self.resources.kernels])
+            for at, (name, part) in enumerate(
+                zip(("execution", *LEVELS), (given.execution, *np.moveaxis(given.memory, 2, 0)), strict=True)
+            ):
+                np.add.at(each[name], where, np.where(used, part, 0.0))
+            np.subtract.at(each["direct"], where, np.where(used, given.value, 0.0))
+        low, high, total = low * self.imbalance, high * self.imbalance, total * self.imbalance
+        if messages is not None and self.communication is not None:
+            np.add.at(each["communication"], [place[name] for name in callers], messages.value)
+            sent = messages.value.sum(axis=0)
             down = (messages.value - messages.lower).sum(axis=0)
             up = (messages.upper - messages.value).sum(axis=0)
-            total = total + parts["communication"]
-            low = total - np.hypot(total - parts["communication"] - low, down)
-            high = total + np.hypot(high - total + parts["communication"], up)
+            low, high = total + sent - np.hypot(total - low, down), total + sent + np.hypot(high - total, up)
+            total = total + sent
             lost = np.where(messages.status != forecast.OK, messages.value, 0.0).sum(axis=0) > 0.05 * total
             for k in np.flatnonzero(lost & (status == forecast.OK)):
                 worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
@@ -147,7 +171,7 @@ class Application:
         summed = Forecast(
             total[None], low[None], high[None], status[None], np.array([reason], dtype=object), half, half, said.level
         )
-        return Breakdown(summed, parts)
+        return Breakdown(summed, kernels, each)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

@@ -130,6 +130,11 @@ class Communication:
         """Kernel and operation of each row of :meth:`times`."""
         return tuple(dict.fromkeys(self.functions.fitted.kernels))
 
+    @property
+    def callers(self) -> tuple[str, ...]:
+        """The kernel that calls the operation of each row of :meth:`times`."""
+        return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         return {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
