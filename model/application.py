@@ -60,7 +60,7 @@ class Breakdown:
     kernels : tuple of str
         All K kernels that have a time, then those that only send messages.
     each : mapping of str to (K, k)
-        Seconds per rank of each of :data:`PARTS` in each kernel. A kernel that calls MPI holds the time of its messages.
+        Seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds its messages' time.
     """
 
     total: Forecast
@@ -149,8 +149,8 @@ class Application:
             index = np.array([timed.get(kernel, -1) for kernel in self.resources.kernels])
             used = used[:, None] & np.isclose(given.value, said.value[index])
             where = np.array([place.get(kernel, 0) for kernel in self.resources.kernels])
-            for at, (name, part) in enumerate(
-                zip(("execution", *LEVELS), (given.execution, *np.moveaxis(given.memory, 2, 0)), strict=True)
+            for name, part in zip(
+                ("execution", *LEVELS), (given.execution, *np.moveaxis(given.memory, 2, 0)), strict=True
             ):
                 np.add.at(each[name], where, np.where(used, part, 0.0))
             np.subtract.at(each["direct"], where, np.where(used, given.value, 0.0))

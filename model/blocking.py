@@ -5,6 +5,8 @@ minimum CPI); where no cycles were, cycles are time x clock. The model says whic
 
 A factor from sampled times scatters as the samples do. Where all configurations agree with one factor within that
 (chi-squared test), it is that one, with its standard error; only where they do not is it a function of the parameters.
+Samples are Poisson counts: a configuration in which none fell on a kernel counts as one with none, and a kernel with
+few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`).
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ CALM = 0.25
 RATIO = "bf_mem"
 ENOUGH = 400
 """Samples that tell a sampled CPI to a twentieth."""
+UNLIKE = (0.3, 0.8, 1.5)
+"""Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
 DOUBT = 0.01
 """Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
 
@@ -64,9 +68,12 @@ def fit_resources(
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, over_repetitions, axis=2)
     parts = []
+    rate, drawn = _sampling(values, rows, samples or {})
     for kernel in dict.fromkeys(series.kernels):
         counted = {name: values[rows[kernel, name]] for name in _NEEDED if (kernel, name) in rows}
-        part = _kernel(kernel, counted, machine, (samples or {}).get(kernel))
+        if kernel in drawn and "time" in counted:
+            counted["time"] = counted["time"] * drawn[kernel]
+        part = _kernel(kernel, counted, machine, rate / machine.frequency if kernel in drawn else None)
         if part is not None:
             parts.append(part)
     if not parts:
@@ -112,8 +119,52 @@ class _Kernel:
     closure: float
 
 
-def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, samples: Array | None) -> _Kernel | None:
+def shrinkage(count: Array, expected: Array) -> Array:
+    """What sampled times are multiplied by, kernel by kernel, so that few samples do not tell an absurd speed.
+
+    theta = cycles per instruction over the program's is taken as log-normal among kernels, and log(N + 1/2) known to
+    1 / sqrt(N + 1/2); the answer is the ratio of theta's posterior median to N / E. It goes to 1 with many samples.
+
+    Parameters
+    ----------
+    count : (s,)
+        Samples N of each kernel.
+    expected : (s,)
+        Samples E that it would have at the program's cycles per instruction.
+    """
+    theta = np.log((count + 0.5) / (expected + 0.5))
+    known = (count >= 30) & (expected >= 1)
+    least, usual, most = UNLIKE
+    spread = float(np.clip(np.sqrt(np.mean(theta[known] ** 2)), least, most)) if known.sum() >= 5 else usual
+    weight = spread**2 / (spread**2 + 1 / (count + 0.5))
+    return np.asarray(np.exp(weight * theta) * expected / np.maximum(count, 1e-300))
+
+
+def _sampling(
+    values: Array, rows: Mapping[tuple[str, str], int], samples: Mapping[str, Array]
+) -> tuple[Array, dict[str, float]]:
+    """Samples a second of a rank at each configuration, and :func:`shrinkage` of each sampled and counted kernel."""
+    found = [kernel for kernel in samples if (kernel, "time") in rows and (kernel, "instructions") in rows]
+    if not found:
+        return np.ones(values.shape[1]), {}
+    counts = np.array([samples[kernel] for kernel in found])
+    times, instructions = (
+        np.nan_to_num(values[[rows[kernel, name] for kernel in found]]) for name in ("time", "instructions")
+    )
+    both = times.sum(axis=0)
+    rate = np.where(both > 0, counts.sum(axis=0) / np.where(both > 0, both, 1.0), 0.0)
+    every = instructions.sum(axis=0)
+    share = np.divide(instructions, every, out=np.zeros_like(instructions), where=every > 0)
+    expected = (share * counts.sum(axis=0)).sum(axis=1)
+    known = counts.sum(axis=1) > 0
+    drawn = shrinkage(counts.sum(axis=1), expected)
+    return rate, {kernel: float(drawn[at]) for at, kernel in enumerate(found) if known[at]}
+
+
+def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, rate: Array | None) -> _Kernel | None:
+    """One kernel's equation; `rate` (n,) holds the samples per cycle at each configuration, where times are sampled."""
     source = "cycles" if "cycles" in counted else "time"
+    rate = None if source == "cycles" else rate
     served = [level for level in LEVELS if level in counted]
     if "instructions" not in counted or source not in counted or not served:
         return None
@@ -123,48 +174,49 @@ def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, samples: 
     waiting = np.sum([np.nan_to_num(counted[level]) * latency[level] for level in served], axis=0)
     stalls = counted.get("stall_cycles")
     known = (cycles > 0) & (instructions > 0) & (waiting > 0)
+    if rate is not None:
+        cycles = np.nan_to_num(cycles)
+        known = (rate > 0) & (instructions > 0) & (waiting > 0)
     if stalls is not None:
         known &= np.isfinite(stalls)
-    if not known.any():
+    if not known.any() or not cycles[known].any():
         return None
-    weight = np.where(known, 1.0, 0.0)
-    if samples is not None:
-        # A time of n samples has the variance time^2 / n, so a sum over configurations weighs by samples alone.
-        weight = np.where(known, np.maximum(samples, 0.5) / np.maximum(np.where(known, cycles, 1.0), 1e-300), 0.0)
+    # A Poisson count's variance is its mean, so that samples weigh all alike and cycles by the samples a cycle has.
+    weight = np.where(known, 1.0 if rate is None else rate, 0.0)
     if stalls is not None:
         cpi = float((cycles - stalls)[known].sum() / instructions[known].sum())
         how = "stalls counted"
     else:
-        enough = None if samples is None else samples[known]
-        cpi = _calm_cpi(cycles[known], instructions[known], waiting[known], enough)
+        cpi = _calm_cpi(*(column[known] for column in (cycles, instructions, waiting, weight)), rate is not None)
         how = "stalls from the CPI where memory asks least"
     factors = np.where(known, (cycles - instructions * cpi) / np.where(known, waiting, 1.0), np.nan)
-    closure = float(np.abs((instructions * cpi + factors * waiting) / cycles - 1)[known].max())
+    said = instructions * cpi + np.nan_to_num(factors) * waiting
+    closure = float(np.abs(said / np.where(cycles > 0, cycles, np.inf) - (cycles > 0))[known].max())
     factor = float((weight * (cycles - instructions * cpi))[known].sum() / (weight * waiting)[known].sum())
     steady = bool(known.sum() < 3)
     share = (weight * waiting)[known] / (weight * waiting)[known].sum()
     error = float(np.sqrt((share * (factors[known] - factor) ** 2).sum()))
-    if samples is not None:
+    if rate is not None:
         if factor < 0:  # the calm configurations were unlucky: all of the time is execution, as far as samples tell
             cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
-        said = instructions * cpi + factor * waiting
-        count = np.maximum(samples, 0.5)[known]
-        chi = float((count * (cycles[known] / said[known] - 1) ** 2).sum())
-        steady = bool(chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
+        expected = (weight * (instructions * cpi + factor * waiting))[known]
+        count = (weight * cycles)[known]
+        chi = float(((count - expected) ** 2 / np.maximum(expected, 0.5)).sum())
+        steady = steady or bool(chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
         if steady:
-            error = float(said[known].sum() / np.sqrt(count.sum()) / waiting[known].sum())
+            error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
         how += ", one blocking factor within the sampling error" if steady else ""
     return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, cycles from {source}", closure)
 
 
-def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, samples: Array | None) -> float:
+def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array, sampled: bool) -> float:
     """CPI over the configurations with the fewest memory cycles per instruction, weighed by their cycles.
 
-    Sampled ones are taken on until they have :data:`ENOUGH` samples together.
+    Sampled ones (whose weights are samples per cycle) are taken on until they have :data:`ENOUGH` samples together.
     """
     order = np.argsort(waiting / instructions, kind="stable")
     count = max(1, int(np.ceil(CALM * len(order))))
-    if samples is not None:
-        count = max(count, int(np.searchsorted(np.cumsum(samples[order]), ENOUGH)) + 1)
+    if sampled:
+        count = max(count, int(np.searchsorted(np.cumsum((weight * cycles)[order]), ENOUGH)) + 1)
     calm = order[:count]
-    return float(cycles[calm].sum() / instructions[calm].sum())
+    return float((weight * cycles)[calm].sum() / (weight * instructions)[calm].sum())
