@@ -187,7 +187,7 @@ def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, rate: Arr
         cpi = float((cycles - stalls)[known].sum() / instructions[known].sum())
         how = "stalls counted"
     else:
-        cpi = _calm_cpi(*(column[known] for column in (cycles, instructions, waiting, weight)), rate is not None)
+        cpi = _calm_cpi(cycles[known], instructions[known], waiting[known], weight[known], rate is not None)
         how = "stalls from the CPI where memory asks least"
     factors = np.where(known, (cycles - instructions * cpi) / np.where(known, waiting, 1.0), np.nan)
     said = instructions * cpi + np.nan_to_num(factors) * waiting
