@@ -14,7 +14,7 @@ _LAZY = {
     "Experiment": "ranksight.experiment",
     "Run": "ranksight.experiment",
     "read": "ranksight.experiment",
-    "fit": "ranksight.model.model",
+    "fit": "ranksight.model.assembly",
     "Model": "ranksight.model.model",
 }
 __all__ = ["Experiment", "Model", "Run", "__version__", "fit", "read"]

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ranksight.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.model.series import Series
-    from ranksight.platforms import Platform
 
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 
@@ -85,11 +83,12 @@ def run(args: argparse.Namespace) -> int:
         SPACES[args.space]  # raises with the nearest names
 
     from ranksight.experiment import read
-    from ranksight.model.assembly import assemble
+    from ranksight.model.assembly import assemble, assumed_platform
+    from ranksight.platforms import load
 
     experiment = read(args.experiment)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
-    platform = _platform(args.platform, experiment)
+    platform = assumed_platform(experiment) if args.platform is None else load(args.platform)
     settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
     model, series = assemble(
         experiment,
@@ -104,14 +103,6 @@ def run(args: argparse.Namespace) -> int:
         checked = _verified(series, settings) if args.verify else None
         _print(model, series, args, output, checked)
     return 0 if (model.fitted.status == 0).any() else 4
-
-
-def _platform(name: str | None, experiment: Experiment) -> Platform | None:
-    from ranksight.platforms import load
-
-    if name is not None:
-        return load(name)
-    return load("generic") if "loads_l1" in experiment.metrics() else None
 
 
 def _over_ranks(given: list[str]) -> Any:

@@ -22,6 +22,34 @@ from ranksight.model.neighbours import Tables, fit_neighbours
 from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
+from ranksight.platforms import Platform, load
+
+
+def fit(
+    experiment: Experiment, metrics: Sequence[str] | None = None, *, platform: Any = "auto", **settings: Any
+) -> Model:
+    """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        All when not given.
+    platform : Platform, str or None
+        Machine that was measured, by itself, its name or its file; ``auto`` takes :func:`assumed_platform`.
+    **settings
+        ``over_ranks`` and what :func:`ranksight.model.fitting.fit_series` takes.
+    """
+    if platform == "auto":
+        platform = assumed_platform(experiment)
+    elif isinstance(platform, str):
+        platform = load(platform)
+    return assemble(experiment, metrics, platform=platform, **settings)[0]
+
+
+def assumed_platform(experiment: Experiment) -> Platform | None:
+    """The generic platform where loads by cache level were counted, else none: times are then functions alone."""
+    return load("generic") if "loads_l1" in experiment.metrics() else None
 
 
 def assemble(

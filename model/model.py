@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
-from ranksight.metrics import Reduction, metric
+from ranksight.metrics import metric
 from ranksight.model import whole
 from ranksight.model.application import Application, Breakdown
 from ranksight.model.fitted import Fitted
@@ -26,7 +26,6 @@ from ranksight.model.functions import ARRAYS, Functions
 from ranksight.model.prediction import Answer, Prediction
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
     from ranksight.model.series import Series
 
 SCHEMA_VERSION = 1
@@ -309,36 +308,6 @@ class Model:
         )
 
 
-def fit(
-    experiment: Experiment,
-    metrics: Sequence[str] | None = None,
-    *,
-    space: str = "default",
-    over_repetitions: str = "auto",
-    over_ranks: Reduction | Mapping[str, Reduction] | None = None,
-    guide: bool = True,
-    jobs: int = 1,
-) -> Model:
-    """Learn how every metric of every kernel of an experiment grows.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    metrics : sequence of str, optional
-        All when not given.
-    space, over_repetitions, guide, jobs
-        See :func:`ranksight.model.fitting.fit_series`.
-    over_ranks
-        See :func:`ranksight.model.series.series_from_experiment`.
-    """
-    from ranksight.model.series import series_from_experiment
-
-    series = series_from_experiment(experiment, None if metrics is None else tuple(metrics), over_ranks)
-    return model_of(
-        series, experiment.application, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs
-    )
-
-
 def model_of(
     series: Series,
     application: str,
@@ -348,7 +317,13 @@ def model_of(
     guide: bool = True,
     jobs: int = 1,
 ) -> Model:
-    """Make a model of series; see :func:`fit`."""
+    """Make a model of series.
+
+    Parameters
+    ----------
+    space, over_repetitions, guide, jobs
+        See :func:`ranksight.model.fitting.fit_series`.
+    """
     from ranksight.model.fitting import fit_series
     from ranksight.model.reduction import reduce
 
