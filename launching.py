@@ -15,33 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.errors import InputError
-
-LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra", "srun", "jsrun", "aprun", "flux", "ibrun")
-RANK_VARIABLES = (
-    "OMPI_COMM_WORLD_RANK",
-    "PMIX_RANK",
-    "PMI_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "SLURM_PROCID",
-    "FLUX_TASK_RANK",
-    "JSM_NAMESPACE_RANK",
-    "ALPS_APP_PE",
-)
-"""Variables in which launchers tell a process its rank, in the order in which they are believed."""
+from ranksight.launchers import LAUNCHERS, launcher_of, rank_variables
 
 WRAP = "{wrap}"
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def is_launcher(name: str) -> bool:
-    """Whether `name` is a launcher's, also one of several MPIs: ``mpirun.openmpi``, ``mpiexec.mpich``."""
-    return name in LAUNCHERS or re.fullmatch(r"(mpirun|mpiexec)([.-]\w+)+", name) is not None
-
-
 def rank_expression() -> str:
     """A POSIX shell expression that gives a process its rank, 0 where no launcher set one."""
     expression = "0"
-    for name in reversed(RANK_VARIABLES):
+    for name in reversed(rank_variables()):
         expression = f"${{{name}:-{expression}}}"
     return expression
 
@@ -69,7 +52,7 @@ class Launch:
     def launcher(self) -> str:
         """Name of the launcher, empty when the program is run by itself."""
         name = Path(self.command[0]).name
-        return name if self.program_at > 0 and is_launcher(name) else ""
+        return name if self.program_at > 0 and launcher_of(name) else ""
 
     @property
     def program(self) -> str:
@@ -135,25 +118,28 @@ def program_index(words: Sequence[str]) -> int:
     Raises
     ------
     InputError
-        When there is a launcher and no later word is an executable file.
+        When there is a launcher and no later word is an executable file, or what looks like a launcher is not known.
     """
-    name = Path(words[0]).name
-    if not is_launcher(name):
-        if shutil.which(words[0]) is None:
-            raise InputError(f"{words[0]} is no program that can be run", "check its path, and that it is executable")
-        return 0
+    known = launcher_of(words[0])
     if shutil.which(words[0]) is None:
-        hint = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
-        raise InputError(f"the launcher {words[0]} is not found", hint)
+        if known:
+            hint = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
+            raise InputError(f"the launcher {words[0]} is not found", hint)
+        raise InputError(f"{words[0]} is no program that can be run", "check its path, and that it is executable")
+    if not known:
+        started = next((word for word in words[1:] if os.sep in word and _is_program(word)), None)
+        if started is not None:
+            raise InputError(
+                f"{words[0]} starts {started} and is no launcher that is known ({', '.join(LAUNCHERS)})",
+                "put {wrap} just before the program, so that tools stand there on every rank",
+            )
+        return 0
+    launcher = LAUNCHERS[known]
     for index in range(1, len(words)):
         word = words[index]
-        if word.startswith("-") or words[index - 1] in ("-x", "--export", "-genv", "-env"):
+        if word.startswith("-") or words[index - 1] in launcher.valued or (index == 1 and word in launcher.verbs):
             continue
-        if name == "flux" and index == 1 and word in ("run", "mini"):
-            continue
-        if (os.sep in word and os.access(word, os.X_OK) and Path(word).is_file()) or (
-            os.sep not in word and shutil.which(word) is not None
-        ):
+        if _is_program(word):
             return index
     missing = next((word for word in words[1:] if os.sep in word and not word.startswith("-")), "")
     if missing:
@@ -163,3 +149,9 @@ def program_index(words: Sequence[str]) -> int:
     raise InputError(
         f"no program is found in '{' '.join(words)}'", "put {wrap} just before the program in the template"
     )
+
+
+def _is_program(word: str) -> bool:
+    if os.sep in word:
+        return os.access(word, os.X_OK) and Path(word).is_file()
+    return shutil.which(word) is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.errors import InputError
+from ranksight.launchers import LAUNCHERS, rank_variables
 from ranksight.launching import Template, rank_expression
 
 
@@ -17,7 +18,7 @@ def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with launchers and a program that do nothing."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("mpirun", "srun", "flux", "app", "core"):
+    for name in ("mpirun", "srun", "flux", "jsrun", "aprun", "mpiexec.hydra", "app", "debug", "core"):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     (folder / "core").chmod(0o644)
@@ -32,6 +33,10 @@ def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("mpirun", "--map-by", "core", "-x", "app", "-n", "{ranks}", "app"), "app"),
         (("srun", "--ntasks={ranks}", "app"), "app"),
         (("flux", "run", "-n", "{ranks}", "app"), "app"),
+        (("srun", "-p", "debug", "-n", "{ranks}", "app"), "app"),
+        (("jsrun", "-p", "{ranks}", "-b", "debug", "app"), "app"),
+        (("aprun", "-n", "{ranks}", "-cc", "debug", "app"), "app"),
+        (("mpiexec.hydra", "-ppn", "2", "-genvlist", "debug", "-n", "{ranks}", "app"), "app"),
         (("app", "{ranks}"), "app"),
     ],
 )
@@ -60,7 +65,7 @@ def test_the_place_can_be_stated(bin_folder: Path) -> None:
         (("mpirun", "-n", "{ranks}", "./missing"), "missing is no program"),
         (("mpirun", "-n", "{ranks}"), "no program is found"),
         (("nothing", "{ranks}"), "nothing is no program"),
-        (("aprun", "-n", "{ranks}", "app"), "aprun is not found"),
+        (("ibrun", "-n", "{ranks}", "app"), "ibrun is not found"),
         (("mpirun", "-n", "{ranks}", "app", "{other}"), "needs {other}"),
         (("mpirun", "-n", "{ranks}", "{wrap}"), "nothing follows"),
         ((), "no command"),
@@ -69,6 +74,22 @@ def test_the_place_can_be_stated(bin_folder: Path) -> None:
 def test_what_cannot_be_run_is_named(bin_folder: Path, words: tuple[str, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Template(words).fill({"ranks": 2})
+
+
+def test_a_launcher_that_is_not_known_is_not_taken_for_the_program(bin_folder: Path) -> None:
+    start = bin_folder / "start"
+    start.write_text("#!/bin/sh\n")
+    start.chmod(0o755)
+    words = (str(start), "{ranks}", str(bin_folder / "app"))
+    with pytest.raises(InputError, match="no launcher that is known"):
+        Template(words).fill({"ranks": 2})
+    assert Template((*words[:2], "{wrap}", words[2])).fill({"ranks": 2}).program == words[2]
+
+
+def test_the_launchers_own_rank_is_believed_before_the_batch_systems() -> None:
+    names = rank_variables()
+    assert names.index("OMPI_COMM_WORLD_RANK") < names.index("PMI_RANK") < names.index("SLURM_PROCID")
+    assert {name for launcher in LAUNCHERS for name in LAUNCHERS[launcher].variables} <= set(names)
 
 
 @pytest.mark.parametrize("ranks", [0, -1, 2.5])
