@@ -1,0 +1,132 @@
+"""Hold an experiment against expectations of how its functions scale.
+
+  ranksight check expectations.toml mpi.exp
+  ranksight check expectations.toml mpi.exp --ranks 4096,65536 --junit report.xml
+  ranksight check new.exp --baseline old.exp --metric time
+
+The file states for each function and metric a growth in big O, such as O(log p) or O(k^3 2^k), rules between
+functions, and a litmus test (docs/expectations.md). Each function found is stripped to its leading term and compared:
+a total match, an approximate one within the deviation limit, or none. With --baseline, what an earlier experiment did
+is expected of functions that have no expectation. Parameters are options as in 'predict': where costs are told.
+
+Exit code 3 when an expectation or a rule is violated, else 4 when the evidence carries no verdict for one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from ranksight.model.expectations.checking import Result
+    from ranksight.model.expectations.document import Study
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the experiment; see :func:`parse` for its parameters."""
+    parser.usage = "ranksight check [EXPECTATIONS.toml] EXPERIMENT [--PARAMETER VALUE[,VALUE] ...] [options]"
+    parser.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="file of expectations, and the experiment")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="EXPERIMENT", help="what this one did is expected of the other functions"
+    )
+    parser.add_argument(
+        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit XML report for a build server")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the JUnit file")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit code tells")
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; every other option sets values of a parameter.
+
+    Raises
+    ------
+    UsageError
+        When there is no experiment, nothing is expected, or a parameter has no number.
+    """
+    from ranksight.cli.predict import parse as with_parameters
+
+    chosen = with_parameters(parser, arguments)
+    if len(chosen.paths) > 2 or (len(chosen.paths) == 1 and chosen.baseline is None):
+        what = "nothing is expected" if len(chosen.paths) == 1 else f"{len(chosen.paths)} paths are given"
+        raise UsageError(
+            f"ranksight check: {what}", "write ranksight check EXPECTATIONS.toml EXPERIMENT, or EXPERIMENT --baseline"
+        )
+    return chosen
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
+    from ranksight.experiment import read
+    from ranksight.model.expectations.checking import check
+    from ranksight.model.expectations.document import Study, read_study
+
+    if args.junit is not None and args.junit.exists() and not args.force:
+        raise InputError(f"{args.junit} exists already", "name another file, or give --force to replace it")
+    study = read_study(args.paths[0]) if len(args.paths) == 2 else Study((), symbols={"p": "ranks"})
+    metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    result = check(
+        study,
+        read(args.paths[-1]),
+        targets=args.asked or None,
+        baseline=None if args.baseline is None else read(args.baseline),
+        metrics=metrics,
+    )
+    if args.junit is not None:
+        _write(args.junit, result, study)
+    if not args.quiet:
+        _print(result, study, args)
+    return result.exit_code
+
+
+def _write(path: Path, result: Result, study: Study) -> None:
+    from ranksight.reports.expectations import short_names
+    from ranksight.reports.junit import junit
+
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_bytes(junit(result, short_names(result, study.symbols)))
+        os.replace(beside, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}", "name another file") from error
+
+
+def _print(result: Result, study: Study, args: argparse.Namespace) -> None:
+    from ranksight.reports.expectations import COLUMNS, rows, table, to_dict
+
+    if args.format == "json":
+        json.dump(to_dict(result), sys.stdout, indent=1, allow_nan=False)
+        print()
+    elif args.format == "csv":
+        import csv
+
+        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows(result))
+    else:
+        print(table(result, study.symbols))
+        print(_next(result, args))
+
+
+def _next(result: Result, args: argparse.Namespace) -> str:
+    experiment = args.paths[-1]
+    metric = next((each.metric for each in result.findings if each.verdict != "total"), "")
+    if result.exit_code:
+        return f"next: ranksight fit {experiment}" + (f" --metric {metric}" if metric else "")
+    files = " ".join(map(str, args.paths))
+    return (
+        f"next: ranksight check {files} --junit report.xml --force"
+        if args.junit is None
+        else (f"next: ranksight fit {experiment}")
+    )

@@ -1,0 +1,228 @@
+"""The check: expectations, rules, litmus tests and the status quo held against an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment
+from ranksight.metrics import metric
+from ranksight.model.expectations.baseline import status_quo, status_quo_rulers
+from ranksight.model.expectations.cost import costs, doubled, fit_expected, usual_targets
+from ranksight.model.expectations.document import Expectation, Study
+from ranksight.model.expectations.growth import Growth
+from ranksight.model.expectations.judging import Finding, judge
+from ranksight.model.expectations.litmus import with_litmus
+from ranksight.model.expectations.measured import functions_of, measured, resolve
+from ranksight.model.expectations.models import Key, Model, fit_models
+from ranksight.model.expectations.rules import RuleFinding, check_rule
+from ranksight.model.expectations.space import MPI, UNIT, Ruler
+from ranksight.model.series import Series
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found.
+
+    Attributes
+    ----------
+    application : str
+    parameters : tuple of str
+    points : (n, m)
+        Configurations measured.
+    targets : (k, m)
+        Configurations at which costs are told.
+    findings : tuple of Finding
+    rules : tuple of RuleFinding
+    """
+
+    application: str
+    parameters: tuple[str, ...]
+    points: Array
+    targets: Array
+    findings: tuple[Finding, ...]
+    rules: tuple[RuleFinding, ...]
+
+    @property
+    def violated(self) -> bool:
+        """Whether an expectation or a rule is violated, on sufficient evidence."""
+        return any(each.violated for each in self.findings) or any(each.state == "violated" for each in self.rules)
+
+    @property
+    def insufficient(self) -> bool:
+        """Whether a verdict had to be refused."""
+        return any(each.status != "ok" for each in self.findings) or any(
+            each.state == "insufficient" for each in self.rules
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """3 on a violation, else 4 where evidence is insufficient, else 0."""
+        return 3 if self.violated else 4 if self.insufficient else 0
+
+
+def check(
+    study: Study,
+    experiment: Experiment,
+    *,
+    targets: Mapping[str, Sequence[float]] | None = None,
+    baseline: Experiment | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Result:
+    """Check an experiment.
+
+    Parameters
+    ----------
+    study : Study
+        See :mod:`ranksight.model.expectations.document`; with a baseline it may state nothing.
+    experiment : Experiment
+    targets : mapping of str to sequence of float, optional
+        Values of parameters at which costs are told, all combinations; parameters not named stay at their largest.
+    baseline : Experiment, optional
+        The status quo, for functions without an expectation.
+    metrics : sequence of str, optional
+        Only these; with a baseline all time and requirement metrics when not given.
+
+    Raises
+    ------
+    InputError
+        For unknown functions, metrics or parameters, and contradictions.
+    """
+    wanted = _only(study, metrics)
+    series = measured(experiment, wanted, _metrics(wanted, experiment, baseline, metrics))
+    expected = resolve(wanted, series)
+    missing: dict[Key, str] = {}
+    of_baseline: dict[Key, Expectation] = {}
+    if baseline is not None:
+        of_baseline, missing = status_quo(wanted, baseline, series, expected)
+    functions_of(
+        {name: _functions(wanted, name) for name in {rule.metric for rule in wanted.rules}},
+        series,
+        {name: rule.place for rule in wanted.rules for name in rule.inequality.functions},
+    )
+    how = wanted.over_repetitions or "auto"
+    models = _models(wanted, series, expected, of_baseline, how)
+    growths = [each.growth for each in (expected | of_baseline).values()]
+    at = _targets(series, targets, growths)
+    findings = []
+    for key, expectation in (expected | of_baseline).items():
+        finding = judge(*key, expectation, models[key], wanted)
+        findings.append(_priced(finding, models[key], series, at, how))
+    for key, reason in missing.items():
+        place = Expectation(key[0], key[1], Growth())
+        findings.append(Finding(key[0], key[1], place, None, status="insufficient", reason=reason))
+    order = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    if not wanted.expectations:
+        findings.sort(key=lambda each: order[each.function, each.metric])
+    poor = {(each.function, each.metric): each.reason for each in findings if each.status != "ok"}
+    rules = tuple(
+        check_rule(rule, models, _poor(rule.inequality.functions, rule.metric, models, poor, wanted), at, how)
+        for rule in wanted.rules
+    )
+    return Result(
+        experiment.application,
+        series.parameters,
+        series.points,
+        at,
+        with_litmus(findings, wanted.litmus, wanted.source),
+        rules,
+    )
+
+
+def _only(study: Study, metrics: Sequence[str] | None) -> Study:
+    if metrics is None:
+        return study
+    return replace(
+        study,
+        expectations=tuple(each for each in study.expectations if each.metric in metrics),
+        rules=tuple(each for each in study.rules if each.metric in metrics),
+        litmus={name: value for name, value in study.litmus.items() if name in metrics},
+    )
+
+
+def _metrics(
+    study: Study, experiment: Experiment, baseline: Experiment | None, metrics: Sequence[str] | None
+) -> list[str]:
+    """Metrics to read: those spoken of, and with a baseline those both experiments have."""
+    spoken = [*(each.metric for each in study.expectations), *(each.metric for each in study.rules)]
+    if metrics is not None:
+        spoken += metrics if baseline is not None else []
+    elif baseline is not None:
+        both = [name for name in experiment.metrics() if name in baseline.metrics()]
+        spoken += [name for name in both if metric(name).kind != "ratio"]
+    if not spoken:
+        raise InputError("nothing is expected of the metrics asked for", "name others with --metric")
+    return list(dict.fromkeys(spoken))
+
+
+def _functions(study: Study, name: str) -> list[str]:
+    return [function for rule in study.rules if rule.metric == name for function in rule.inequality.functions]
+
+
+def _models(
+    study: Study, series: Series, expected: Mapping[Key, Expectation], of_baseline: Mapping[Key, Expectation], how: str
+) -> dict[Key, Model]:
+    """Models of all that is spoken of: in the space around the expectation, of the status quo, or of the paper."""
+    models = fit_models(
+        series,
+        {key: each.growth for key, each in expected.items()},
+        rulers=study.rulers,
+        depth=study.depth,
+        over_repetitions=how,
+    )
+    models |= fit_models(
+        series,
+        {key: each.growth for key, each in of_baseline.items()},
+        rulers={**status_quo_rulers(series.parameters), **study.rulers},
+        depth=study.depth,
+        over_repetitions=how,
+    )
+    free = {(name, rule.metric): Growth() for rule in study.rules for name in rule.inequality.functions}
+    rest = {key: growth for key, growth in free.items() if key not in models}
+    few = MPI if len(series.parameters) == 1 else Ruler(MPI.powers[::2], (UNIT - UNIT, UNIT))
+    rulers = {**dict.fromkeys(series.parameters, few), **study.rulers}
+    return models | fit_models(series, rest, rulers=rulers, depth=study.depth, over_repetitions=how)
+
+
+def _poor(
+    names: Sequence[str], name: str, models: Mapping[Key, Model], poor: Mapping[Key, str], study: Study
+) -> dict[Key, str]:
+    """Functions of a rule whose models carry nothing: by their findings, or where nothing is expected, by R2 alone."""
+    found: dict[Key, str] = {}
+    for function in names:
+        key = (function, name)
+        model = models[key]
+        if key in poor:
+            found[key] = f"{function}: {poor[key]}"
+        elif not model.empty and model.adjusted_r2 < study.least_r2:
+            found[key] = f"{function}: adjusted R2 is {model.adjusted_r2:.2f}, below {study.least_r2:g}"
+        elif min(model.settings.values()) < study.least_settings:
+            found[key] = f"{function}: fewer than {study.least_settings} values of a parameter"
+    return found
+
+
+def _targets(series: Series, asked: Mapping[str, Sequence[float]] | None, growths: Sequence[Growth]) -> Array:
+    if not asked:
+        return usual_targets(series.points, growths, series.parameters)
+    for name in asked:
+        if name not in series.parameters:
+            raise InputError(f"no parameter that varies is named {name!r}", f"they are: {', '.join(series.parameters)}")
+    most = series.points.max(axis=0)
+    axes = [asked.get(name, (float(most[at]),)) for at, name in enumerate(series.parameters)]
+    grid = np.meshgrid(*axes, indexing="ij")
+    return np.stack([axis.reshape(-1) for axis in grid], axis=1)
+
+
+def _priced(finding: Finding, model: Model, series: Series, targets: Array, how: str) -> Finding:
+    """The finding with what a deviation costs ahead."""
+    if finding.match is None or model.empty:
+        return finding
+    expected = fit_expected(series, (finding.function, finding.metric), finding.expectation.growth, how)
+    twice = doubled(model, expected, finding.match.divergence) if finding.status == "ok" else None
+    return replace(finding, costs=costs(model, expected, targets), doubled=twice)

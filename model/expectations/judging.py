@@ -1,0 +1,138 @@
+"""From a model to a verdict, or to the refusal of one where the evidence is poor.
+
+A match that nothing supports is none: a model with an adjusted R2 of 0.23 says little about growth, whatever its
+leading term (the paper's Table 3, MPI memory on Piz Daint, prints it as a total match). A verdict needs
+
+- five values of each parameter (Shudler et al. 2015, section 2.3),
+- an adjusted R2 of at least 0.5: a model that explains less than half of the variance is no model; constants have none,
+- agreement: the functions that explain the measurements, weighed by how well they do, lie on one side of the deviation
+  limit with at least four fifths of their weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ranksight.model.expectations.cost import Cost
+from ranksight.model.expectations.document import Expectation, Study
+from ranksight.model.expectations.growth import Growth
+from ranksight.model.expectations.match import Match, limit_of, match
+from ranksight.model.expectations.models import Model
+
+Status = Literal["ok", "insufficient"]
+AGREEMENT = 0.8
+"""Weight of the hypotheses on the verdict's side of the deviation limit."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of one expectation.
+
+    Attributes
+    ----------
+    function, metric : str
+    expectation : Expectation
+    match : Match or None
+        None where there is no model.
+    formula : str
+        The model with its coefficients.
+    adjusted_r2 : float
+        NaN for constants.
+    weight : float
+        Share of the hypotheses that give the same verdict about the deviation limit.
+    settings : int
+        Configurations measured.
+    status : {"ok", "insufficient"}
+    reason : str
+        Why there is no verdict.
+    widened : bool
+        The best term was the upper boundary of the generated space, which was widened.
+    costs : tuple of Cost
+        What the deviation costs at larger scales.
+    doubled : Cost or None
+        Where the function takes twice of what was expected, if that can be told.
+    litmus : str
+        What the reference implementation says of a deviation.
+    """
+
+    function: str
+    metric: str
+    expectation: Expectation
+    match: Match | None
+    formula: str = ""
+    adjusted_r2: float = float("nan")
+    weight: float = 0.0
+    settings: int = 0
+    status: Status = "ok"
+    reason: str = ""
+    widened: bool = False
+    costs: tuple[Cost, ...] = ()
+    doubled: Cost | None = None
+    litmus: str = ""
+
+    @property
+    def violated(self) -> bool:
+        """Whether the expectation is violated, on sufficient evidence."""
+        return self.status == "ok" and self.match is not None and self.match.rank == "none"
+
+    @property
+    def verdict(self) -> str:
+        """``total``, ``approximate``, ``none`` or ``insufficient``."""
+        return self.match.rank if self.status == "ok" and self.match is not None else "insufficient"
+
+
+def verdict_of(found: Growth, expected: Growth, limit: Growth, adjusted_r2: float, least: float) -> str:
+    """The verdict on a model that somebody else fitted: its growth and its adjusted R2 (NaN for constants)."""
+    if adjusted_r2 < least:
+        return "insufficient"
+    return match(found, expected, limit).rank
+
+
+def judge(function: str, metric: str, expectation: Expectation, model: Model, study: Study) -> Finding:
+    """Hold a model against its expectation."""
+    settings = model.settings
+    few = [name for name, count in settings.items() if count < study.least_settings]
+    known = Finding(function, metric, expectation, None, settings=len(model.present), status="insufficient")
+    if model.empty:
+        return replace(known, reason=f"no function can be fitted to {len(model.present)} configurations")
+    limit = limit_of(expectation.growth, expectation.limit)
+    result = match(model.growth(), expectation.growth, limit)
+    outside = result.rank == "none"
+    agreeing = sum(
+        weight
+        for weight, growth in model.alternatives()
+        if (match(growth, expectation.growth, limit).rank == "none") == outside
+    )
+    known = replace(
+        known,
+        match=result,
+        formula=model.formula,
+        adjusted_r2=model.adjusted_r2,
+        weight=agreeing,
+        widened=model.widened,
+        status="ok",
+    )
+    reason = ""
+    if few:
+        need = study.least_settings
+        reason = f"{settings[few[0]]} values of {few[0]} were measured, a verdict needs {need}"
+    elif model.adjusted_r2 < study.least_r2:
+        reason = f"adjusted R2 is {model.adjusted_r2:.2f}, below {study.least_r2:g}: the model explains little"
+    elif agreeing < AGREEMENT:
+        reason = _disagreement(model, expectation.growth, limit, outside)
+    return replace(known, status="insufficient", reason=reason) if reason else known
+
+
+def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool) -> str:
+    other = max(
+        (each for each in model.alternatives() if (match(each[1], expected, limit).rank == "none") != outside),
+        key=lambda each: each[0],
+    )
+    where = ("outside", "inside") if outside else ("inside", "outside")
+    noisy = bool(model.fitted.noisy[model.row])
+    more = "more repetitions" if noisy else "a larger configuration"
+    return (
+        f"{model.growth()} {where[0]} and {other[1]} {where[1]} the limit explain the measurements about as well; "
+        f"{more} would tell"
+    )

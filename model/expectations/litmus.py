@@ -1,0 +1,53 @@
+"""Litmus tests: a reference implementation tells the architecture from the implementation.
+
+The reference is an algorithm whose behaviour is known, written anew and measured beside the library's functions. Where
+it deviates from its own expectation as well, the machine, the network or the way of measuring is suspected; where it
+does as expected, the implementation is (Shudler et al. 2015, sections 2.2 and 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ranksight.errors import InputError
+from ranksight.model.expectations.judging import Finding
+from ranksight.model.expectations.measured import nearest
+
+
+def with_litmus(findings: Sequence[Finding], references: Mapping[str, str], source: str = "") -> tuple[Finding, ...]:
+    """Findings with what the reference of their metric says of those that deviate.
+
+    Raises
+    ------
+    InputError
+        When a reference has no expectation of its own.
+    """
+    by_key = {(each.function, each.metric): each for each in findings}
+    for metric, name in references.items():
+        if (name, metric) not in by_key:
+            have = [function for function, other in by_key if other == metric]
+            raise InputError(
+                f"{source}: the litmus test {name!r} has no expectation in {metric}".removeprefix(": "),
+                nearest(name, have, f"write it under [expect.{metric}]"),
+            )
+    return tuple(
+        replace(each, litmus=_said(each, by_key[references[each.metric], each.metric]))
+        if each.metric in references and each.function != references[each.metric]
+        else each
+        for each in findings
+    )
+
+
+def _said(finding: Finding, reference: Finding) -> str:
+    if finding.match is None or finding.verdict in ("total", "insufficient") or not finding.match.faster:
+        return ""
+    name = reference.function
+    if reference.match is None or reference.status != "ok":
+        return f"undecided: {name} has no verdict of its own"
+    delta = reference.match.divergence
+    if reference.match.rank == "total" or not reference.match.faster:
+        return f"implementation: {name} grows as expected here"
+    if finding.match.divergence.within(delta):
+        return f"architecture: {name} diverges by {delta} as well"
+    return f"architecture and implementation: {name} diverges by {delta}, which is less"

@@ -1,0 +1,193 @@
+"""Models of functions in generated search spaces: fitted in groups that share a space, read back one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.expectations.growth import Growth, leading
+from ranksight.model.expectations.space import Ruler, offer, terms, wider
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.forecast import FEW_POINTS, NO_DATA, Forecast
+from ranksight.model.noise import locate
+from ranksight.model.series import Series
+
+Array = NDArray[np.float64]
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model of one function and metric: a row of a fit.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    row : int
+    space : tuple of Growth
+        Terms that were searched.
+    widened : bool
+        Whether the generated space had to be widened, its upper boundary being the best of it.
+    points, values : (n, m), (n, r)
+        What was measured; NaN where missing.
+    how : str
+        How repetitions become one value.
+    """
+
+    fitted: Fitted
+    row: int
+    space: tuple[Growth, ...]
+    widened: bool
+    points: Array
+    values: Array
+    how: str = "auto"
+
+    @property
+    def formula(self) -> str:
+        """The function with its coefficients."""
+        return self.fitted.formula(self.row)
+
+    @property
+    def adjusted_r2(self) -> float:
+        """Adjusted coefficient of determination of relative errors; NaN for a constant.
+
+        Of a term without a constant, too: against the mean, as for the others.
+        """
+        given = float(self.fitted.adjusted_r2[self.row])
+        if given == given or self.empty or not self.growth().orders:
+            return given
+        place = locate(self.values[None], self.how)
+        here = place.repeats[0] > 0
+        weight = 1 / place.scale[0, here] ** 2
+        value = place.values[0, here]
+        count = int(here.sum())
+        mean = (weight * value).sum() / weight.sum()
+        total = (weight * (value - mean) ** 2).sum() / (count - 1)
+        left = (weight * (value - self.at(self.points[here])) ** 2).sum() / (count - 1)
+        return float(1 - left / total) if total > 0 else given
+
+    @property
+    def present(self) -> Array:
+        """The configurations (k, m) where the function was measured."""
+        return np.asarray(self.points[~np.isnan(self.values).all(axis=1)])
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """Number of values of each parameter where the function was measured."""
+        names = self.fitted.parameters
+        return {name: len(np.unique(self.present[:, axis])) for axis, name in enumerate(names)}
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are too few values for any function."""
+        return int(self.fitted.status[self.row]) in (FEW_POINTS, NO_DATA) or not self.fitted.weight[self.row, 0] > 0
+
+    def growth(self, hypothesis: int = 0) -> Growth:
+        """The growth of a hypothesis, stripped to its leading term."""
+        members = self.fitted.members[self.row, hypothesis]
+        coefficients = self.fitted.coefficient[self.row, hypothesis]
+        used = [
+            Growth.of_term(self.fitted.terms[t], self.fitted.parameters)
+            for t, c in zip(members, coefficients, strict=True)
+            if t >= 0 and c != 0
+        ]
+        return leading(used) if used else Growth()
+
+    def alternatives(self) -> list[tuple[float, Growth]]:
+        """Posterior weight and growth of every hypothesis kept."""
+        weights = self.fitted.weight[self.row]
+        return [(float(w), self.growth(c)) for c, w in enumerate(weights) if w > 0]
+
+    def forecast(self, points: Array) -> Forecast:
+        """The function at points (k, m), with intervals; arrays have one row."""
+        return one(self.fitted, self.row).predict(points)
+
+    def at(self, points: Array) -> Array:
+        """Values (k,) of the leading hypothesis."""
+        return np.asarray(one(self.fitted, self.row).at_training(points)[0])
+
+
+def one(fitted: Fitted, row: int) -> Fitted:
+    """One series of a fit."""
+    rows = slice(row, row + 1)
+    names = ("members", "weight", "coefficient", "root", "variance", "freedom", "press", "adjusted_r2", "count")
+    more = ("status", "positive", "trained", "drift", "within", "repetitions", "noisy")
+    arrays = {name: getattr(fitted, name)[rows] for name in (*names, *more)}
+    return replace(
+        fitted,
+        kernels=fitted.kernels[rows],
+        metrics=fitted.metrics[rows],
+        breaks=None,
+        below=None,
+        below_rows=None,
+        **arrays,
+    )
+
+
+def fit_models(
+    series: Series,
+    around: Mapping[Key, Growth],
+    *,
+    rulers: Mapping[str, Ruler],
+    depth: int,
+    over_repetitions: str = "auto",
+) -> dict[Key, Model]:
+    """Fit functions, each in the space around a growth.
+
+    Where the upper boundary of a generated space is the best of it, the space is widened beyond, so that what grows
+    faster than the boundary is named and not taken for it.
+
+    Parameters
+    ----------
+    series : Series
+    around : mapping of (function, metric) to Growth
+        What the spaces are generated around.
+    rulers : mapping of str to Ruler
+        Terms of parameters that the user chose.
+    depth : int
+        Of generated rulers.
+    over_repetitions : str
+        How repetitions become one value.
+    """
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    groups: dict[Growth, list[Key]] = {}
+    for key, growth in around.items():
+        groups.setdefault(growth, []).append(key)
+    found: dict[Key, Model] = {}
+    for growth, keys in groups.items():
+        space = terms(growth, series.parameters, rulers, depth)
+        found |= _fit(series, rows, keys, space, over_repetitions, False)
+        short = [key for key in keys if _at_boundary(found[key], growth, rulers)]
+        if short:
+            space = wider(growth, series.parameters, rulers, depth)
+            found |= _fit(series, rows, short, space, over_repetitions, True)
+    return found
+
+
+def _at_boundary(model: Model, growth: Growth, rulers: Mapping[str, Ruler]) -> bool:
+    if model.empty:
+        return False
+    best = model.growth()
+    highest = {name: max(term[name] for term in model.space) for name in model.fitted.parameters}
+    return any(best[name] == highest[name] for name in model.fitted.parameters if name not in rulers)
+
+
+def _fit(
+    series: Series, rows: Mapping[Key, int], keys: Sequence[Key], space: tuple[Growth, ...], how: str, widened: bool
+) -> dict[Key, Model]:
+    chosen = np.array([rows[key] for key in keys], dtype=np.intp)
+    fitted = fit_series(
+        series.select(chosen),
+        space=offer(space, series.parameters),
+        over_repetitions=how,
+        guide=False,
+        segments=False,
+    )
+    return {
+        key: Model(fitted, at, space, widened, series.points, series.values[rows[key]], how)
+        for at, key in enumerate(keys)
+    }

@@ -1,0 +1,168 @@
+"""The search space around an expectation: ticks on a ruler (Shudler et al. 2015, section 2.3).
+
+The large ticks are terms of the class of the expectation E, from 1 to E^2, their exponents found by halving the
+intervals between 1, E and E^2; the small ticks are products with the next lower class. ``E = p`` gives the paper's 17
+terms, exponents 0, 1/4, ..., 2 with and without ``log p``, but not ``p^2 log p``, which lies beyond E^2.
+
+What the paper leaves open is settled so:
+
+- Intervals are halved twice, as in its example (`DEPTH`).
+- Products are with exponents 0 and 1 of the lower class; where E itself has another one, with that and those next to it
+  (its rule of incrementing and decrementing by 1), so that ``k^3 2^k`` finds ``k^2 2^k`` and ``k^4 2^k``.
+- E = O(1) "can be assigned to any one of the classes": a space of one term could never say no, so the space is that of
+  O(log p).
+- What falls (``1/p``) has the mirrored ruler, from E^2 to 1.
+- Several parameters: all products of their terms.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ranksight.errors import InputError
+from ranksight.model.expectations.growth import NONE, Growth, Order
+from ranksight.model.offer import Listed
+from ranksight.model.spaces.simple import one_term
+from ranksight.model.terms import ONE, Factor, hypotheses
+
+DEPTH = 2
+"""Times that intervals between large ticks are halved."""
+MOST = 5000
+"""Terms of a space of several parameters; rulers are made coarser until they are no more."""
+ZERO, UNIT = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """Terms of one parameter that somebody chose: all products of a rate, a power and a logarithm, and `more`."""
+
+    powers: tuple[Fraction, ...] = (ZERO,)
+    logs: tuple[Fraction, ...] = (ZERO,)
+    rates: tuple[Fraction, ...] = (ZERO,)
+    more: tuple[Order, ...] = ()
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """All terms, the slowest growing first."""
+        products = {Order(e, i, j) for e in self.rates for i in self.powers for j in self.logs}
+        return tuple(sorted(products | set(self.more)))
+
+    @classmethod
+    def listing(cls, orders: Iterable[Order]) -> Ruler:
+        """A ruler of terms given one by one, and 1."""
+        return cls(more=tuple(orders))
+
+
+MPI = Ruler(powers=tuple(sorted({Fraction(n, d) for d in (3, 4) for n in range(2 * d + 1)})), logs=(ZERO, UNIT))
+"""The space of the paper's study of MPI (section 3.3): all multiples of 1/4 and 1/3 up to 2, with and without log p."""
+
+
+def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
+    """Terms of one parameter around an expectation, the slowest growing first.
+
+    Parameters
+    ----------
+    expected : Order
+    depth : int
+        Times that intervals are halved.
+    """
+    if expected == NONE:
+        expected = Order(log=UNIT)
+    limit = max(NONE, expected.to(Fraction(2)))
+    ticks = [Fraction(n, 2**depth) for n in range(2 * 2**depth + 1)]
+    found = {expected}
+    if expected.rate:
+        lower = _lower(expected.power)
+        found |= {Order(tick * expected.rate, i) for tick in ticks for i in lower}
+    elif expected.power:
+        lower = _lower(expected.log)
+        found |= {Order(ZERO, tick * expected.power, j) for tick in ticks for j in lower}
+    else:
+        found |= {Order(log=tick * expected.log) for tick in ticks}
+    return tuple(sorted(order for order in found if order <= limit))
+
+
+def _lower(own: Fraction) -> tuple[Fraction, ...]:
+    around = () if own in (ZERO, UNIT) else (own - 1, own, own + 1)
+    return tuple(sorted({ZERO, UNIT, *(exponent for exponent in around if exponent >= 0)}))
+
+
+def deviation(expected: Order) -> Order:
+    """The default deviation limit: the class of the expectation, its exponent halved."""
+    if expected.rate:
+        return Order(rate=abs(expected.rate) / 2)
+    if expected.power:
+        return Order(power=abs(expected.power) / 2)
+    return Order(log=abs(expected.log) / 2)
+
+
+def terms(
+    expected: Growth, parameters: Sequence[str], rulers: Mapping[str, Ruler] | None = None, depth: int = DEPTH
+) -> tuple[Growth, ...]:
+    """All terms of the space over `parameters`: products of one term a parameter.
+
+    Parameters
+    ----------
+    expected : Growth
+    parameters : sequence of str
+    rulers : mapping of str to Ruler, optional
+        The user's own terms, by parameter.
+    depth : int
+        Of the generated rulers; less where there would be more than :data:`MOST` terms.
+
+    Raises
+    ------
+    InputError
+        When there are too many terms even so.
+    """
+    own = rulers or {}
+    while True:
+        axes = [own[name].orders if name in own else ruler(expected[name], depth) for name in parameters]
+        size = 1
+        for axis in axes:
+            size *= len(axis)
+        if size <= MOST:
+            break
+        if not depth or set(parameters) <= set(own):
+            raise InputError(
+                f"the search space of {', '.join(parameters)} has {size} terms, more than {MOST}",
+                "expect fewer parameters at once and hold the others, or give shorter lists under [search]",
+            )
+        depth -= 1
+    found = [Growth.of(zip(parameters, orders, strict=True)) for orders in itertools.product(*axes)]
+    return tuple(dict.fromkeys([*found, expected]))
+
+
+def wider(
+    expected: Growth, parameters: Sequence[str], rulers: Mapping[str, Ruler] | None = None, depth: int = DEPTH
+) -> tuple[Growth, ...]:
+    """The space of :func:`terms` and, along generated rulers, what lies beyond its upper boundary as far again.
+
+    A logarithm goes on with powers up to x^2, what falls with what rises as fast.
+    """
+    beyond = Growth.of((name, _next(expected[name])) for name in parameters)
+    both = {name: Ruler.listing((*ruler(expected[name], depth), *ruler(beyond[name], depth))) for name in parameters}
+    return terms(expected, parameters, {**both, **(rulers or {})}, 0)
+
+
+def _next(expected: Order) -> Order:
+    if expected.rate:
+        return Order(rate=abs(expected.rate) * (2 if expected.rate > 0 else 1))
+    if expected.power:
+        return Order(power=abs(expected.power) * (2 if expected.power > 0 else 1))
+    return Order(power=UNIT)
+
+
+def offer(growths: Sequence[Growth], parameters: Sequence[str]) -> Listed:
+    """What the engine searches: a constant, and every term with a constant and alone."""
+    listed = [growth.factors(parameters) for growth in growths if growth.orders]
+    if len(parameters) == 1:
+        return Listed(one_term([factors[0] for factors in listed]))
+    one: tuple[Factor, ...] = (ONE,) * len(parameters)
+    forms: list[tuple[tuple[Factor, ...], ...]] = [(one,)]
+    for factors in listed:
+        forms += [(one, factors), (factors,)]
+    return Listed(hypotheses(forms, [0.0] * len(forms)))

@@ -1,0 +1,275 @@
+"""What a check found: the table people read, the rows and the object machines read."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from ranksight.metrics import metric
+from ranksight.model.expectations.checking import Result
+from ranksight.model.expectations.cost import Cost
+from ranksight.model.expectations.growth import Growth
+from ranksight.model.expectations.judging import Finding
+from ranksight.model.expectations.rules import Comparison, RuleFinding
+
+WIDTH = 80
+COLUMNS = (
+    "function",
+    "metric",
+    "expected",
+    "model",
+    "formula",
+    "adjusted_r2",
+    "weight",
+    "divergence",
+    "limit",
+    "match",
+    "status",
+    "reason",
+    "litmus",
+)
+"""Columns of the rows, and keys of each function in the object."""
+SHOWN = 60
+"""Functions that a table shows; those that matter come first."""
+
+
+def table(result: Result, symbols: Mapping[str, str]) -> str:
+    """The table, at most 80 columns wide.
+
+    Parameters
+    ----------
+    result : Result
+    symbols : mapping of str to str
+        Short name to parameter, as the file of expectations has them.
+    """
+    short = short_names(result, symbols)
+    lines = [_heading(result, short)]
+    for name in dict.fromkeys(each.metric for each in result.findings):
+        lines += ["", *_functions(result, name, short)]
+    lines += _explained(result, short)
+    for rule in result.rules:
+        lines += ["", *_wrapped(f"rule {rule.rule.inequality.text} ({rule.rule.metric}): {rule_text(rule, short)}", "")]
+    return "\n".join([*lines, "", summary(result)])
+
+
+def short_names(result: Result, symbols: Mapping[str, str]) -> dict[str, str]:
+    """Parameter to its short name, where that is no other parameter."""
+    found = {parameter: symbol for symbol, parameter in symbols.items() if parameter in result.parameters}
+    taken = set(result.parameters)
+    return {parameter: symbol for parameter, symbol in found.items() if symbol not in taken or symbol == parameter}
+
+
+def _heading(result: Result, short: Mapping[str, str]) -> str:
+    parts = []
+    for at, name in enumerate(result.parameters):
+        values = sorted(set(result.points[:, at].tolist()))
+        listed = ", ".join(f"{value:g}" for value in values) if len(values) <= 6 else ""
+        listed = listed or f"{values[0]:g} .. {values[-1]:g} ({len(values)} values)"
+        symbol = f"{short[name]} = " if short.get(name, name) != name else ""
+        parts.append(f"{symbol}{name} {listed}")
+    return textwrap.shorten(f"{result.application} over {'; '.join(parts)}", 4 * WIDTH)
+
+
+def _functions(result: Result, name: str, short: Mapping[str, str]) -> list[str]:
+    found = [each for each in result.findings if each.metric == name]
+    order = {"none": 0, "insufficient": 1, "approximate": 2, "total": 3}
+    shown = found if len(found) <= SHOWN else sorted(found, key=lambda each: order[each.verdict])[:SHOWN]
+    rows = [(name, "expected", "model", "R2", "divergence", "match")]
+    for each in shown:
+        model = divergence = "-"
+        if each.match is not None:
+            model, divergence = (_written(one, short) for one in (each.match.found, each.match.divergence))
+        rows.append(
+            (
+                each.function,
+                "-" if each.match is None else _written(each.expectation.growth, short),
+                model,
+                f"{each.adjusted_r2:.2f}" if math.isfinite(each.adjusted_r2) else "-",
+                divergence,
+                "NONE" if each.verdict == "none" else each.verdict,
+            )
+        )
+    widths = [max(len(row[at]) for row in rows) for at in range(6)]
+    room = WIDTH - sum(widths[1:]) - 2 * 5
+    widths[0] = max(8, min(widths[0], room))
+    lines = []
+    for row in rows:
+        first = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 3] + "..."
+        cells = [f"{text:<{width}}" for text, width in zip((first, *row[1:]), widths, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    if len(shown) < len(found):
+        lines.append(f"... and {len(found) - len(shown)} more that match; --format csv prints all")
+    return lines
+
+
+def _written(growth: Growth, short: Mapping[str, str]) -> str:
+    return str(growth.renamed(short))
+
+
+def _explained(result: Result, short: Mapping[str, str]) -> list[str]:
+    lines: list[str] = []
+    for each in result.findings:
+        text = said(each, short)
+        if text:
+            lines += _wrapped(f"{each.function} ({each.metric}): {text}", "  ")
+    return ["", *lines] if lines else []
+
+
+def said(each: Finding, short: Mapping[str, str]) -> str:
+    """What a finding says beyond its row; empty for a total match."""
+    if each.status != "ok" or each.match is None:
+        return f"no verdict: {each.reason}"
+    if each.match.rank == "total":
+        return ""
+    pace = "faster" if each.match.faster else "slower"
+    within = "within" if each.match.rank == "approximate" else "outside"
+    limit = _written(each.match.limit, short)
+    parts = [f"grows {pace} than expected, {within} the limit {limit}"]
+    unit = metric(each.metric)
+    for cost in each.costs if each.match.faster else ():
+        interval = "" if cost.answer else f" ({unit.format(cost.lower)} to {unit.format(cost.upper)})"
+        where = _at(cost.configuration)
+        if cost.answer:
+            parts.append(f"at {where} not told: {cost.answer}")
+        else:
+            parts.append(
+                f"at {where} {unit.format(cost.value)}{interval}, {cost.ratio:.3g} times the "
+                f"{unit.format(cost.expected)} expected"
+            )
+    if each.doubled is not None:
+        parts.append(f"twice the expected from {_at(each.doubled.configuration)} on")
+    if each.litmus:
+        parts.append(f"suspected: {each.litmus}")
+    return "; ".join(parts)
+
+
+def rule_text(finding: RuleFinding, short: Mapping[str, str]) -> str:
+    """What came of a rule, in words."""
+    if finding.at:
+        worst = max(finding.at, key=lambda each: each.ratio)
+        plural = "s" if len(finding.at) > 1 else ""
+        measured = (
+            f"violated by measurements at {len(finding.at)} configuration{plural}, most at "
+            f"{_at(worst.configuration)} ({worst.ratio:.3g} times)"
+        )
+    else:
+        measured = "holds in all measurements" if finding.measured == "holds" else "never measured together"
+    if finding.in_the_limit == "insufficient":
+        return f"{measured}; models carry no answer: {finding.reason}"
+    sides = " + ".join(_written(one, short) for one in finding.smaller)
+    other = " + ".join(_written(one, short) for one in finding.larger)
+    if finding.in_the_limit == "holds":
+        return f"{measured}; holds in the limit, {sides} against {other}" + _ahead(finding.ahead)
+    begins = "" if finding.begins is None else f", from {finding.begins:g} on"
+    return f"{measured}; violated by the models{begins}: {sides} outgrows {other}" + _ahead(finding.ahead)
+
+
+def _ahead(found: tuple[Comparison, ...]) -> str:
+    told = (f"{each.ratio:.3g} of the right at {_at(each.configuration)}" for each in found)
+    text = ", ".join(told)
+    return f"; by the models the left side is {text}" if text else ""
+
+
+def _at(configuration: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in configuration.items())
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent + "  ", break_long_words=False)
+
+
+def summary(result: Result) -> str:
+    """One line: how many of each verdict."""
+    counts = dict.fromkeys(("total", "approximate", "none", "insufficient"), 0)
+    for each in result.findings:
+        counts[each.verdict] += 1
+    names = {"total": "met", "approximate": "met approximately", "none": "violated", "insufficient": "without verdict"}
+    text = ", ".join(f"{counts[key]} {names[key]}" for key in counts if counts[key])
+    broken = sum(each.state == "violated" for each in result.rules)
+    rules = f"; {len(result.rules)} rules: {broken} violated" if result.rules else ""
+    return f"{len(result.findings)} expectations: {text}{rules}"
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    """One row a function and metric, with :data:`COLUMNS`."""
+    return [_row(each) for each in result.findings]
+
+
+def _row(each: Finding) -> dict[str, Any]:
+    match = each.match
+    return {
+        "function": each.function,
+        "metric": each.metric,
+        "expected": each.expectation.growth.exact if match is not None else None,
+        "model": None if match is None else match.found.exact,
+        "formula": each.formula,
+        "adjusted_r2": _finite(each.adjusted_r2),
+        "weight": each.weight,
+        "divergence": None if match is None else match.divergence.exact,
+        "limit": None if match is None else match.limit.exact,
+        "match": None if match is None else match.rank,
+        "status": "violated" if each.violated else each.status,
+        "reason": each.reason,
+        "litmus": each.litmus,
+    }
+
+
+def to_dict(result: Result) -> dict[str, Any]:
+    """Everything, as plain data for JSON."""
+    return {
+        "schema_version": 1,
+        "application": result.application,
+        "parameters": list(result.parameters),
+        "exit_code": result.exit_code,
+        "functions": [
+            _row(each)
+            | {
+                "configurations": each.settings,
+                "widened": each.widened,
+                "place": each.expectation.place,
+                "costs": [_cost(cost) for cost in each.costs],
+                "doubled": None if each.doubled is None else _cost(each.doubled),
+            }
+            for each in result.findings
+        ],
+        "rules": [_rule_dict(each) for each in result.rules],
+    }
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    return {
+        "configuration": dict(cost.configuration),
+        "value": _finite(cost.value),
+        "interval": [_finite(cost.lower), _finite(cost.upper)],
+        "expected": _finite(cost.expected),
+        "ratio": _finite(cost.ratio),
+        "reason": cost.answer,
+    }
+
+
+def _rule_dict(each: RuleFinding) -> dict[str, Any]:
+    return {
+        "rule": each.rule.inequality.text,
+        "metric": each.rule.metric,
+        "place": each.rule.place,
+        "status": each.state,
+        "in_the_limit": each.in_the_limit,
+        "measured": each.measured,
+        "smaller": [growth.exact for growth in each.smaller],
+        "larger": [growth.exact for growth in each.larger],
+        "violated_at": [_comparison(one) for one in each.at],
+        "ahead": [_comparison(one) for one in each.ahead],
+        "begins": each.begins,
+        "reason": each.reason,
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    sides = {"smaller": _finite(one.smaller), "larger": _finite(one.larger), "ratio": _finite(one.ratio)}
+    return {"configuration": dict(one.configuration), **sides, "violated": one.violated}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,260 @@
+"""The verb: exit codes, outputs, bad input, the status quo as expectation."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.experiment import Experiment, Run
+
+Shape = Callable[[float], float]
+GROWN: dict[str, Shape] = {
+    "Barrier": lambda p: 2e-6 + 1e-6 * np.log2(p),
+    "Reduce": lambda p: 3e-6 + 1e-6 * np.log2(p),
+    "Allreduce": lambda p: 1e-6 + 2e-7 * p,
+    "tree": lambda p: 4e-6 + 2e-6 * np.log2(p),
+}
+RANKS = tuple(2.0**i for i in range(1, 9))
+
+
+def store(
+    folder: Path, shapes: Mapping[str, Shape] = GROWN, ranks: tuple[float, ...] = RANKS, scatter: float = 0.01
+) -> Path:
+    rng = np.random.default_rng(7)
+    experiment = Experiment.create(folder, "library", ["ranks"])
+    for p in ranks:
+        for repetition in range(3):
+            time = [shape(p) * rng.lognormal(0, scatter) for shape in shapes.values()]
+            counters = pd.DataFrame({"kernel": list(shapes), "rank": -1, "time": time, "visits": 1.0})
+            run = Run({"ranks": p}, repetition, "csv", provenance={"time": "measured", "visits": "measured"})
+            experiment.add(run, counters)
+    return folder
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "expectations.toml"
+    path.write_text(text)
+    return path
+
+
+MET = '[expect.time]\nBarrier = "O(log p)"\nReduce = "O(log p)"\n'
+BROKEN = MET + 'Allreduce = "O(log p)"\n'
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = main(["check", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_met_expectations_exit_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, write(tmp_path, MET), store(tmp_path / "e"))
+    assert code == 0
+    assert "2 expectations: 2 met" in out
+    assert out.splitlines()[-1].startswith("next: ranksight ")
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+
+
+def test_a_violation_exits_with_3_and_says_what_it_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, write(tmp_path, BROKEN), store(tmp_path / "e"), "--ranks", "4096")
+    assert code == 3
+    row = next(line for line in out.splitlines() if line.startswith("Allreduce "))
+    assert row.split() == ["Allreduce", "O(log", "p)", "O(p)", "1.00", "O(p/log", "p)", "NONE"]
+    assert "at ranks = 4096" in " ".join(out.split())
+    assert "times the" in " ".join(out.split())
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+
+
+def test_too_few_settings_exit_with_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, write(tmp_path, MET), store(tmp_path / "e", ranks=RANKS[:4]))
+    assert code == 4
+    assert "4 values of ranks were measured, a verdict needs 5" in " ".join(out.split())
+
+
+def test_a_violation_outweighs_missing_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = {**GROWN, "noise": lambda p: 1e-6 * (1 + 0.9 * np.sin(17 * p))}
+    code, out, _ = run(capsys, write(tmp_path, BROKEN + 'noise = "O(1)"\n'), store(tmp_path / "e", shapes))
+    assert code == 3
+    assert "1 without verdict" in out
+
+
+def test_json_holds_every_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write(tmp_path, BROKEN + '[rules]\ntime = ["Allreduce <= Reduce + Barrier"]\n')
+    code, out, _ = run(capsys, study, store(tmp_path / "e"), "--format", "json", "--ranks", "1024")
+    content = json.loads(out)
+    assert content["exit_code"] == code == 3
+    found = {each["function"]: each for each in content["functions"]}
+    assert found["Allreduce"]["model"] == "O(ranks)"
+    assert found["Allreduce"]["divergence"] == "O(ranks/log ranks)"
+    assert found["Allreduce"]["place"].endswith("expectations.toml:4:14")
+    cost = found["Allreduce"]["costs"][0]
+    assert cost["configuration"] == {"ranks": 1024.0}
+    assert cost["value"] == pytest.approx(1e-6 + 2e-7 * 1024, rel=0.05)
+    assert cost["ratio"] == pytest.approx(cost["value"] / cost["expected"])
+    (rule,) = content["rules"]
+    assert rule["in_the_limit"] == "violated"
+    # 1e-6 + 2e-7 p > 5e-6 + 2e-6 log2 p from p = 116 on: measured at 128 and 256.
+    assert [each["configuration"]["ranks"] for each in rule["violated_at"]] == [128.0, 256.0]
+
+
+def test_csv_has_a_row_a_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, write(tmp_path, BROKEN), store(tmp_path / "e"), "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["match"] for row in rows] == ["total", "total", "none"]
+    assert rows[2]["status"] == "violated"
+
+
+def test_junit_report_is_what_build_servers_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = {**GROWN, 'f<a, "b">&\x07': GROWN["Barrier"]}
+    patterns = BROKEN + '"f<*" = "O(p^2)"\n[rules]\ntime = ["Allreduce <= Reduce"]\n'
+    report = tmp_path / "report.xml"
+    code, out, _ = run(capsys, write(tmp_path, patterns), store(tmp_path / "e", shapes), "--junit", report, "--quiet")
+    assert (code, out) == (3, "")
+    root = ET.fromstring(report.read_bytes())
+    assert root.tag == "testsuites"
+    assert (root.get("tests"), root.get("failures")) == ("5", "3")
+    failed = {case.get("name") for case in root.iter("testcase") if case.find("failure") is not None}
+    assert failed == {"Allreduce", "Allreduce <= Reduce", 'f<a, "b">&\ufffd'}
+    assert run(capsys, tmp_path / "expectations.toml", tmp_path / "e", "--junit", report)[0] == 1
+    assert run(capsys, tmp_path / "expectations.toml", tmp_path / "e", "--junit", report, "--force", "--quiet")[0] == 3
+
+
+def test_missing_evidence_is_skipped_in_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.xml"
+    run(capsys, write(tmp_path, MET), store(tmp_path / "e", ranks=RANKS[:4]), "--junit", report, "--quiet")
+    root = ET.fromstring(report.read_bytes())
+    assert (root.get("failures"), root.get("skipped")) == ("0", "2")
+    assert "a verdict needs 5" in (next(root.iter("skipped")).get("message") or "")
+
+
+def test_the_litmus_test_tells_implementation_from_architecture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = BROKEN + 'tree = "O(log p)"\n[litmus]\ntime = "tree"\n'
+    _, out, _ = run(capsys, write(tmp_path, text), store(tmp_path / "e"))
+    assert "suspected: implementation: tree grows as expected here" in " ".join(out.split())
+    slow = {**GROWN, "tree": lambda p: 4e-6 + 2e-6 * p}
+    _, out, _ = run(capsys, tmp_path / "expectations.toml", store(tmp_path / "slow", slow))
+    assert "suspected: architecture: tree diverges by O(p/log p) as well" in " ".join(out.split()).replace("ranks", "p")
+    half = {**GROWN, "tree": lambda p: 4e-6 + 2e-6 * np.sqrt(p)}
+    _, out, _ = run(capsys, tmp_path / "expectations.toml", store(tmp_path / "half", half))
+    assert "architecture and implementation" in " ".join(out.split())
+
+
+# ---- the status quo -------------------------------------------------------------------------------------------------
+
+
+def test_what_did_not_change_meets_its_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, now = store(tmp_path / "before"), store(tmp_path / "now", scatter=0.02)
+    code, out, _ = run(capsys, now, "--baseline", before, "--metric", "time")
+    assert code == 0
+    assert "4 expectations: 4 met" in out
+
+
+def test_a_regression_is_found_without_any_expectation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = store(tmp_path / "before")
+    worse = {**GROWN, "Barrier": lambda p: 2e-6 + 2e-8 * p * p}
+    code, out, _ = run(capsys, store(tmp_path / "now", worse), "--baseline", before)
+    assert code == 3
+    (row,) = [line for line in out.splitlines() if line.endswith("NONE")]
+    assert row.startswith("Barrier")
+
+
+def test_stated_expectations_come_before_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = store(tmp_path / "before")
+    study = write(tmp_path, '[expect.time]\nAllreduce = "O(log p)"\n')
+    code, out, _ = run(capsys, study, before, "--baseline", before, "--metric", "time")
+    assert code == 3
+    assert [line.split()[0] for line in out.splitlines() if line.endswith("NONE")] == ["Allreduce"]
+    assert "4 expectations" in out
+
+
+def test_a_baseline_over_other_parameters_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = Experiment.create(tmp_path / "other", "library", ["size"])
+    for size in RANKS:
+        table = pd.DataFrame({"kernel": ["Barrier"], "rank": [-1], "time": [size]})
+        other.add(Run({"size": size}, 0, "csv"), table)
+    code, _, err = run(capsys, store(tmp_path / "e"), "--baseline", other.path, "--metric", "time")
+    assert code == 1
+    assert "varies size" in err
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ('[expect.time]\nBarrier = "O(log q q)"\n', ("parameter 'q'", "2:12", "known: ranks")),
+        ('[expect.time]\nBarrier = "O(log p"\n', (":2:19", "expected ')'")),
+        ('[expect.time]\n\nBarrier = { growth = "O(p)", deviation = "O(p ^)" }\n', (":3:48", "found ')'")),
+        ('[expect.time]\nBarier = "O(log p)"\n', ("'Barier'", "nearest: Barrier", ":2:11")),
+        ('[expect.tme]\nBarrier = "O(log p)"\n', ("'tme'", "nearest: time")),
+        ('[expect.time]\nBarrier = "O(log p)"\nBarrier = "O(p)"\n', ("line 3",)),
+        ("[expect.time]\nBarrier = 3\n", (":2", "3 is no expectation")),
+        ('[expect.time]\nBarrier = "O(1)\n', ("line 2, column",)),
+        ('[expects.time]\nBarrier = "O(1)"\n', ("'expects'", "nearest: expect")),
+        ("", ("states no expectation",)),
+        ('[expect.time]\n"*" = "O(1)"\n"B*" = "O(p)"\n', ("Barrier is expected to be O(ranks)", ":3:9")),
+        ('[expect.time]\n"X*" = "O(1)"\n', ("no function matches 'X*'",)),
+        ('[rules]\ntime = ["Alreduce <= Reduce"]\n', ("'Alreduce'", "nearest: Allreduce", ":2:10")),
+        ('[rules]\ntime = [\n  "Reduce <= Barrier",\n  "Reduce << Barrier"]\n', (":4:11", "expected <= or >=")),
+        ('[rules]\ntime = ["Reduce <= Reduce"]\n', ("contradicts itself",)),
+        (MET + '[litmus]\ntime = "tree"\n', ("'tree' has no expectation",)),
+        (MET + '[search]\ndeviation = "O(1/p)"\n', ("falls", ":5:14")),
+        (MET + "[search]\ndepth = 99\n", (":5", "depth is 99")),
+        (MET + '[search.terms.p]\npowers = ["a"]\n', (":5", "no list of exponents")),
+        (MET + '[measurement]\nrepetitions = "best"\n', ("'best'", "known: auto")),
+        (MET + "[hold]\nsize = 3\n", ("no parameter 'size' to hold",)),
+        (MET + "[hold]\np = 3\n", ("ranks = 3 was not measured", "2, 4, 8")),
+    ],
+)
+def test_bad_expectations_are_one_line_with_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, parts: tuple[str, ...]
+) -> None:
+    code, out, err = run(capsys, write(tmp_path, text), store(tmp_path / "e", ranks=RANKS[:5]))
+    assert (code, out) == (1, "")
+    assert len(err.strip().splitlines()) == 1
+    for part in parts:
+        assert part in err
+
+
+def test_bad_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = store(tmp_path / "e", ranks=RANKS[:5])
+    assert run(capsys, folder)[0] == 2
+    assert run(capsys, "a", "b", "c")[0] == 2
+    assert run(capsys, write(tmp_path, MET), folder, "--ranks", "many")[0] == 2
+    code, _, err = run(capsys, tmp_path / "expectations.toml", folder, "--size", "3")
+    assert (code, "they are: ranks" in err) == (1, True)
+    assert run(capsys, tmp_path / "absent.toml", folder)[0] == 1
+    assert run(capsys, tmp_path / "expectations.toml", tmp_path / "absent")[0] == 1
+    assert run(capsys, tmp_path / "expectations.toml", folder, "--metric", "visits")[0] == 1
+
+
+def test_a_parameter_that_nobody_speaks_of_has_to_be_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = Experiment.create(tmp_path / "e", "library", ["ranks", "size"])
+    for p in RANKS:
+        for size in (16.0, 32.0, 64.0, 128.0, 256.0):
+            table = pd.DataFrame({"kernel": ["Barrier", "solve"], "rank": -1, "time": [np.log2(p), size**3 / p]})
+            experiment.add(Run({"ranks": p, "size": size}, 0, "csv"), table)
+    study = write(tmp_path, '[expect.time]\nBarrier = "O(log p)"\n')
+    code, _, err = run(capsys, study, tmp_path / "e")
+    assert code == 1
+    assert "size was measured at 16, 32, 64, 128, 256, and no expectation names it" in err
+    assert run(capsys, write(tmp_path, study.read_text() + "[hold]\nsize = 32\n"), tmp_path / "e", "--quiet")[0] == 0
+    # Where one expectation names both, the others say that they do not grow with the second.
+    both = '[parameters]\nn = "size"\n[expect.time]\nBarrier = "O(log p)"\nsolve = "O(n^3 / p)"\n'
+    code, out, _ = run(capsys, write(tmp_path, both), tmp_path / "e")
+    assert code == 0
+    assert "2 met" in out
+    assert run(capsys, write(tmp_path, both.replace("n^3", "n^1.5")), tmp_path / "e", "--quiet")[0] == 3
+    assert run(capsys, write(tmp_path, both.replace("n^3 / p", "n^3 / p^3")), tmp_path / "e", "--quiet")[0] == 3
