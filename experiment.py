@@ -276,6 +276,12 @@ class Experiment:
         self._runs[run.id] = run
         return run
 
+    def register(self, run: Run) -> None:
+        """Take note of a run that stands in the folder already; InputError where it does not."""
+        if not (self.path / "runs" / run.id / "run.json").is_file():
+            raise InputError(f"run {run.id} is not in {self.path}")
+        self._runs[run.id] = run
+
     # ---- tables -----------------------------------------------------------------------------------------------------
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:

@@ -3,6 +3,7 @@
   ranksight import runs/ --parameter ranks='Rank(\\d+)' --set size=30 -o lulesh
   ranksight import extrap input.txt
   ranksight import csv times.csv --parameter ranks --parameter size=ne --kernel kernel --metric time=wallmax
+  ranksight import experiment monday.exp tuesday.exp -o both.exp
 
 The format is recognised, or named before the paths. Runs of one configuration become its repetitions. A file that
 cannot be read is named and skipped, the others are imported; with --strict nothing is imported then.
@@ -14,19 +15,21 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
+    from ranksight.experiment import Experiment, Run
     from ranksight.importing import Naming
     from ranksight.reading import Reading
 
 TABLE = "csv"
 """Name of the format whose columns the user names."""
+JOINED = "experiment"
+"""Name of the format of our own folders."""
 OF_TABLES = ("kernel", "total", "repetition", "rank", "where", "delimiter", "decimal")
 """Options that speak of columns."""
 SHOWN = 10
@@ -70,9 +73,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     table.add_argument("--decimal", choices=(".", ","), help="before the decimals (default: found)")
 
 
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; paths may stand before, between and behind options."""
+    return parser.parse_intermixed_args(list(arguments))
+
+
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
     from ranksight.importing import Import
+    from ranksight.merging import is_experiment
     from ranksight.reading import READERS
     from ranksight.recognising import Found, find
 
@@ -80,14 +89,19 @@ def run(chosen: argparse.Namespace) -> int:
         for name in READERS:
             print(f"{name:<12} {READERS[name].text}")
         print(f"{TABLE:<12} any table with a header, its columns named by --parameter, --metric, --kernel")
+        print(f"{JOINED:<12} folders of 'ranksight measure' or 'import', joined into one experiment")
         return 0
     words = list(chosen.paths)
     named = None
     if words and (words[0] == TABLE or words[0] in READERS) and (len(words) > 1 or not Path(words[0]).exists()):
         named = words.pop(0)
+    if words and words[0] == JOINED and not Path(words[0]).exists():
+        return _join([Path(word) for word in words[1:]], chosen)
     if not words:
         raise UsageError("ranksight import: no file is given", "--list-formats tells what can be read")
     paths = [Path(word) for word in words]
+    if named is None and all(is_experiment(path) for path in paths):
+        return _join(paths, chosen)
     table_options = [name for name in OF_TABLES if getattr(chosen, name)]
     if named == TABLE:
         found = Found([(path, TABLE) for path in _tables(paths)])
@@ -142,6 +156,47 @@ def run(chosen: argparse.Namespace) -> int:
         print(f"ranksight: not recognised: {', '.join(map(str, unknown[:3]))}{more}", file=sys.stderr)
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - len(refused), len(refused), chosen)
     return 0
+
+
+def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
+    """Join experiments; the output may be one that exists already, which the runs are added to."""
+    from ranksight.experiment import Experiment
+    from ranksight.merging import is_experiment, merge
+
+    given = [name for name in (*OF_TABLES, "parameter", "set", "metric") if getattr(chosen, name)]
+    if given:
+        raise UsageError(f"ranksight import: --{given[0]} is not for experiments", "they name their parameters")
+    if not paths:
+        raise UsageError("ranksight import: no experiment is given")
+    if chosen.output is None:
+        raise UsageError("ranksight import: no folder to join the experiments in", "name one with -o FOLDER")
+    refused: list[InputError] = []
+    sources = []
+    for path in paths:
+        try:
+            sources.append(Experiment.read(path))
+        except InputError as error:
+            if chosen.strict or len(paths) == 1:
+                raise
+            refused.append(error)
+            _say(f"skipped: {error}", len(refused))
+    _rest("skipped", len(refused))
+    if not sources:
+        raise InputError(f"none of {len(paths)} folders is an experiment", "the messages above tell why")
+    place: Path = chosen.output
+    if is_experiment(place):
+        target = Experiment.read(place)
+    else:
+        target = Experiment.create(place, chosen.application or sources[0].application, sources[0].parameters)
+    merge(target, sources)
+    names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
+    _summary(target, len(names), len(sources), len(refused), chosen)
+    return 0
+
+
+def _kernels(experiment: Experiment, run: Run) -> Iterable[str]:
+    table = experiment.table(run, "counters", ["kernel"])
+    return () if table is None else table["kernel"].unique()
 
 
 def _tables(paths: list[Path]) -> list[Path]:

@@ -11,6 +11,9 @@ its place is found from the launcher's options; write {wrap} there if it is not.
 --platform names the machine whose caches callgrind simulates and whose events perf counts: one that ships with the
 project, or a file of 'ranksight calibrate'. --refine KERNEL splits a kernel that is too coarse to act on into its
 loops (by callgrind; perf's samples are put into the same) or, without callgrind, into source lines; build with -g.
+
+--emit slurm (pbs, flux) writes the campaign as job scripts: one job a number of ranks, one task a configuration, and a
+last job that joins their parts. --submit slurm submits and follows them; the same line again measures what is missing.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli import _batch
 from ranksight.errors import InputError, UsageError
 from ranksight.launching import Template
 
@@ -59,6 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--application", default=None, metavar="NAME", help="the program's name in tables")
     parser.add_argument("--timeout", type=float, default=None, metavar="S", help="end a run that takes longer")
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    _batch.configure(parser)
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -125,6 +130,8 @@ def run(chosen: argparse.Namespace) -> int:
     bad = [value for value in chosen.grid["ranks"] if value < 1 or not value.is_integer()]
     if bad:
         raise InputError(f"{bad[0]:g} is no number of ranks", "ranks are whole numbers from 1")
+    if chosen.emit or chosen.submit:
+        return _batch.run(chosen)
     template.fill({name: values[0] for name, values in chosen.grid.items()})
     say = None if chosen.quiet else _say
     kernels = tuple(dict.fromkeys(chosen.refine))

@@ -1,0 +1,145 @@
+"""The part of 'measure' that hands a campaign to a batch system."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import InputError, ToolError, UsageError
+
+if TYPE_CHECKING:
+    from ranksight.scheduling.following import Submitted
+    from ranksight.scheduling.jobs import Job
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of batch systems."""
+    batch = parser.add_argument_group("batch systems")
+    batch.add_argument("--emit", metavar="NAME", help="write job scripts for slurm, pbs or flux, and run nothing")
+    batch.add_argument("--submit", metavar="NAME", help="write them, submit them and follow the jobs (slurm)")
+    batch.add_argument("--job-time", type=int, default=60, metavar="MINUTES", help="time limit of a job (default 60)")
+    batch.add_argument("--job-ranks-per-node", type=int, default=None, metavar="N", help="sets the number of nodes")
+    batch.add_argument(
+        "--job-option", action="append", default=[], metavar="OPTION", help="directive of every job: --account=abc"
+    )
+    batch.add_argument(
+        "--job-setup", action="append", default=[], metavar="LINE", help="shell line first: 'module load openmpi'"
+    )
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Write the scripts; submit and follow them where that is asked for. 1 when a task did not complete."""
+    from ranksight.scheduling.jobs import Request, jobs_of, write_scripts
+    from ranksight.scheduling.schedulers import SCHEDULERS
+
+    if chosen.emit and chosen.submit:
+        raise UsageError("ranksight measure: --emit and --submit", "--submit writes the scripts, too: give one of them")
+    name = chosen.emit or chosen.submit
+    scheduler = SCHEDULERS[name]
+    if chosen.submit and scheduler.states is None:
+        raise InputError(
+            f"jobs of {name} cannot be followed from here", f"give --emit {name} and run the submit.sh it writes"
+        )
+    output = Path(chosen.output).resolve()
+    folder = output.with_name(output.name + ".jobs")
+    request = Request(chosen.job_time, chosen.job_ranks_per_node, tuple(chosen.job_option), tuple(chosen.job_setup))
+    command = [sys.executable, "-m", "ranksight", "measure", "--reps", str(chosen.reps), *_shared(chosen)]
+    jobs = jobs_of(chosen.grid, command, chosen.template.words, folder, request, scheduler)
+    gather = (sys.executable, "-m", "ranksight", "import", "experiment", "--quiet", "-o", str(output))
+    taken = _earlier(folder, name) if chosen.submit else []
+    if not taken:
+        scripts = write_scripts(jobs, gather, folder, Path.cwd(), request, scheduler)
+        tasks = sum(len(job.tasks) for job in jobs)
+        _say(chosen, f"{tasks} configurations in {len(scripts)} jobs: {folder}")
+        if chosen.emit:
+            _say(chosen, f"next: {shlex.quote(str(folder / 'submit.sh'))}, then ranksight fit {output}")
+            return 0
+        if not jobs:
+            _say(chosen, f"all parts are measured\nnext: sh {folder / 'gather.sh'}")
+            return 0
+    return _follow(chosen, folder, jobs, taken, name)
+
+
+def _shared(chosen: argparse.Namespace) -> list[str]:
+    """The options that every task shares."""
+    words = ["--application", _application(chosen), "--quiet"]
+    for collector in chosen.collector or ():
+        words += ["--collector", collector]
+    for kernel in chosen.refine:
+        words += ["--refine", kernel]
+    if chosen.platform is not None:
+        words += ["--platform", chosen.platform]
+    if chosen.timeout is not None:
+        words += ["--timeout", f"{chosen.timeout:g}"]
+    return words
+
+
+def _application(chosen: argparse.Namespace) -> str:
+    if chosen.application:
+        return str(chosen.application)
+    try:
+        launch = chosen.template.fill({name: values[0] for name, values in chosen.grid.items()})
+    except InputError:
+        if chosen.job_setup:  # what the job loads may bring the launcher along
+            return Path(chosen.output).stem
+        raise
+    return Path(launch.program).name
+
+
+def _earlier(folder: Path, name: str) -> list[Submitted]:
+    from ranksight.scheduling.following import alive, recorded
+    from ranksight.scheduling.schedulers import SCHEDULERS
+
+    taken = recorded(folder, name)
+    return taken if alive(taken, SCHEDULERS[name]) else []
+
+
+def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: list[Submitted], name: str) -> int:
+    from ranksight.scheduling.following import follow, missing, submit
+    from ranksight.scheduling.schedulers import SCHEDULERS
+
+    scheduler = SCHEDULERS[name]
+    if taken:
+        _say(chosen, f"following the jobs that were submitted before: {', '.join(job.id for job in taken)}")
+    else:
+        taken = submit(folder, jobs, name, scheduler)
+        _say(chosen, f"submitted: {', '.join(job.id for job in taken)}")
+    told: dict[str, int] = {}
+
+    def watch(counts: dict[str, int]) -> None:
+        nonlocal told
+        if counts != told:
+            _say(chosen, ", ".join(f"{count} {state.lower()}" for state, count in sorted(counts.items())) or "no news")
+            told = dict(counts)
+
+    try:
+        states = follow(taken, scheduler, watch)
+    except KeyboardInterrupt:
+        ids = " ".join(job.id for job in taken)
+        raise ToolError(
+            f"no longer following; the jobs {ids} go on", "give the same line again to follow them, or cancel them"
+        ) from None
+    lost = missing(folder, taken, states)
+    for fate in lost:
+        more = ": give more time with --job-time" if fate.state == "TIMEOUT" else ""
+        print(f"ranksight: {fate.part} is not complete, its job's state is {fate.state.lower()}{more}", file=sys.stderr)
+        for line in fate.last_lines:
+            print(f"  | {line}", file=sys.stderr)
+        print(f"  its output is in {fate.log}", file=sys.stderr)
+    if lost:
+        print("ranksight: give the same line again to measure what is missing", file=sys.stderr)
+    if Path(chosen.output).exists():
+        _say(chosen, f"next: ranksight fit {chosen.output}")
+    elif not lost:
+        raise ToolError(
+            "the parts were not joined", f"see {folder / 'logs' / 'gather-0.out'}, then: sh {folder / 'gather.sh'}"
+        )
+    return 1 if lost else 0
+
+
+def _say(chosen: argparse.Namespace, line: str) -> None:
+    if not chosen.quiet:
+        print(line, flush=True)

@@ -1,0 +1,1 @@
+"""Batch systems: a campaign as jobs, their submission, and how they are doing."""

@@ -1,0 +1,1 @@
+"""Batch systems, one a file."""
