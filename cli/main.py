@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "fit": "learn how every metric of every kernel grows",
     "predict": "tell the runtime at other ranks and sizes, with its interval",
     "check": "hold an experiment against expectations of how its functions scale",
+    "plan": "say which runs to make next, for the most certainty per core-hour",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""

@@ -1,11 +1,13 @@
-"""Arithmetic over event counts, as event tables write it: read into a tree, evaluated on numbers or arrays.
+"""Arithmetic over named numbers, as event tables and rules write it: read into a tree, evaluated on numbers or arrays.
 
     sum     = product { ("+" | "-") product }
-    product = factor { ("*" | "/") factor }
+    product = power { ("*" | "/") power }
+    power   = factor [ "^" power ]
     factor  = number | name | ("min" | "max") "(" sum "," sum ")" | "(" sum ")"
 
-A name is that of an event and may hold dots, digits and underscores: ``fp_arith_inst_retired.128b_packed_double``. A
-quotient by zero is zero: it stands for a part of cycles that did not occur.
+A name is that of an event, or of the number that a rule counts with, and may hold dots, digits and underscores:
+``fp_arith_inst_retired.128b_packed_double``. A quotient by zero is zero: it stands for a part of cycles that did not
+occur. Powers bind from the right, before products.
 """
 
 from __future__ import annotations
@@ -25,7 +27,12 @@ Node: TypeAlias = "float | str | tuple[str, Node, Node]"
 LONGEST = 2000
 DEEPEST = 32
 
-_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<number>\d+(?:\.\d+)?)|(?P<mark>[-+*/(),]))")
+_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<number>\d+(?:\.\d+)?)|(?P<mark>[-+*/^(),]))")
+
+
+def _power(base: Values, exponent: Values) -> Values:
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return np.asarray(np.power(base, exponent), dtype=np.float64)
 
 
 def _quotient(above: Values, below: Values) -> Values:
@@ -38,6 +45,7 @@ _OPERATIONS: Mapping[str, Callable[[Values, Values], Values]] = {
     "-": np.subtract,
     "*": np.multiply,
     "/": _quotient,
+    "^": _power,
     "min": np.minimum,
     "max": np.maximum,
 }
@@ -115,7 +123,7 @@ class _Reader:
         self._events: dict[str, None] = {}
 
     def _wrong(self, what: str) -> InputError:
-        remedy = "write sums, products, min(a, b) and max(a, b)"
+        remedy = "write sums, products, powers, min(a, b) and max(a, b)"
         return InputError(f"{self._origin}: in '{self._text[:80]}' {what}", remedy)
 
     def formula(self) -> Formula:
@@ -136,7 +144,7 @@ class _Reader:
         self._deep += 1
         if self._deep > DEEPEST:
             raise self._wrong(f"parentheses are more than {DEEPEST} deep")
-        tree = self._chain("+-", lambda: self._chain("*/", self._factor))
+        tree = self._chain("+-", lambda: self._chain("*/", self._power))
         self._deep -= 1
         return tree
 
@@ -146,6 +154,18 @@ class _Reader:
             mark = self._peek()
             self._at += 1
             tree = (mark, tree, part())
+        return tree
+
+    def _power(self) -> Node:
+        base = self._factor()
+        if self._peek() != "^":
+            return base
+        self._at += 1
+        self._deep += 1
+        if self._deep > DEEPEST:
+            raise self._wrong(f"powers are more than {DEEPEST} deep")
+        tree: Node = ("^", base, self._power())
+        self._deep -= 1
         return tree
 
     def _factor(self) -> Node:
@@ -169,4 +189,4 @@ class _Reader:
             tree = self._sum()
             self._take(")")
             return tree
-        raise self._wrong(f"{text!r} stands where an event or a number belongs")
+        raise self._wrong(f"{text!r} stands where a name or a number belongs")

@@ -1,0 +1,101 @@
+"""The command line that measures more runs of an experiment: its template found again in the commands it ran."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ranksight.experiment import Experiment, Run
+
+_FIELD = re.compile(r"\{(\w+)\}")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+def template_of(experiment: Experiment) -> tuple[str, ...] | None:
+    """The command with its parameters in braces; None where the runs' commands do not show it.
+
+    A number in the command is a parameter's place when it had the parameter's value in every run.
+    """
+    runs = [run for run in experiment.runs if run.command]
+    if not runs or len({len(run.command) for run in runs}) != 1:
+        return None
+    words = [_word(at, runs, experiment.parameters) for at in range(len(runs[0].command))]
+    found = tuple(word for word in words if word is not None)
+    if len(found) < len(words):
+        return None
+    for name in experiment.parameters:
+        places = sum(word.count(f"{{{name}}}") for word in found)
+        # A parameter that took one value may share it with another number of the command.
+        if not places or (places > 1 and len({run.configuration[name] for run in runs}) == 1):
+            return None
+    return found
+
+
+def _word(at: int, runs: Sequence[Run], parameters: Sequence[str]) -> str | None:
+    """One word of the template; None where the words of the runs differ in other than parameters."""
+    texts = [run.command[at] for run in runs]
+    skeletons = {_NUMBER.sub("\0", text) for text in texts}
+    if len(skeletons) != 1:
+        return None
+    pieces = skeletons.pop().split("\0")
+    numbers = [_NUMBER.findall(text) for text in texts]
+    found = pieces[0]
+    for place, piece in enumerate(pieces[1:]):
+        written = [each[place] for each in numbers]
+        held = [(name, [run.configuration[name] for run in runs]) for name in parameters]
+        names = [name for name, values in held if values == [float(text) for text in written]]
+        if not names and len(set(written)) > 1:
+            return None
+        found += (f"{{{names[0]}}}" if names else written[0]) + piece
+    return found
+
+
+def measure_lines(
+    configurations: Sequence[Mapping[str, float]],
+    repetitions: int,
+    folder: Path | None,
+    template: Sequence[str] | None,
+) -> list[str]:
+    """Lines of ``ranksight measure`` for some configurations, those that differ in one parameter in one line.
+
+    Where the program's command is not known, ``COMMAND`` stands for it.
+    """
+    if not configurations:
+        return []
+    names = list(configurations[0])
+    lines = []
+    for group in _groups([dict(each) for each in configurations], names):
+        values = " ".join(f"--{name} {','.join(_number(x) for x in sorted(set(group[name])))}" for name in names)
+        command = " ".join(map(_quoted, template)) if template else "COMMAND"
+        place = shlex.quote(str(folder)) if folder is not None else "FOLDER"
+        reps = f" --reps {repetitions}" if repetitions > 1 else ""
+        lines.append(f"ranksight measure {values}{reps} -o {place} -- {command}")
+    return lines
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; braces alone need no quotes."""
+    bare = _FIELD.sub(r"\1", word)
+    return word if shlex.quote(bare) == bare else shlex.quote(word)
+
+
+def _groups(left: list[dict[str, float]], names: Sequence[str]) -> list[dict[str, list[float]]]:
+    """Configurations put together where they differ in one parameter only, in their order."""
+    found: list[dict[str, list[float]]] = []
+    while left:
+        first = left[0]
+        together = max(
+            ([each for each in left if all(each[n] == first[n] for n in names if n != free)] for free in names), key=len
+        )
+        found.append({name: [each[name] for each in together] for name in names})
+        left = [each for each in left if each not in together]
+    return found
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))

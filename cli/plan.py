@@ -1,0 +1,202 @@
+"""Say which runs to make next: those that narrow a prediction most for their core-hours.
+
+  ranksight plan heat.exp --ranks 1024 --size 256
+  ranksight plan heat.exp --ranks 6144 --size 256 --ranks-rule '6*n^2' --budget 20
+  ranksight plan heat.model.json --ranks 4096 --size 256 --max-ranks 256 --runs 3
+
+Every parameter of the model is an option by its name and says where the prediction is wanted. Which values a parameter
+may take in a run follows a rule: --NAME-rule with a list (8,27,64), a range (16..512:16), cubes, squares,
+powers-of-two, or a formula in n (6*n^2, 2^n); without one it is the rule that the values measured follow. --min-NAME
+and --max-NAME limit them. A run costs its predicted time x ranks; the budget is in core-hours.
+
+The functions that still fit the measurements say different things of a run; the plan weighs how far each possible
+outcome would narrow the interval at the target. Given the experiment's folder, the lines to measure are ready to use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.cli.predict import parse as parse_parameters
+from ranksight.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from ranksight.experiment import Experiment
+    from ranksight.model.model import Model
+    from ranksight.model.planning.choice import Choice
+
+MANY = 3
+"""Repetitions planned where it is not known how often runs were repeated, but that they were."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
+    parser.usage = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
+    parser.add_argument(
+        "model", type=Path, metavar="EXPERIMENT|MODEL", help="folder of 'ranksight measure', or file of 'ranksight fit'"
+    )
+    parser.add_argument("--kernel", default=None, metavar="NAME", help="narrow this kernel, not the whole program")
+    parser.add_argument("--metric", default=None, metavar="NAME", help="what to narrow (default: time)")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=None,
+        metavar="CORE-HOURS",
+        help="spend no more (default: the cost of one run at the target)",
+    )
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="plan no more runs than this (default: 5)")
+    parser.add_argument("--reps", type=int, default=None, metavar="N", help="repetitions of a run (default: as before)")
+    parser.add_argument(
+        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the plan")
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; ``--NAME``, ``--NAME-rule``, ``--min-NAME`` and ``--max-NAME`` belong to parameters of the model.
+
+    Raises
+    ------
+    UsageError
+        When an option lacks its value or a value is no number.
+    """
+    rules: dict[str, str] = {}
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, text = word.partition("=")
+        if not (option.startswith("--") and option.endswith("-rule")):
+            rest.append(word)
+            continue
+        value = text if equals else next(words, None)
+        if value is None:
+            raise UsageError(f"{parser.prog}: {option} needs a rule", f"such as {option} '6*n^2' or {option} 8,27,64")
+        rules[option[2 : -len("-rule")]] = value
+    args = parse_parameters(parser, rest)
+    limits: dict[str, list[float | None]] = {}
+    for option in [name for name in args.asked if name[:4] in ("min-", "max-")]:
+        given = args.asked.pop(option)
+        if len(given) != 1:
+            raise UsageError(f"{parser.prog}: --{option} takes one number", f"write --{option} {given[0]:g}")
+        limits.setdefault(option[4:], [None, None])[option.startswith("max-")] = given[0]
+    args.rules, args.limits = rules, limits
+    return args
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan and print; 4 when the answer is insufficient and no run within the budget would mend it."""
+    for name, least in (("runs", 1), ("reps", 1)):
+        if getattr(args, name) is not None and getattr(args, name) < least:
+            raise UsageError(f"--{name} is {getattr(args, name)}", "give at least 1")
+    if args.budget is not None and not 0 < args.budget < float("inf"):
+        raise UsageError(f"--budget {args.budget:g} is no number of core-hours", "give a positive number")
+    if not 0 < args.level < 1:
+        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+
+    from ranksight.cli._continuing import measure_lines, template_of
+    from ranksight.model.planning.candidates import candidates
+    from ranksight.model.planning.choice import choose_runs
+    from ranksight.model.planning.cost import cost_of
+    from ranksight.model.planning.goal import goal
+    from ranksight.model.planning.rules import Rule
+
+    model, experiment = _open(args.model)
+    targets = model.combinations(args.asked)
+    rules = {name: Rule(text) for name, text in args.rules.items()}
+    offered = candidates(
+        model.parameters, model.training, targets, rules, {name: (a, b) for name, (a, b) in args.limits.items()}
+    )
+    choice = choose_runs(
+        goal(model, targets, args.metric, args.kernel, args.level),
+        offered,
+        cost_of(model, experiment),
+        budget=args.budget,
+        most=args.runs,
+        repetitions=args.reps or _repetitions(model, experiment),
+    )
+    folder = None if experiment is None else experiment.path
+    template = None if experiment is None else template_of(experiment)
+    configurations = [each.configuration for each in choice.runs]
+    commands = measure_lines(configurations, choice.runs[0].repetitions if choice.runs else 1, folder, template)
+    _PRINT[args.format](choice, commands, args)
+    return 4 if not choice.runs and choice.goal.now.status.any() else 0
+
+
+def _open(path: Path) -> tuple[Model, Experiment | None]:
+    """The model, and the experiment it was made of where it is the one given or stands beside the model."""
+    from ranksight.experiment import read
+    from ranksight.model.model import Model
+
+    if path.is_dir():
+        from ranksight.model.assembly import assemble
+        from ranksight.platforms import load
+
+        experiment = read(path)
+        platform = load("generic") if "loads_l1" in experiment.metrics() else None
+        return assemble(experiment, platform=platform)[0], experiment
+    model = Model.load(path)
+    beside = path.with_name(path.name.removesuffix(".model.json"))
+    if beside != path and (beside / "experiment.json").is_file():
+        try:
+            found = read(beside)
+        except InputError:
+            return model, None
+        if found.parameters == model.parameters:
+            return model, found
+    return model, None
+
+
+def _repetitions(model: Model, experiment: Experiment | None) -> int:
+    """As often as runs were repeated before."""
+    if experiment is not None:
+        return max((run.repetition for run in experiment.runs), default=0) + 1
+    within = model.fitted.within
+    return MANY if (within == within).any() else 1
+
+
+def _json(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
+    from ranksight.reports.plans import to_dict
+
+    json.dump(to_dict(choice, commands), sys.stdout, indent=1, allow_nan=False)
+    print()
+
+
+def _csv(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
+    import csv
+
+    from ranksight.reports.plans import COLUMNS, rows
+
+    writer = csv.DictWriter(sys.stdout, [*choice.candidates.rules, *COLUMNS], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows(choice))
+
+
+def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
+    from ranksight.reports.plans import lines
+
+    print("\n".join(lines(choice)))
+    if args.quiet:
+        return
+    asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
+    print()
+    if not commands:
+        print(f"next: ranksight predict {args.model} {asked}" if args.model.is_file() else _again(args, asked))
+        return
+    print(f"then fit again; this plan assumed outcomes that only runs can tell: {_again(args, asked)}")
+    for line in commands:
+        print(f"next: {line}")
+
+
+def _again(args: argparse.Namespace, asked: str) -> str:
+    return f"ranksight plan {args.model} {asked}"
+
+
+_PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -1,0 +1,1 @@
+"""Planning: which runs narrow a prediction most for their core-hours."""

@@ -1,0 +1,123 @@
+"""The runs that could be made: configurations that follow the rules, within limits, not measured yet."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.planning.rules import Rule, infer, thin
+
+Array = NDArray[np.float64]
+
+MOST = 600
+"""Configurations that are weighed against each other; axes with more values are thinned."""
+LEAST_VALUES = 6
+SMALLEST_STEP = 1e-9
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Configurations that could be measured.
+
+    Attributes
+    ----------
+    points : (k, m)
+    rules : mapping of str to Rule
+        The rule of each parameter.
+    limits : mapping of str to (float, float)
+        Smallest and largest value considered of each parameter.
+    thinned : tuple of str
+        Parameters of whose values only some were considered.
+    """
+
+    points: Array
+    rules: Mapping[str, Rule]
+    limits: Mapping[str, tuple[float, float]]
+    thinned: tuple[str, ...]
+
+
+def candidates(
+    parameters: tuple[str, ...],
+    measured: Array,
+    targets: Array,
+    rules: Mapping[str, Rule] | None = None,
+    limits: Mapping[str, tuple[float | None, float | None]] | None = None,
+    repeat: bool = False,
+) -> Candidates:
+    """All configurations under the rules, without those at or beyond a target.
+
+    Parameters
+    ----------
+    parameters : tuple of str
+    measured : (n, m)
+    targets : (t, m)
+    rules : mapping of str to Rule, optional
+        For parameters without one it is inferred from the values measured.
+    limits : mapping of str to (smallest, largest), optional
+        None leaves an end to the default: the smallest value measured; and of ranks half the largest target (or the
+        largest measured, if that is more), of others the larger of target and measured.
+    repeat : bool
+        Whether configurations already measured are candidates too, for more repetitions.
+
+    Raises
+    ------
+    InputError
+        When a rule or limit names no parameter, or nothing is left to measure.
+    """
+    rules, limits = dict(rules or {}), dict(limits or {})
+    for name in (*rules, *limits):
+        if name not in parameters:
+            raise InputError(f"there is no parameter {name}", f"the parameters are {', '.join(parameters)}")
+    axes: list[Array] = []
+    used: dict[str, tuple[float, float]] = {}
+    for at, name in enumerate(parameters):
+        column = measured[:, at]
+        low, high = limits.get(name, (None, None))
+        low = float(column.min()) if low is None else float(low)
+        if high is None:
+            goal = float(targets[:, at].max())
+            high = max(float(column.max()), goal / 2 if name == "ranks" else goal)
+        if not low <= high:
+            raise InputError(f"--min-{name} {low:g} is above --max-{name} {high:g}", "give a smaller minimum")
+        whole = name == "ranks" or bool((column == np.round(column)).all() and (targets[:, at] % 1 == 0).all())
+        rule = rules.setdefault(name, infer(column, whole))
+        values = rule.values(low, high, whole)
+        if name == "ranks":
+            values = values[values >= 1]
+        if not len(values):
+            raise InputError(
+                f"the rule '{rule.text}' of {name} has no value from {low:g} to {high:g}",
+                f"give another --{name}-rule, or --min-{name} and --max-{name}",
+            )
+        axes.append(values)
+        used[name] = (low, high)
+    few = _share(axes)
+    thinned = tuple(name for name, before, after in zip(parameters, axes, few, strict=True) if len(before) > len(after))
+    points = np.array(list(itertools.product(*few)), dtype=np.float64).reshape(-1, len(parameters))
+    beyond = np.any(np.all(points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP), axis=2), axis=1)
+    points = points[~beyond]
+    if not repeat:
+        seen = {tuple(point) for point in measured.tolist()}
+        points = points[[tuple(point) not in seen for point in points.tolist()]]
+    if not len(points):
+        raise InputError(
+            "no configuration under the rules is left to measure",
+            "give other rules, or larger limits with --max-" + parameters[0],
+        )
+    return Candidates(points, rules, used, thinned)
+
+
+def _share(axes: list[Array]) -> list[Array]:
+    """The axes, the longest thinned until their combinations are few enough."""
+    few = list(axes)
+    while np.prod([float(len(axis)) for axis in few]) > MOST:
+        longest = int(np.argmax([len(axis) for axis in few]))
+        if len(few[longest]) <= LEAST_VALUES:
+            break
+        few[longest] = thin(few[longest], max(LEAST_VALUES, int(0.7 * len(few[longest]))))
+    return few

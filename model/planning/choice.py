@@ -1,0 +1,219 @@
+"""The next runs worth their core-hours, chosen one after another.
+
+Each candidate's worth is how much the goal's interval is expected to narrow, given the runs chosen before it. Two
+orders are made, one by narrowing per cost and one by narrowing alone; the better of the two within the budget is at
+most a constant factor from the best of all sets where worth has diminishing returns (Leskovec et al. 2007,
+*Cost-effective outbreak detection in networks*, KDD, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InsufficientError
+from ranksight.model.forecast import Forecast
+from ranksight.model.planning.belief import Belief, Worlds
+from ranksight.model.planning.candidates import Candidates
+from ranksight.model.planning.cost import Cost
+from ranksight.model.planning.goal import Goal
+
+Array = NDArray[np.float64]
+
+WORTH = 0.03
+"""Least part of the interval that a run must be expected to take away."""
+AS_GOOD = 0.95
+"""Part of the narrowing without regard to cost that the order by narrowing per cost must reach, to be preferred."""
+WORLDS = 48
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run to make.
+
+    Attributes
+    ----------
+    configuration : mapping of str to float
+    repetitions : int
+    seconds : float
+        Of one run under all collectors.
+    core_hours : float
+        Of all repetitions.
+    factor : (t,)
+        Expected ratio of the interval's ends to its middle at each target after this run and those before it, such as
+        1.2 for +-20 %.
+    helps : str
+        The kernel that gains most, and its metric where it is another than the goal's.
+    """
+
+    configuration: Mapping[str, float]
+    repetitions: int
+    seconds: float
+    core_hours: float
+    factor: Array
+    helps: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Runs in the order in which they are worth making.
+
+    Attributes
+    ----------
+    goal : Goal
+    candidates : Candidates
+    cost : Cost
+    runs : tuple of PlannedRun
+    budget : float
+        Core-hours that were allowed.
+    target_cost : float
+        Core-hours of running all targets once instead.
+    after : Forecast
+        What the goal's answer is expected to look like then, one row.
+    """
+
+    goal: Goal
+    candidates: Candidates
+    cost: Cost
+    runs: tuple[PlannedRun, ...]
+    budget: float
+    target_cost: float
+    after: Forecast
+
+    @property
+    def core_hours(self) -> float:
+        """Of all runs together."""
+        return float(sum(run.core_hours for run in self.runs))
+
+
+def choose_runs(
+    goal: Goal,
+    candidates: Candidates,
+    cost: Cost,
+    *,
+    budget: float | None = None,
+    most: int = 5,
+    repetitions: int = 1,
+    worlds: int = WORLDS,
+) -> Choice:
+    """Choose runs.
+
+    Parameters
+    ----------
+    goal : Goal
+    candidates : Candidates
+    cost : Cost
+    budget : float, optional
+        Core-hours; what one run at each target would cost when not given.
+    most : int
+        Runs at most.
+    repetitions : int
+        Of each run.
+    worlds : int
+        Outcomes drawn for every series.
+
+    Raises
+    ------
+    InsufficientError
+        When no candidate's cost can be told, or none is within the budget.
+    """
+    price = cost.core_hours(candidates.points, repetitions)
+    target_cost = float(np.sum(cost.core_hours(goal.targets, 1)))
+    known = np.isfinite(price) & (price > 0)
+    if not known.any():
+        raise InsufficientError("the cost of no run can be told", "measure a first few configurations with their time")
+    if budget is None:
+        budget = target_cost if np.isfinite(target_cost) and target_cost > 0 else float(price[known].max())
+    within = np.flatnonzero(known & (price <= budget * (1 + 1e-9)))
+    if not len(within):
+        raise InsufficientError(
+            f"the cheapest run costs {price[known].min():.3g} core-hours, the budget is {budget:.3g}",
+            "give more with --budget, or smaller configurations by rules and limits",
+        )
+    ways = [_Search(goal, candidates.points, price, worlds).run(within, budget, most, per) for per in (True, False)]
+    cheap, strong = ways
+    first = strong.widths[0].mean()
+    enough = first - cheap.widths[-1].mean() >= AS_GOOD * (first - strong.widths[-1].mean())
+    best = cheap if enough else strong
+    runs = []
+    seconds = cost.seconds(candidates.points).sum(axis=0)
+    names = list(candidates.rules)
+    for at, width, helps in zip(best.chosen, best.widths[1:], best.helps, strict=True):
+        configuration = dict(zip(names, map(float, candidates.points[at]), strict=True))
+        said = _after(goal, best.widths[0], width)
+        with np.errstate(all="ignore"):
+            factor = np.where(said.lower[0] > 0, np.sqrt(said.upper[0] / said.lower[0]), np.exp(width))
+        factor = np.where(np.isfinite(factor), factor, np.exp(width))
+        runs.append(PlannedRun(configuration, repetitions, float(seconds[at]), float(price[at]), factor, helps))
+    after = _after(goal, best.widths[0], best.widths[-1])
+    return Choice(goal, candidates, cost, tuple(runs), budget, target_cost, after)
+
+
+def _after(goal: Goal, before: Array, width: Array) -> Forecast:
+    """The answer now with its interval narrowed in the ratio of half-widths (t,); where it has no ends, the width."""
+    now = goal.now
+    with np.errstate(all="ignore"):
+        ratio = np.where(before > 0, width / before, 1.0)
+        down, up = np.log(now.value / now.lower), np.log(now.upper / now.value)
+    down = np.where(np.isfinite(down), down * ratio, width)
+    up = np.where(np.isfinite(up), up * ratio, width)
+    return replace(now, lower=now.value * np.exp(-down), upper=now.value * np.exp(up))
+
+
+class _Search:
+    """Greedy choice for one goal."""
+
+    def __init__(self, goal: Goal, points: Array, price: Array, worlds: int) -> None:
+        self.goal = goal
+        self.price = price
+        self.points = points
+        t = len(goal.targets)
+        every = np.concatenate([points, goal.targets])
+        self.worlds = [
+            Worlds(Belief.of(source.fitted, source.rows, every), t, worlds, seed=number)
+            for number, source in enumerate(goal.sources)
+        ]
+        self.half = np.concatenate([source.half for source in goal.sources])
+        self.first = np.concatenate([each.spread() for each in self.worlds])
+        self.names = [
+            source.fitted.kernels[row]
+            + ("" if source.fitted.metrics[row] == goal.metric else f": {source.fitted.metrics[row]}")
+            for source in goal.sources
+            for row in source.rows
+        ]
+        self.chosen: list[int] = []
+        self.helps: list[str] = []
+        self.widths = [goal.width(self.half)]
+        self.spent = 0.0
+
+    def run(self, within: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> _Search:
+        """Choose until the budget is spent or nothing is worth it."""
+        left = within
+        now = self.half
+        while len(self.chosen) < most and len(left):
+            outlook = np.concatenate([each.outlook(left) for each in self.worlds])
+            with np.errstate(all="ignore"):
+                ratio = np.where(self.first[:, None] > 0, outlook / self.first[:, None], 1.0)
+            # (g, k, t) to (k, g, t), so that the goal's width is told for every candidate.
+            after = np.moveaxis(self.half[:, None] * np.minimum(ratio, 1.0), 1, 0)
+            width = self.goal.width(after)
+            gain = (self.widths[-1] - width).mean(axis=1)
+            score = gain / self.price[left] if per_cost else gain
+            score = np.where(gain > WORTH * self.widths[-1].mean(), score, -np.inf)
+            best = int(np.argmax(score))
+            if not np.isfinite(score[best]):
+                break
+            candidate = int(left[best])
+            for each in self.worlds:
+                each.choose(candidate)
+            better = (now - after[best]).mean(axis=1)
+            self.helps.append(self.names[int(np.argmax(better))])
+            self.chosen.append(candidate)
+            self.widths.append(np.minimum(width[best], self.widths[-1]))
+            now = after[best]
+            self.spent += float(self.price[candidate])
+            left = left[(left != candidate) & (self.price[left] <= (budget - self.spent) * (1 + 1e-9))]
+        return self

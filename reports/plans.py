@@ -1,0 +1,144 @@
+"""Plans as people and machines read them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from ranksight.metrics import Metric, metric
+from ranksight.model.forecast import Forecast
+from ranksight.model.planning.choice import WORTH, Choice, PlannedRun
+
+WIDTH = 80
+COLUMNS = ("repetitions", "seconds", "core_hours", "core_hours_so_far", "interval_factor", "helps")
+
+
+def percent(factor: float) -> str:
+    """How far an interval's end lies from its middle: ``12 %``, or ``x 3.1`` where that says more."""
+    return f"{100 * (factor - 1):.2g} %" if factor < 1.995 else f"x {factor:.2g}"
+
+
+def hours(value: float) -> str:
+    """Core-hours with three digits, small ones too."""
+    return f"{value:.3g}" if value >= 0.001 or value == 0 else f"{value:.1e}"
+
+
+def lines(choice: Choice) -> list[str]:
+    """The plan as a table of at most 80 columns."""
+    goal, names = choice.goal, list(choice.candidates.rules)
+    unit = metric(goal.metric)
+    text = []
+    for at, target in enumerate(goal.targets):
+        where = ", ".join(f"{name} {value:g}" for name, value in zip(names, target, strict=True))
+        text.append(f"{goal.what} at {where}, {goal.now.level:.0%} interval")
+        text.append("  now       " + _interval(unit, goal.now, at))
+        if goal.now.status[0, at]:
+            text += textwrap.wrap(
+                f"insufficient: {goal.now.reason[0, at]}", WIDTH, initial_indent=" " * 12, subsequent_indent=" " * 12
+            )
+        if choice.runs:
+            text.append("  expected  " + _interval(unit, choice.after, at))
+    rules = [
+        f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {choice.candidates.limits[name][1]:g}"
+        for name, rule in choice.candidates.rules.items()
+    ]
+    text += _wrapped("considered: ", [f"{len(choice.candidates.points)} configurations", *rules])
+    text += _wrapped(
+        "cost: ",
+        [
+            f"from {choice.cost.basis}",
+            f"one run at the target {hours(choice.target_cost)} core-hours",
+            f"budget {hours(choice.budget)}",
+        ],
+    )
+    if not choice.runs:
+        return [*text, "", f"No run within the budget is expected to narrow this by {WORTH:.0%} or more."]
+    wide = [max(6, len(name), *(len(f"{run.configuration[name]:g}") for run in choice.runs)) for name in names]
+    head = "".join(f"{name:>{size}}  " for name, size in zip(names, wide, strict=True))
+    text += ["", f"{head}reps  seconds  core-hours  so far  interval  mostly for"]
+    total = 0.0
+    for run in choice.runs:
+        total += run.core_hours
+        place = "".join(f"{run.configuration[name]:>{size}g}  " for name, size in zip(names, wide, strict=True))
+        row = f"{place}{run.repetitions:>4}  {run.seconds:>7.3g}  {hours(run.core_hours):>10}  {hours(total):>6}  "
+        text.append((row + f"{percent(float(run.factor.mean())):>8}  {run.helps}")[:WIDTH])
+    return text
+
+
+def _interval(unit: Metric, said: Forecast, at: int) -> str:
+    value, low, high = float(said.value[0, at]), float(said.lower[0, at]), float(said.upper[0, at])
+    return f"{unit.format(value)} ({unit.format(low)} to {unit.format(high)})" if value == value else "no answer"
+
+
+def _wrapped(title: str, parts: list[str]) -> list[str]:
+    """Parts joined by commas, broken before 80 columns."""
+    found = [title]
+    for number, part in enumerate(parts):
+        piece = part + (", " if number < len(parts) - 1 else "")
+        if len(found[-1]) + len(piece.rstrip()) > WIDTH and found[-1].strip():
+            found.append(" " * len(title))
+        found[-1] += piece
+    return [line.rstrip() for line in found]
+
+
+def rows(choice: Choice) -> list[dict[str, Any]]:
+    """One row a run, as ``--format csv`` prints them."""
+    found, total = [], 0.0
+    for run in choice.runs:
+        total += run.core_hours
+        found.append({**run.configuration, **_figures(run), "core_hours_so_far": total})
+    return found
+
+
+def _figures(run: PlannedRun) -> dict[str, Any]:
+    return {
+        "repetitions": run.repetitions,
+        "seconds": run.seconds,
+        "core_hours": run.core_hours,
+        "interval_factor": float(run.factor.mean()),
+        "helps": run.helps,
+    }
+
+
+def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
+    """The plan as plain data."""
+    goal, names = choice.goal, list(choice.candidates.rules)
+    return {
+        "schema_version": 1,
+        "goal": goal.what,
+        "metric": goal.metric,
+        "level": goal.now.level,
+        "targets": [
+            {
+                "configuration": dict(zip(names, map(_number, target), strict=True)),
+                "value": _finite(goal.now.value[0, at]),
+                "interval": [_finite(goal.now.lower[0, at]), _finite(goal.now.upper[0, at])],
+                "status": "insufficient" if goal.now.status[0, at] else "ok",
+                "reason": str(goal.now.reason[0, at]),
+                "expected_interval": [_finite(choice.after.lower[0, at]), _finite(choice.after.upper[0, at])],
+            }
+            for at, target in enumerate(goal.targets)
+        ],
+        "rules": {
+            name: {"rule": rule.text, "as_measured": rule.inferred} for name, rule in choice.candidates.rules.items()
+        },
+        "limits": {name: list(ends) for name, ends in choice.candidates.limits.items()},
+        "thinned": list(choice.candidates.thinned),
+        "cost_basis": choice.cost.basis,
+        "budget": choice.budget,
+        "core_hours": choice.core_hours,
+        "core_hours_of_the_targets": _finite(choice.target_cost),
+        "runs": [
+            {"configuration": {name: _number(x) for name, x in run.configuration.items()}, **_figures(run)}
+            for run in choice.runs
+        ],
+        "commands": commands,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if value - value == 0 else None
+
+
+def _number(value: float) -> float | int:
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)

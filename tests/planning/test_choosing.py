@@ -1,0 +1,185 @@
+"""Beliefs, their change by runs that are not made yet, and the runs chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranksight.errors import InputError, InsufficientError
+from ranksight.model.fitting import fit_series
+from ranksight.model.model import Model, model_of
+from ranksight.model.planning.belief import Belief, Worlds
+from ranksight.model.planning.candidates import candidates
+from ranksight.model.planning.choice import Choice, choose_runs
+from ranksight.model.planning.cost import cost_of
+from ranksight.model.planning.goal import goal
+from ranksight.model.planning.rules import Rule
+from ranksight.model.series import Series
+
+RANKS = (2.0, 4.0, 8.0, 16.0)
+
+
+def series(function, points, noise=0.02, kernels=("work",), metric="time", seed=3) -> Series:  # type: ignore[no-untyped-def]
+    points = np.atleast_2d(np.array(points, dtype=float))
+    generator = np.random.default_rng(seed)
+    values = np.array([function(points, kernel) for kernel in kernels])
+    scatter = 1 + noise * generator.standard_normal((len(kernels), len(points), 3))
+    names = ("ranks", "size")[: points.shape[1]]
+    return Series(names, points, values[:, :, None] * scatter, tuple(kernels), (metric,) * len(kernels))
+
+
+def plan(model: Model, target, **settings) -> Choice:  # type: ignore[no-untyped-def]
+    targets = np.atleast_2d(np.array(target, dtype=float))
+    rules = settings.pop("rules", None)
+    offered = candidates(model.parameters, model.training, targets, rules)
+    return choose_runs(goal(model, targets), offered, cost_of(model), **settings)
+
+
+def line(points: np.ndarray, kernel: str) -> np.ndarray:
+    return 1 + 0.1 * points[:, 0]
+
+
+def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
+    """With one form, variances after a run are those of Bayesian linear regression, whatever its outcome."""
+    fitted = fit_series(series(line, [[x] for x in (2, 4, 8, 16, 32)]))
+    alone = np.zeros_like(fitted.weight)
+    alone[0, 0] = 1.0
+    fitted = replace(fitted, weight=alone, drift=np.zeros_like(fitted.drift))
+    points = np.array([[3.0], [64.0], [256.0]])
+    belief = Belief.of(fitted, np.array([0]), points)
+    worlds = Worlds(belief, targets=1)
+    feature, v = belief.feature[0, 0], belief.prior[0, 0][:, None]
+    covariance = feature.T @ (v * feature)
+    noise = belief.noise[0, 0, 0] + belief.jobs[0] ** 2
+    for at in (0, 1):
+        left = covariance[2, 2] - covariance[2, at] ** 2 / (covariance[at, at] + noise)
+        wanted = np.sqrt(np.log1p(left) + belief.noise[0, 0, 2] + belief.jobs[0] ** 2)
+        assert worlds.outlook(np.array([at]))[0, 0, 0] == pytest.approx(wanted, rel=1e-9)
+    far = worlds.outlook(np.array([1]))[0, 0, 0]
+    worlds.choose(1)
+    assert worlds.spread()[0, 0] == pytest.approx(far, rel=1e-9)
+
+
+def test_runs_never_widen_what_is_expected() -> None:
+    fitted = fit_series(series(line, [[x] for x in RANKS]))
+    points = np.array([[x] for x in (3.0, 32.0, 64.0, 512.0)])
+    worlds = Worlds(Belief.of(fitted, np.array([0]), points), targets=1)
+    before = worlds.spread()[0, 0]
+    after = worlds.outlook(np.arange(3))[0, :, 0]
+    assert (after <= before * 1.02).all()
+    assert after[2] < after[1] < before  # farther out tells forms apart better, and leaves less to drift
+
+
+def test_competing_forms_are_told_apart_where_they_differ() -> None:
+    """Two forms agree at 2..16 ranks by construction; the run must go where their predictions part."""
+    model = model_of(series(line, [[x] for x in RANKS], noise=0.05), "made")
+    choice = plan(model, [1024], most=1, budget=1e9)
+    assert choice.runs[0].configuration["ranks"] >= 128
+    assert choice.runs[0].factor[0] < np.sqrt(choice.goal.now.upper / choice.goal.now.lower)[0, 0]
+
+
+def test_a_budget_is_kept_and_a_larger_one_narrows_more() -> None:
+    model = model_of(series(line, [[x] for x in RANKS], noise=0.05), "made")
+    widths = []
+    for budget in (0.05, 0.2, 20.0):
+        choice = plan(model, [1024], budget=budget)
+        assert choice.core_hours <= budget
+        widths.append(float(np.log(choice.after.upper / choice.after.lower)[0, 0]))
+    assert widths[0] >= widths[1] >= widths[2]
+    assert widths[2] < 0.8 * widths[0]
+
+
+def test_expected_narrowing_comes_true() -> None:
+    """Over many programs, intervals after the planned runs are about as wide as was expected before them."""
+    generator = np.random.default_rng(11)
+    expected, came = [], []
+    for seed in range(12):
+        a, b = generator.choice([0.25, 0.5, 1.0, 1.5]), np.exp(generator.uniform(-3, 0))
+
+        def truth(points: np.ndarray, kernel: str, a: float = a, b: float = b) -> np.ndarray:
+            return 1 + b * points[:, 0] ** a
+
+        first = series(truth, [[x] for x in RANKS], seed=seed)
+        model = model_of(first, "made")
+        choice = plan(model, [1024], budget=1e9, most=2)
+        added = [[run.configuration["ranks"]] for run in choice.runs]
+        assert added
+        after = model_of(series(truth, [*first.points.tolist(), *added], seed=100 + seed), "made")
+        said = after.predict(ranks=1024).answers[0]
+        expected.append(float(np.log(choice.after.upper / choice.after.lower)[0, 0]))
+        came.append(np.log(said.upper / said.lower))
+    ratio = np.median(np.array(came) / np.array(expected))
+    assert 0.4 < ratio < 2.5
+
+
+def test_a_parameter_that_never_varied_is_varied_first() -> None:
+    points = [[ranks, 24.0] for ranks in (1, 2, 4, 8, 16)]
+
+    def both(points: np.ndarray, kernel: str) -> np.ndarray:
+        return 1e-4 * points[:, 1] ** 3 / points[:, 0] + 0.01
+
+    model = model_of(series(both, points), "made")
+    choice = plan(model, [64, 96], rules={"size": Rule("24,48,96")}, most=2, budget=1e9)
+    assert choice.goal.now.status.any()
+    assert choice.runs[0].configuration["size"] > 24
+
+
+def test_the_kernel_that_matters_decides() -> None:
+    """A tiny kernel of unknown growth in ranks, a heavy one of unknown growth in size: the heavy one is helped."""
+
+    def two(points: np.ndarray, kernel: str) -> np.ndarray:
+        if kernel == "tiny":
+            return 1e-6 * (1 + 0.1 * points[:, 0])
+        return 1e-3 * points[:, 1] ** 2
+
+    points = [[r, s] for r in (2, 4, 8) for s in (16, 24, 32)]
+    model = model_of(series(two, points, noise=0.05, kernels=("tiny", "heavy")), "made")
+    choice = plan(model, [8, 256], most=1, budget=1e9)
+    assert choice.runs[0].helps == "heavy"
+    assert choice.runs[0].configuration["size"] > 32
+
+
+def test_without_any_time_there_is_no_cost() -> None:
+    model = model_of(series(line, [[x] for x in (2, 4, 8, 16, 32, 64)], noise=0.0, metric="instructions"), "made")
+    with pytest.raises(InsufficientError, match="nothing tells how long"):
+        cost_of(model)
+
+
+def test_candidates_follow_rules_and_limits_and_leave_out_targets_and_what_was_measured() -> None:
+    measured, target = np.array([[8.0, 10], [27, 10], [8, 20]]), np.array([[512.0, 40]])
+    found = candidates(("ranks", "size"), measured, target)
+    assert found.rules["ranks"].text == "cubes"
+    assert set(found.points[:, 0]) == {8, 27, 64, 125, 216}
+    assert not (found.points[:, None] == measured[None]).all(axis=2).any()
+    limited = candidates(("ranks", "size"), measured, target, {"ranks": Rule("6*n^2")}, {"ranks": (None, 100)})
+    assert set(limited.points[:, 0]) == {24, 54, 96}
+    with pytest.raises(InputError, match="there is no parameter nodes"):
+        candidates(("ranks", "size"), measured, target, {"nodes": Rule("cubes")})
+    with pytest.raises(InputError, match="has no value from"):
+        candidates(("ranks", "size"), measured, target, {"ranks": Rule("7..7.5")}, {"ranks": (8, 9)})
+    with pytest.raises(InputError, match="is above"):
+        candidates(("ranks", "size"), measured, target, None, {"size": (50, None)})
+
+
+def test_long_axes_are_thinned_and_said() -> None:
+    found = candidates(
+        ("ranks", "size"), np.array([[1.0, 1], [2, 2], [3, 3]]), np.array([[5000.0, 5000]]),
+        {"ranks": Rule("any"), "size": Rule("any")},
+    )  # fmt: skip
+    assert len(found.points) <= 600
+    assert found.thinned == ("ranks", "size")
+
+
+def test_a_budget_below_the_cheapest_run_is_said() -> None:
+    model = model_of(series(line, [[x] for x in RANKS]), "made")
+    with pytest.raises(InsufficientError, match="the cheapest run costs"):
+        plan(model, [1024], budget=1e-9)
+
+
+def test_the_same_plan_every_time() -> None:
+    model = model_of(series(line, [[x] for x in RANKS]), "made")
+    first, second = plan(model, [1024]), plan(model, [1024])
+    assert [run.configuration for run in first.runs] == [run.configuration for run in second.runs]
+    assert np.array_equal(first.after.upper, second.after.upper)

@@ -1,0 +1,149 @@
+"""The verb plan, end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli._continuing import measure_lines, template_of
+from ranksight.cli.main import main
+from ranksight.experiment import Experiment, Run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("plan")
+    made = Experiment.create(place / "heat.exp", "heat", ["ranks", "size"])
+    generator = np.random.default_rng(0)
+    for ranks in (1, 2, 4, 8):
+        for size in (16, 24, 32):
+            for repetition in range(2):
+                share = size**3 / ranks
+                rows = [
+                    ("op", 1e-3 * share * generator.uniform(0.97, 1.03)),
+                    ("halo", (2e-3 * ranks + 1e-3 * share ** (2 / 3)) * generator.uniform(0.97, 1.03)),
+                ]
+                table = pd.DataFrame([(k, -1, t) for k, t in rows], columns=["kernel", "rank", "time"])
+                made.add(
+                    Run(
+                        {"ranks": ranks, "size": size}, repetition, "synthetic",
+                        command=("mpirun", "-n", str(ranks), "./heat", f"--n={size}", "--steps", "4"),
+                    ),
+                    table,
+                )  # fmt: skip
+    assert main(["fit", str(place / "heat.exp"), "--quiet"]) == 0
+    return place
+
+
+def test_a_plan_as_people_read_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(folder / "heat.exp"), "--ranks", "512", "--size", "64", "--max-ranks", "64"]) == 0
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert "time of the whole program at ranks 512, size 64, 90% interval" in lines[0]
+    assert lines[-1].startswith("next: ranksight measure --ranks ")
+    assert lines[-1].endswith(f"--reps 2 -o {folder / 'heat.exp'} -- mpirun -n {{ranks}} ./heat --n={{size}} --steps 4")
+    assert all(len(line) <= 80 for line in lines if not line.startswith(("next:", "then")))
+    assert "powers-of-two (as measured) to 64" in text
+
+
+def test_a_plan_for_machines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(folder / "heat.exp.model.json")
+    asked = ["plan", model, "--ranks", "384", "--size", "64", "--ranks-rule=6*n^2", "--budget", "1", "--format", "json"]
+    assert main(asked) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["rules"]["ranks"] == {"rule": "6*n^2", "as_measured": False}
+    assert 1 <= len(content["runs"]) <= 5
+    ranks = {run["configuration"]["ranks"] for run in content["runs"]}
+    assert ranks <= {6, 24, 54, 96, 150}
+    assert content["core_hours"] == pytest.approx(sum(run["core_hours"] for run in content["runs"]))
+    assert content["core_hours"] <= 1
+    low, high = content["targets"][0]["interval"]
+    after = content["targets"][0]["expected_interval"]
+    assert low <= after[0] < after[1] <= high
+    factors = [run["interval_factor"] for run in content["runs"]]
+    assert factors == sorted(factors, reverse=True)
+    # The model stands beside its experiment, so the lines to measure are known.
+    assert all(line.startswith("ranksight measure ") and "COMMAND" not in line for line in content["commands"])
+    for run in content["runs"]:
+        assert run["core_hours"] == pytest.approx(2 * run["seconds"] * run["configuration"]["ranks"] / 3600)
+
+
+def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(folder / "heat.exp.model.json")
+    assert main(["plan", model, "--ranks", "512", "--size", "32", "--kernel", "halo", "--format", "csv"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == "ranks,size,repetitions,seconds,core_hours,core_hours_so_far,interval_factor,helps"
+    assert rows[1].endswith(",halo")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--ranks", "64"], 1, "no value is given for the parameter size"),
+        (["--ranks", "64", "--size", "64", "--ranks-rule"], 2, "needs a rule"),
+        (["--ranks", "64", "--size", "64", "--ranks-rule", "exec(n)"], 1, "in 'exec(n)'"),
+        (["--ranks", "64", "--size", "64", "--nodes-rule", "cubes"], 1, "there is no parameter nodes"),
+        (["--ranks", "64", "--size", "64", "--max-ranks", "2,4"], 2, "takes one number"),
+        (["--ranks", "64", "--size", "64", "--max-cores", "2"], 1, "there is no parameter cores"),
+        (["--ranks", "64", "--size", "64", "--budget", "-1"], 2, "no number of core-hours"),
+        (["--ranks", "64", "--size", "64", "--budget", "1e-12"], 4, "the cheapest run costs"),
+        (["--ranks", "64", "--size", "64", "--runs", "0"], 2, "give at least 1"),
+        (["--ranks", "64", "--size", "64", "--level", "1"], 2, "no probability"),
+        (["--ranks", "64", "--size", "64", "--kernel", "ops"], 1, "no kernel 'ops'"),
+        (["--ranks", "64", "--size", "64", "--metric", "watts"], 1, "no metric 'watts'"),
+    ],
+)
+def test_wrong_questions(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    assert main(["plan", str(folder / "heat.exp.model.json"), *words]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_that_is_no_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(tmp_path), "--ranks", "2"]) == 1
+    assert "is no experiment" in capsys.readouterr().err
+
+
+def made(tmp_path: Path, commands: dict[tuple[int, int], str]) -> Experiment:
+    found = Experiment.create(tmp_path / "e.exp", "e", ["ranks", "size"])
+    for (ranks, size), command in commands.items():
+        found.add(Run({"ranks": ranks, "size": size}, command=tuple(command.split())))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("commands", "wanted"),
+    [
+        (
+            {(1, 8): "mpirun -n 1 ./a --n 8 --steps 8", (2, 16): "mpirun -n 2 ./a --n 16 --steps 8"},
+            "mpirun -n {ranks} ./a --n {size} --steps 8",
+        ),
+        ({(4, 8): "srun -n4 ./a in.8x8", (8, 9): "srun -n8 ./a in.9x9"}, "srun -n{ranks} ./a in.{size}x{size}"),
+        ({(4, 8): "srun -n 4 ./a 8", (8, 8): "srun -n 8 ./a 8"}, "srun -n {ranks} ./a {size}"),
+        ({(4, 8): "srun -n 4 ./a 8 --steps 8", (8, 8): "srun -n 8 ./a 8 --steps 8"}, None),
+        ({(1, 8): "mpirun -n 1 ./a 8", (2, 8): "mpirun -n 2 ./b 8"}, None),
+        ({(1, 8): "mpirun -n 1 ./a", (2, 8): "mpirun -n 2 ./a"}, None),
+        ({(1, 8): "mpirun -n 1 ./a 8", (2, 8): "mpirun -n 3 ./a 8"}, None),
+    ],
+)
+def test_the_command_is_found_again(tmp_path: Path, commands: dict[tuple[int, int], str], wanted: str | None) -> None:
+    found = template_of(made(tmp_path, commands))
+    assert (None if found is None else " ".join(found)) == wanted
+
+
+def test_lines_to_measure_group_what_differs_in_one_parameter() -> None:
+    runs = [{"ranks": 64.0, "size": 8.0}, {"ranks": 2.0, "size": 16.0}, {"ranks": 8.0, "size": 8.0}]
+    lines = measure_lines(runs, 3, Path("a b.exp"), ("mpirun", "-n", "{ranks}", "./my app", "{size}"))
+    assert lines == [
+        "ranksight measure --ranks 8,64 --size 8 --reps 3 -o 'a b.exp' -- mpirun -n {ranks} './my app' {size}",
+        "ranksight measure --ranks 2 --size 16 --reps 3 -o 'a b.exp' -- mpirun -n {ranks} './my app' {size}",
+    ]
+    assert measure_lines([], 1, None, None) == []
+    assert measure_lines(runs[:1], 1, None, None) == ["ranksight measure --ranks 64 --size 8 -o FOLDER -- COMMAND"]
