@@ -58,6 +58,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="machine that was measured, by name or file: gives latencies to the resource equation and a network to "
         "the messages (default: generic, where loads by cache level were counted)",
     )
+    parser.add_argument(
+        "--placement",
+        choices=("compact", "scattered"),
+        default="compact",
+        help="how ranks were placed on the memory domains of a node (default: compact, one domain after the other)",
+    )
+    parser.add_argument(
+        "--ranks-per-node", type=int, metavar="N", help="ranks on a full node (default: one on every core)"
+    )
+    parser.add_argument(
+        "--cores-per-domain",
+        type=int,
+        metavar="N",
+        help="cores that share a memory interface, where no platform tells; its bandwidth is then read off the curve",
+    )
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: 1)")
     parser.add_argument(
@@ -83,17 +98,20 @@ def run(args: argparse.Namespace) -> int:
         SPACES[args.space]  # raises with the nearest names
 
     from ranksight.experiment import read
-    from ranksight.model.assembly import assemble, assumed_platform
+    from ranksight.model.assembly import assemble, assumed_platform, domains_of
     from ranksight.platforms import load
 
     experiment = read(args.experiment)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     platform = assumed_platform(experiment) if args.platform is None else load(args.platform)
     settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
+    named = None if args.platform is None else platform
+    domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
     model, series = assemble(
         experiment,
         metrics,
         platform=platform,
+        domains=domains,
         over_ranks=_over_ranks(args.ranks_reduce),
         jobs=args.jobs,
         **settings,

@@ -39,6 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
+    parser.add_argument(
+        "--placement",
+        choices=("compact", "scattered"),
+        help="how ranks will be placed on the memory domains of a node (default: as they were measured)",
+    )
+    parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on a full node (default: as measured)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
 
 
@@ -93,11 +99,13 @@ def run(args: argparse.Namespace) -> int:
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
-    model = Model.load(args.model)
+    model = Model.load(args.model).placed(args.placement, args.ranks_per_node)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     points = model.combinations(args.asked)
     prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics)
     _PRINT[args.format](prediction)
+    if args.format == "table" and not args.quiet:
+        _evidence(prediction)
     return 0 if any(answer.ok for answer in prediction.answers) else 4
 
 
@@ -111,7 +119,7 @@ def _csv(prediction: Prediction) -> None:
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(
-        [*prediction.parameters, "kernel", "metric", "value", "lower", "upper", "level", "status", "reason"]
+        [*prediction.parameters, "kernel", "metric", "value", "lower", "upper", "level", "status", "reason", "evidence"]
     )
     for answer in prediction.answers:
         row = answer.to_dict()
@@ -125,6 +133,7 @@ def _csv(prediction: Prediction) -> None:
                 row["level"],
                 row["status"],
                 row["reason"],
+                row["evidence"],
             ]
         )
 
@@ -134,7 +143,7 @@ def _table(prediction: Prediction) -> None:
     width = min(40, max([len(a.kernel or "(whole program)") for a in answers], default=6))
     heads = "".join(f"{name:>10}" for name in prediction.parameters)
     level = f"{answers[0].level:.0%} interval" if answers else "interval"
-    print(f"{heads}  {'kernel':<{width}}  {'metric':<16}{'value':>10}  {level:<24}")
+    print(f"{heads}  {'kernel':<{width}}  {'metric':<16}{'value':>10}  {level}")
     for answer in answers:
         at = "".join(f"{value:>10g}" for value in answer.configuration.values())
         unit = metric(answer.metric)
@@ -144,6 +153,20 @@ def _table(prediction: Prediction) -> None:
         note = "" if answer.ok else f"insufficient: {answer.reason}"
         name = (answer.kernel or "(whole program)")[:width]
         print(f"{at}  {name:<{width}}  {answer.metric:<16}{value:>10}  {interval:<24}  {note}".rstrip())
+
+
+def _evidence(prediction: Prediction) -> None:
+    """What carried the answers, each evidence once with how many it carried."""
+    import textwrap
+    from collections import Counter
+
+    told = Counter(answer.evidence for answer in prediction.answers if answer.evidence)
+    print()
+    for text, count in told.most_common(8):
+        shown = f"{count} {'value' if count == 1 else 'values'} by {text}"
+        print(textwrap.fill(shown, 80, subsequent_indent="    "))
+    if len(told) > 8:
+        print(f"and {len(told) - 8} more; --format csv tells the evidence of each")
 
 
 _PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -24,12 +24,14 @@ from ranksight.model import forecast, whole
 from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import ARRAYS, Functions, choose
-from ranksight.model.resource import LEVELS, Resources
+from ranksight.model.resource import LEVELS, Parts, Resources
+from ranksight.model.sharing.shared import Shared, Sharing
 
 Array = NDArray[np.float64]
 
-PARTS = ("execution", *LEVELS, "direct", "imbalance", "communication")
-"""What an application's time is made of; ``direct`` is the time of kernels that have no counters."""
+PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
+"""What an application's time is made of; ``contention`` is what sharing a domain's memory bandwidth adds, ``direct``
+the time of kernels that have no counters."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,27 @@ class Network:
             if isinstance(self.table.get(name), Mapping)
         }
         return Fabric(links.get("intra"), links.get("inter"), self.ranks_per_node)
+
+
+@dataclass(frozen=True)
+class Refined:
+    """The forecast of all series with times by the equations that carry them, and what these were made of.
+
+    Attributes
+    ----------
+    said : Forecast
+    parts : Parts or None
+        Of the kernels of :attr:`Application.resources`.
+    shared : Shared or None
+        Of the kernels of :attr:`Application.sharing`.
+    carried : tuple of (int, (k,) bool, str)
+        Row, the configurations at which an equation gives it, and that equation's evidence.
+    """
+
+    said: Forecast
+    parts: Parts | None = None
+    shared: Shared | None = None
+    carried: tuple[tuple[int, NDArray[np.bool_], str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,42 +115,71 @@ class Application:
         What they go over, where it is described.
     imbalance : float
         Largest over mean compute time of a rank, at the measured configuration with most ranks.
+    sharing : Sharing or None
+        Kernels whose memory traffic was counted, where the domains of the machine are known.
     """
 
     resources: Resources | None = None
     communication: Communication | None = None
     network: Network | None = None
     imbalance: float = 1.0
+    sharing: Sharing | None = None
 
-    def refine(self, said: Forecast, functions: Functions, points: Array, level: float) -> Forecast:
-        """The forecast of all series with the kernels' times by the equation where their counters carry it."""
-        if self.resources is None:
-            return said
+    def refine(self, said: Forecast, functions: Functions, points: Array, level: float) -> Refined:
+        """The forecast of all series with the kernels' times by the equations where their counters carry them."""
         rows = functions.rows
-        timed = [
-            (i, rows[kernel, "time"]) for i, kernel in enumerate(self.resources.kernels) if (kernel, "time") in rows
-        ]
-        if not timed:
-            return said
-        given = self.resources.parts(points, said, rows, level).forecast()
-        mine = np.array([i for i, _ in timed])
-        picked = replace(given, **{name: getattr(given, name)[mine] for name in ARRAYS})
-        index = np.array([row for _, row in timed])
-        # Where the equation lacks a part, what the times alone say is still an answer.
-        better = (picked.status == forecast.OK) | (said.status[index] != forecast.OK)
-        return choose(said, picked, index, better)
+        parts = shared = None
+        carried: list[tuple[int, NDArray[np.bool_], str]] = []
 
-    def breakdown(self, said: Forecast, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
-        """Sum everything up at `points` (k, m); `said` is the forecast after :meth:`refine`.
+        def take(given: Forecast, kernels: tuple[str, ...], name: str, told: tuple[str, ...], better: Any) -> None:
+            nonlocal said
+            mine = np.array([i for i, kernel in enumerate(kernels) if (kernel, name) in rows], dtype=np.intp)
+            if not len(mine):
+                return
+            index = np.array([rows[kernels[i], name] for i in mine], dtype=np.intp)
+            picked = replace(given, **{field: getattr(given, field)[mine] for field in ARRAYS})
+            where = better(picked, index, mine)
+            said = choose(said, picked, index, where)
+            carried.extend((int(row), where[at], told[i]) for at, (row, i) in enumerate(zip(index, mine, strict=True)))
+
+        if self.resources is not None:
+            parts = self.resources.parts(points, said, rows, level)
+            # Where the equation lacks a part, what the times alone say is still an answer.
+            take(
+                parts.forecast(),
+                self.resources.kernels,
+                "time",
+                self.resources.evidence,
+                lambda given, index, _: (given.status == forecast.OK) | (said.status[index] != forecast.OK),
+            )
+        if self.sharing is not None:
+            sharing, plain = self.sharing, functions.fitted
+            shared = sharing.forecast(points, level)
+            inside = sharing.inside(points)
+
+            def better(given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp]) -> NDArray[np.bool_]:
+                # Between measured values a function may follow them more closely than the law does.
+                closer = (plain.press[index] < sharing.scatter[mine]) & (sharing.domains == sharing.measured)
+                known = inside[None, :] & closer[:, None] & (said.status[index] == forecast.OK)
+                return np.asarray(np.isfinite(given.value) & ~known)
+
+            take(shared.time, sharing.kernels, "time", sharing.evidence, better)
+            take(sharing.cycles(shared.time), sharing.kernels, "cycles", sharing.evidence, better)
+        return Refined(said, parts, shared, tuple(carried))
+
+    def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
+        """Sum everything up at `points` (k, m).
 
         Parameters
         ----------
+        refined : Refined
+            Of the same points, from :meth:`refine`.
         shares : (s,)
             Share of each series in the measured total of its metric.
         rho : float
             Common correlation of the kernels' errors.
         """
-        rows = functions.rows
+        said, rows = refined.said, functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
         if len(timed) > 1:  # kernels beside the whole are its parts
             timed.pop(WHOLE, None)
@@ -139,21 +191,7 @@ class Application:
         callers = () if messages is None or self.communication is None else self.communication.callers
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}
-        each = {name: np.zeros((len(kernels), len(points))) for name in PARTS}
-        own = np.nan_to_num(said.value[times])
-        each["direct"][: len(timed)] = own
-        each["imbalance"][: len(timed)] = own * (self.imbalance - 1.0)
-        if self.resources is not None:
-            given = self.resources.parts(points, said, rows, said.level)
-            used = np.array([kernel in timed for kernel in self.resources.kernels])
-            index = np.array([timed.get(kernel, -1) for kernel in self.resources.kernels])
-            used = used[:, None] & np.isclose(given.value, said.value[index])
-            where = np.array([place.get(kernel, 0) for kernel in self.resources.kernels])
-            for name, part in zip(
-                ("execution", *LEVELS), (given.execution, *np.moveaxis(given.memory, 2, 0)), strict=True
-            ):
-                np.add.at(each[name], where, np.where(used, part, 0.0))
-            np.subtract.at(each["direct"], where, np.where(used, given.value, 0.0))
+        each = self._each(refined, timed, place, len(points))
         low, high, total = low * self.imbalance, high * self.imbalance, total * self.imbalance
         if messages is not None and self.communication is not None:
             np.add.at(each["communication"], [place[name] for name in callers], messages.value)
@@ -173,6 +211,64 @@ class Application:
         )
         return Breakdown(summed, kernels, each)
 
+    def _each(
+        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], count: int
+    ) -> dict[str, Array]:
+        """The parts of every kernel at `count` configurations, without messages."""
+        each = {name: np.zeros((len(place), count)) for name in PARTS}
+        times = np.array(list(timed.values()), dtype=np.intp)
+        own = np.nan_to_num(refined.said.value[times])
+        each["direct"][: len(timed)] = own
+        each["imbalance"][: len(timed)] = own * (self.imbalance - 1.0)
+
+        def split(kernels: tuple[str, ...], value: Array, parts: Mapping[str, Array]) -> None:
+            """Put the parts of those kernels whose time is the equation's in the place of what stood there."""
+            used = np.array([kernel in timed for kernel in kernels])
+            index = np.array([timed.get(kernel, -1) for kernel in kernels])
+            where = np.array([place.get(kernel, 0) for kernel in kernels])
+            here = used[:, None] & np.isclose(value, refined.said.value[index])
+            for name in ("direct", *parts):
+                part = parts.get(name, 0.0)
+                each[name][where] = np.where(here, part, each[name][where])
+
+        if self.resources is not None and refined.parts is not None:
+            given = refined.parts
+            levels = dict(zip(LEVELS, np.moveaxis(given.memory, 2, 0), strict=True))
+            split(self.resources.kernels, given.value, {"execution": given.execution, **levels})
+        if self.sharing is not None and refined.shared is not None:
+            split(self.sharing.kernels, refined.shared.time.value, self._shared(refined.shared, refined.parts))
+        return each
+
+    def _shared(self, shared: Shared, parts: Parts | None) -> dict[str, Array]:
+        """Execution, levels and contention of the kernels that share bandwidth; levels where loads by level tell."""
+        assert self.sharing is not None
+        found = {name: np.zeros_like(shared.execution) for name in LEVELS}
+        found |= {"execution": shared.execution.copy(), "loads_mem": shared.transfer.copy()}
+        if self.resources is not None and parts is not None:
+            core = shared.execution + shared.transfer
+            for at, kernel in enumerate(self.sharing.kernels):
+                if kernel in self.resources.kernels:
+                    row = self.resources.kernels.index(kernel)
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        scale = np.nan_to_num(core[at] / parts.value[row])
+                    found["execution"][at] = parts.execution[row] * scale
+                    for level, name in enumerate(LEVELS):
+                        found[name][at] = parts.memory[row, :, level] * scale
+        return {**found, "contention": shared.contention}
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Application:
+        """The same application with ranks placed in another way."""
+        if self.sharing is None and (placement is not None or self.network is None):
+            raise InputError(
+                "the model does not tell what ranks on a node share",
+                "fit it with --platform NAME from runs that counted memory traffic",
+            )
+        sharing = None if self.sharing is None else self.sharing.placed(placement, ranks_per_node)
+        network = self.network
+        if network is not None and ranks_per_node is not None and "inter" in network.table:
+            network = replace(network, ranks_per_node=ranks_per_node)
+        return replace(self, sharing=sharing, network=network)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         content: dict[str, Any] = {"imbalance": self.imbalance}
@@ -182,6 +278,8 @@ class Application:
             content["communication"] = self.communication.to_dict()
         if self.network is not None:
             content["network"] = {"table": dict(self.network.table), "ranks_per_node": self.network.ranks_per_node}
+        if self.sharing is not None:
+            content["sharing"] = self.sharing.to_dict()
         return content
 
     @classmethod
@@ -190,6 +288,7 @@ class Application:
         try:
             resources = Resources.from_dict(content["resources"]) if "resources" in content else None
             communication = Communication.from_dict(content["communication"]) if "communication" in content else None
+            sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
             network = None
             if "network" in content:
                 network = Network(dict(content["network"]["table"]), int(content["network"]["ranks_per_node"]))
@@ -198,4 +297,4 @@ class Application:
             raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(resources, communication, network, imbalance)
+        return cls(resources, communication, network, imbalance, sharing)

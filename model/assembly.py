@@ -22,11 +22,20 @@ from ranksight.model.neighbours import Tables, fit_neighbours
 from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.platforms import Platform, load
 
 
 def fit(
-    experiment: Experiment, metrics: Sequence[str] | None = None, *, platform: Any = "auto", **settings: Any
+    experiment: Experiment,
+    metrics: Sequence[str] | None = None,
+    *,
+    platform: Any = "auto",
+    placement: str = "compact",
+    ranks_per_node: int | None = None,
+    cores_per_domain: int | None = None,
+    **settings: Any,
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
 
@@ -37,14 +46,40 @@ def fit(
         All when not given.
     platform : Platform, str or None
         Machine that was measured, by itself, its name or its file; ``auto`` takes :func:`assumed_platform`.
+    placement, ranks_per_node, cores_per_domain
+        See :func:`domains_of`.
     **settings
         ``over_ranks`` and what :func:`ranksight.model.fitting.fit_series` takes.
     """
-    if platform == "auto":
+    named = platform != "auto"
+    if not named:
         platform = assumed_platform(experiment)
     elif isinstance(platform, str):
         platform = load(platform)
-    return assemble(experiment, metrics, platform=platform, **settings)[0]
+    domains = domains_of(platform if named else None, placement, ranks_per_node, cores_per_domain)
+    return assemble(experiment, metrics, platform=platform, domains=domains, **settings)[0]
+
+
+def domains_of(
+    platform: Platform | None, placement: str, ranks_per_node: int | None, cores_per_domain: int | None
+) -> Domains | None:
+    """The ccNUMA domains of the machine measured; None where neither a platform nor their cores are named.
+
+    Parameters
+    ----------
+    platform : Platform or None
+        Only one that was named: what was assumed does not tell how many cores share a domain.
+    placement : str
+        How ranks were placed, one of :data:`ranksight.model.sharing.domains.PLACEMENTS`.
+    ranks_per_node : int or None
+        A rank on every core when not given.
+    cores_per_domain : int or None
+        Cores of a domain where the platform's is another or none is named; the measured curve tells the bandwidth.
+    """
+    if cores_per_domain is not None and (platform is None or platform.layout.cores_per_domain != cores_per_domain):
+        most = ranks_per_node if platform is None or ranks_per_node is not None else platform.cores
+        return Domains.inferred(cores_per_domain, placement, most)
+    return None if platform is None else Domains.of(platform, placement, ranks_per_node)
 
 
 def assumed_platform(experiment: Experiment) -> Platform | None:
@@ -57,6 +92,7 @@ def assemble(
     metrics: Sequence[str] | None = None,
     *,
     platform: Any = None,
+    domains: Domains | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
 ) -> tuple[Model, Series]:
@@ -70,6 +106,8 @@ def assemble(
     platform : Platform, optional
         Gives latencies and clock to the resource equation, and the network to the messages; without it kernels' times
         are functions alone and messages have no time.
+    domains : Domains, optional
+        What ranks share on a node, see :func:`domains_of`; without it times are taken to grow on as they did.
     over_ranks
         See :func:`ranksight.model.series.series_from_experiment`.
     **settings
@@ -89,7 +127,7 @@ def assemble(
     extras: dict[str, Any] = dict(model.extras)
     if found := functions.structures():
         extras["structures"] = found
-    equation = _equation(experiment, sampled, platform, **settings)
+    equation = _equation(experiment, sampled, platform, domains, **settings)
     if equation != Application():
         extras["application"] = equation.to_dict()
     model = replace(model, extras=extras)
@@ -138,7 +176,9 @@ def means_of_samples(
     return dict.fromkeys(sorted(sampled), "mean") or None
 
 
-def _equation(experiment: Experiment, sampled: Sampled, platform: Any, **settings: Any) -> Application:
+def _equation(
+    experiment: Experiment, sampled: Sampled, platform: Any, domains: Domains | None, **settings: Any
+) -> Application:
     """Resources, communication, network and imbalance, each where its evidence is there."""
     each = {name: value for name, value in settings.items() if name != "jobs"}
     resources = communication = network = None
@@ -155,8 +195,10 @@ def _equation(experiment: Experiment, sampled: Sampled, platform: Any, **setting
         communication = Communication(functions)
         if platform is not None and platform.network:
             # Where only messages inside a node are described, all ranks are taken to share one.
-            network = Network(dict(platform.network), platform.cores if "inter" in platform.network else 1 << 30)
-    return Application(resources, communication, network, _imbalance(experiment))
+            most = platform.cores if domains is None else domains.ranks_per_node
+            network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
+    sharing = None if domains is None else fit_sharing(experiment, domains, **each)
+    return Application(resources, communication, network, _imbalance(experiment), sharing)
 
 
 def _imbalance(experiment: Experiment) -> float:

@@ -19,7 +19,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model import whole
-from ranksight.model.application import Application, Breakdown
+from ranksight.model.application import Application, Breakdown, Refined
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import ARRAYS, Functions
@@ -131,13 +131,16 @@ class Model:
         _known("metric", wanted, self.fitted.metrics)
         if kernels is not None:
             _known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
-        forecast = self.forecast(points, level)
+        refined = self._refined(points, level)
+        forecast = refined.said
         names = np.array(self.fitted.metrics, dtype=object)
         totals = {
-            name: self._total(name, np.flatnonzero(names == name), forecast, points)
+            name: self._total(name, np.flatnonzero(names == name), refined, points)
             for name in wanted
             if kernels is None or WHOLE in kernels
         }
+        told, carried = self._evidence(refined)
+        whole_told = {name: self._evidence_of_whole(name, told, carried, len(points)) for name in totals}
         answers: list[Answer] = []
         for k, point in enumerate(points):
             configuration = dict(zip(self.parameters, map(float, point), strict=True))
@@ -145,22 +148,67 @@ class Model:
                 rows = np.flatnonzero(names == name)
                 total = totals.get(name)
                 if total is not None:
-                    answers.append(Answer.of(configuration, None, name, total, 0, k))
+                    answers.append(Answer.of(configuration, None, name, total, 0, k, whole_told[name][k]))
                 for row in rows:
                     kernel = self.fitted.kernels[row]
                     if kernel != WHOLE and (kernels is None or kernel in kernels):
-                        answers.append(Answer.of(configuration, kernel, name, forecast, int(row), k))
+                        text = carried[int(row)][k] if row in carried else told[row]
+                        answers.append(Answer.of(configuration, kernel, name, forecast, int(row), k, text))
         return Prediction(self.application, self.parameters, tuple(answers))
 
     def forecast(self, points: NDArray[np.float64], level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""
+        return self._refined(points, level).said
+
+    def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
         return self.equation.refine(self.functions.predict(points, level), self.functions, points, level)
 
     def breakdown(self, points: NDArray[np.float64], level: float = 0.9) -> Breakdown:
         """The application's time at `points` (k, m) and what it is made of."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        said = self.forecast(points, level)
+        said = self._refined(points, level)
         return self.equation.breakdown(said, self.functions, points, self.shares, self.correlation.get("time", 0.5))
+
+    def _evidence(self, refined: Refined) -> tuple[list[str], dict[int, list[str]]]:
+        """What carries each series as a function, and for those that an equation gives, at each configuration."""
+        told = []
+        for name, count in zip(self.fitted.metrics, self.fitted.count.tolist(), strict=True):
+            source = self.provenance.get(name, "measured")
+            told.append(f"function of {count} configurations, {name} {source}")
+        carried: dict[int, list[str]] = {}
+        for row, where, text in refined.carried:
+            before = carried.get(row) or [told[row]] * len(where)
+            carried[row] = [text if here else old for here, old in zip(where.tolist(), before, strict=True)]
+        return told, carried
+
+    def _evidence_of_whole(self, name: str, told: list[str], carried: Mapping[int, list[str]], count: int) -> list[str]:
+        rows = [row for row, key in enumerate(self.fitted.metrics) if key == name]
+        direct = [row for row in rows if self.fitted.kernels[row] == WHOLE]
+        if direct:
+            return carried.get(direct[0]) or [told[direct[0]]] * count
+        texts = [
+            list(dict.fromkeys(carried[row][k] if row in carried else told[row] for row in rows)) for k in range(count)
+        ]
+        return [f"sum of {len(rows)} kernels: {'; '.join(found[:4])}" for found in texts]
+
+    def placed(self, placement: str | None = None, ranks_per_node: int | None = None) -> Model:
+        """The same model with ranks placed in another way than they were measured.
+
+        Parameters
+        ----------
+        placement : str, optional
+            ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
+        ranks_per_node : int, optional
+
+        Raises
+        ------
+        InputError
+            When the model knows no domains: neither a platform nor memory traffic told of them.
+        """
+        if placement is None and ranks_per_node is None:
+            return self
+        equation = self.equation.placed(placement, ranks_per_node)
+        return replace(self, extras={**self.extras, "application": equation.to_dict()})
 
     @cached_property
     def functions(self) -> Functions:
@@ -174,9 +222,10 @@ class Model:
         return Application() if given is None else Application.from_dict(given)
 
     def _total(
-        self, name: str, rows: NDArray[np.intp], forecast: Forecast, points: NDArray[np.float64]
+        self, name: str, rows: NDArray[np.intp], refined: Refined, points: NDArray[np.float64]
     ) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
+        forecast = refined.said
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
         if direct:
             return replace(forecast, **{field: getattr(forecast, field)[direct[:1]] for field in ARRAYS})
@@ -184,7 +233,7 @@ class Model:
             return None
         rho = self.correlation.get(name, 0.5)
         if name == "time":
-            return self.equation.breakdown(forecast, self.functions, points, self.shares, rho).total
+            return self.equation.breakdown(refined, self.functions, points, self.shares, rho).total
         total, low, high, status, reason = whole.add(forecast, rows, self.shares[rows], rho)
         unknown = np.full((1, len(points)), np.nan)
         reasons = np.array([reason], dtype=object)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA_VERSION = 1
+_COLUMNS = ("kernel", "metric", "value", "lower", "upper", "level", "status", "reason", "evidence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Answer:
     reason : str
     form : float
         Share of the variance that comes from not knowing the form; NaN for sums.
+    evidence : str
+        What carried it: the measurements, and the equation where it is not a function of the parameters alone.
     """
 
     configuration: Mapping[str, float]
@@ -46,10 +49,18 @@ class Answer:
     status: int
     reason: str
     form: float
+    evidence: str = ""
 
     @classmethod
     def of(
-        cls, configuration: Mapping[str, float], kernel: str | None, metric: str, forecast: Forecast, row: int, k: int
+        cls,
+        configuration: Mapping[str, float],
+        kernel: str | None,
+        metric: str,
+        forecast: Forecast,
+        row: int,
+        k: int,
+        evidence: str = "",
     ) -> Answer:
         """The answer of series `row` at the `k`-th configuration of a forecast."""
         return cls(
@@ -63,6 +74,7 @@ class Answer:
             int(forecast.status[row, k]),
             str(forecast.reason[row, k]),
             float(forecast.form[row, k]),
+            evidence,
         )
 
     @property
@@ -82,6 +94,7 @@ class Answer:
             "status": "ok" if self.ok else "insufficient",
             "reason": self.reason,
             "uncertainty": {"form": _finite(self.form), "noise": _finite(1 - self.form)},
+            "evidence": self.evidence,
         }
 
 
@@ -99,7 +112,7 @@ class Prediction:
 
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
-        ``status``, ``reason``."""
+        ``status``, ``reason``, ``evidence``."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -114,10 +127,11 @@ class Prediction:
                     "level": answer.level,
                     "status": "ok" if answer.ok else "insufficient",
                     "reason": answer.reason,
+                    "evidence": answer.evidence,
                 }
                 for answer in self.answers
             ],
-            columns=[*self.parameters, "kernel", "metric", "value", "lower", "upper", "level", "status", "reason"],
+            columns=[*self.parameters, *_COLUMNS],
         )
 
 

@@ -1,0 +1,137 @@
+"""Where ranks sit on a node and how many share a domain's memory bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+
+Array = NDArray[np.float64]
+
+PLACEMENTS = ("compact", "scattered")
+"""``compact`` fills one domain after the other, ``scattered`` deals the ranks of a node out over all of its domains."""
+
+
+@dataclass(frozen=True)
+class Domains:
+    """The ccNUMA domains of a node and how ranks are placed on them.
+
+    Attributes
+    ----------
+    cores : int
+        Cores of a domain.
+    count : int
+        Domains of a node.
+    ranks_per_node : int
+        Ranks that fill a node before the next one is used.
+    placement : str
+        One of :data:`PLACEMENTS`.
+    core, domain : (float, float) or None
+        Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; None where
+        no platform tells and the measured curve must.
+    """
+
+    cores: int
+    count: int
+    ranks_per_node: int
+    placement: str = "compact"
+    core: tuple[float, float] | None = None
+    domain: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.placement not in PLACEMENTS:
+            raise InputError(f"no placement is named {self.placement!r}", f"known: {', '.join(PLACEMENTS)}")
+        if self.cores < 1 or self.count < 1 or self.ranks_per_node < 1:
+            raise InputError(
+                f"{self.count} domains of {self.cores} cores with {self.ranks_per_node} ranks a node",
+                "each is 1 or more",
+            )
+
+    @classmethod
+    def of(cls, platform: Any, placement: str = "compact", ranks_per_node: int | None = None) -> Domains:
+        """Of a :class:`ranksight.platforms.Platform`; a rank on every core where `ranks_per_node` is not given."""
+        cores = int(platform.layout.cores_per_domain)
+        core = (platform.bandwidth(1), platform.bandwidth(1, "update"))
+        full = (platform.bandwidth(cores), platform.bandwidth(cores, "update"))
+        # The highest point of a measured curve is what the domain can give.
+        full = tuple(
+            max([one, *(value for _, value in platform.memory.scaling.get(name, ()))])
+            for one, name in zip(full, ("read", "update"), strict=True)
+        )
+        most = int(platform.cores) if ranks_per_node is None else ranks_per_node
+        return cls(cores, int(platform.domains), most, placement, core, (float(full[0]), float(full[1])))
+
+    @classmethod
+    def inferred(cls, cores: int, placement: str = "compact", ranks_per_node: int | None = None) -> Domains:
+        """Domains of `cores` cores of which nothing else is known: the measured curve of one tells its bandwidth.
+
+        Without `ranks_per_node` all ranks are taken to share one node.
+        """
+        if cores < 1:
+            raise InputError(f"a domain of {cores} cores", "give the cores of a ccNUMA domain, 1 or more")
+        most = (1 << 20) * cores if ranks_per_node is None else ranks_per_node
+        return cls(cores, max(1, -(-most // cores)), most, placement)
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Domains:
+        """The same node with ranks placed in another way."""
+        return replace(
+            self,
+            placement=self.placement if placement is None else placement,
+            ranks_per_node=self.ranks_per_node if ranks_per_node is None else ranks_per_node,
+        )
+
+    def nodes(self, ranks: Array) -> Array:
+        """Nodes that so many ranks use."""
+        return np.asarray(np.ceil(np.maximum(ranks, 1) / self.ranks_per_node), dtype=np.float64)
+
+    def active(self, ranks: Array) -> NDArray[np.intp]:
+        """Ranks in the fullest domain, which is the last to be done; more ranks than cores share them evenly."""
+        here = np.minimum(np.maximum(np.ceil(ranks), 1), self.ranks_per_node)
+        spread = np.ceil(here / self.count)
+        if self.placement == "compact":
+            spread = np.maximum(np.minimum(here, self.cores), spread)
+        return np.asarray(spread, dtype=np.intp)
+
+    def bandwidths(self, reads: Array) -> tuple[Array, Array] | None:
+        """Bandwidth of a core and of a full domain for traffic of which `reads` (a share) is read.
+
+        Reads alone and reads with as many writes were measured; between them times add up: of n bytes, those of the
+        write stream and as many of the read stream move at the rate of the second, the rest at that of the first.
+        """
+        if self.core is None or self.domain is None:
+            return None
+        mixed = 2 * (1 - np.clip(reads, 0.5, 1.0))
+        core, domain = (1 / ((1 - mixed) / pair[0] + mixed / pair[1]) for pair in (self.core, self.domain))
+        return core, domain
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "cores": self.cores,
+            "count": self.count,
+            "ranks_per_node": self.ranks_per_node,
+            "placement": self.placement,
+            "core": None if self.core is None else list(self.core),
+            "domain": None if self.domain is None else list(self.domain),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Domains:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            pairs = []
+            for name in ("core", "domain"):
+                given = content[name]
+                pair = None if given is None else (float(given[0]), float(given[1]))
+                if pair is not None and not (len(given) == 2 and all(0 < x < np.inf for x in pair)):
+                    raise ValueError(f"{name} is no pair of bandwidths")
+                pairs.append(pair)
+            cores, count, most = (int(content[name]) for name in ("cores", "count", "ranks_per_node"))
+            return cls(cores, count, most, str(content["placement"]), *pairs)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise InputError(f"'domains' is damaged: {error}", "fit the model again") from error

@@ -1,0 +1,185 @@
+"""Learn from an experiment what its kernels need of a core and of the memory they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.reduction import reduce
+from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.learning import Known, learn
+from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing, needs
+from ranksight.model.sharing.traffic import factor, occupancy
+
+Array = NDArray[np.float64]
+
+FEWEST = 3
+"""Configurations that a kernel must have."""
+ABOVE = 1.3
+"""How far above the platform's bandwidth a measured one may lie before the platform is not the machine measured."""
+TRAFFIC = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
+
+
+def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sharing | None:
+    """Learn the kernels that have a time and memory traffic at :data:`FEWEST` configurations or more.
+
+    The work of a kernel is its instructions. Ranks that wait in MPI count instructions of their waiting, so that a
+    whole program's work is that of the rank with the fewest; without instructions the traffic is the work.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    domains : Domains
+        As the ranks were placed when they were measured.
+    **settings
+        Of :func:`ranksight.model.fitting.fit_series`.
+
+    Returns
+    -------
+    Sharing or None
+        None where no kernel has the counters, or the number of ranks is no parameter.
+
+    Raises
+    ------
+    InputError
+        When more bytes a second were moved than the domains' bandwidth allows.
+    """
+    present = experiment.metrics()
+    if "ranks" not in experiment.parameters or "time" not in present or not set(TRAFFIC) & set(present):
+        return None
+    wanted = tuple(name for name in ("time", "cycles", "instructions", *TRAFFIC) if name in present)
+    series = series_from_experiment(experiment, wanted)
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    how = settings.get("over_repetitions", "auto")
+    values = reduce(series.values, "median" if how == "auto" else how, axis=2)
+    nothing = np.full(len(series.points), np.nan)
+
+    def of(kernel: str, name: str) -> Array:
+        return values[rows[kernel, name]] if (kernel, name) in rows else nothing
+
+    kernels = [
+        kernel
+        for kernel in dict.fromkeys(series.kernels)
+        if ((of(kernel, "time") > 0) & np.isfinite(_traffic(of, kernel)[0])).sum() >= FEWEST
+    ]
+    if not kernels:
+        return None
+    time = np.array([of(kernel, "time") for kernel in kernels])
+    reads, writes = (np.array(column) for column in zip(*(_traffic(of, kernel) for kernel in kernels), strict=True))
+    work = np.array([of(kernel, "instructions") for kernel in kernels])
+    if WHOLE in kernels and "instructions" in present:
+        work[kernels.index(WHOLE)] = _least(experiment, series, how)
+    countless = ~(np.isfinite(work) & (work > 0)).any(axis=1)
+    every = reads + np.nan_to_num(writes)
+    work = np.where(countless[:, None], every, work)
+    ranks = series.points[:, series.parameters.index("ranks")]
+    active = domains.active(ranks)
+    _check(domains, kernels, time, reads, np.nan_to_num(writes), active)
+    held = occupancy(reads, writes, work, ranks, active, domains.cores)
+    without = reads / factor(held.effect, active, domains.cores)
+    counts = _counts(series, kernels, {WORK: work, READ: without, WRITTEN: writes, ALIKE: reads}, settings)
+    transfer, domain = needs(domains, np.nan_to_num(reads), np.nan_to_num(writes))
+    told = domains.domain is not None
+    if not told:
+        # Seconds by the largest rate that was reached: the domain gives that much at least.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            domain = domain / np.nanmax(active * every / time, axis=1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        room = np.nanmin(np.where(every > 0, 0.9 * time / transfer, np.inf), axis=1) if told else np.ones(len(kernels))
+    alone = np.where(countless, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
+    learned = learn(Known(time, work, every, alone[:, None] * transfer, domain, active, told))
+    mode = learned.mode.copy()
+    if not told:
+        # From here on the domain's seconds are bytes: its bandwidth goes into the second number.
+        mode[:, 1] += np.log(np.nanmax(active * every / time, axis=1))
+    cycles = np.array([of(kernel, "cycles") for kernel in kernels])
+    with np.errstate(invalid="ignore"):
+        clock = np.array([np.nanmedian(row) if np.isfinite(row).any() else np.nan for row in cycles / time])
+    return Sharing(
+        domains,
+        domains,
+        tuple(kernels),
+        counts,
+        mode,
+        learned.covariance,
+        learned.scatter,
+        learned.residual,
+        learned.count,
+        np.nanmin(np.where(time > 0, time, np.nan), axis=1),
+        alone,
+        held.effect,
+        held.belief,
+        clock,
+        np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1),
+        tuple(_told(domains, bool(no), int(n)) for no, n in zip(countless, learned.count, strict=True)),
+    )
+
+
+def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
+    """Bytes read and written, or all bytes and nothing where they were not told apart."""
+    reads, writes = of(kernel, "bytes_mem_read"), of(kernel, "bytes_mem_written")
+    if np.isfinite(reads).any() and np.isfinite(writes).any():
+        return reads, writes
+    return of(kernel, "bytes_mem"), np.full(len(reads), np.nan)
+
+
+def _least(experiment: Experiment, series: Series, how: str) -> Array:
+    """Instructions of the rank with the fewest, at the configurations of `series`."""
+    given = series_from_experiment(experiment, ("instructions",), "min")
+    row = given.kernels.index(WHOLE)
+    values = reduce(given.values[row], "median" if how == "auto" else how, axis=1)
+    places = {tuple(point): float(value) for point, value in zip(given.points.tolist(), values, strict=True)}
+    return np.array([places.get(tuple(point), np.nan) for point in series.points.tolist()])
+
+
+def _counts(series: Series, kernels: list[str], given: dict[str, Array], settings: dict[str, Any]) -> Fitted:
+    names, blocks = [], []
+    for name, block in given.items():
+        for kernel, row in zip(kernels, block, strict=True):
+            if np.isfinite(row).any():
+                names.append((kernel, name))
+                blocks.append(row)
+    known = Series(
+        series.parameters,
+        series.points,
+        np.array(blocks)[:, :, None],
+        tuple(kernel for kernel, _ in names),
+        tuple(name for _, name in names),
+    )
+    return fit_series(known, **{key: value for key, value in settings.items() if key != "jobs"})
+
+
+def _check(
+    domains: Domains, kernels: list[str], time: Array, reads: Array, writes: Array, active: NDArray[np.intp]
+) -> None:
+    if domains.domain is None:
+        return
+    total = reads + writes
+    share = np.divide(reads, total, out=np.ones_like(total), where=total > 0)
+    given = domains.bandwidths(share)
+    assert given is not None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = active * total / time
+        above = rate / np.maximum(given[1], given[0])
+    if not np.nanmax(np.where(np.isfinite(above), above, 0.0)) > ABOVE:
+        return
+    at, k = np.unravel_index(int(np.nanargmax(np.where(np.isfinite(above), above, 0.0))), above.shape)
+    raise InputError(
+        f"{kernels[at]} moved {rate[at, k] / 1e9:.3g} GB/s on a domain of {active[k]} active cores; the platform's "
+        f"domains give {given[1][at, k] / 1e9:.3g} GB/s",
+        "name the platform that was measured with --platform, its cores a domain with --cores-per-domain, or how ranks "
+        "were placed with --placement",
+    )
+
+
+def _told(domains: Domains, countless: bool, count: int) -> str:
+    work = "memory traffic as the work" if countless else "instructions as the work, memory traffic"
+    source = "measured curve of a domain" if domains.domain is None else "platform's bandwidths"
+    return f"shared memory bandwidth: {work}, {source}, {count} configurations"

@@ -1,0 +1,198 @@
+"""Four numbers of each kernel from its measured times: what a rank needs alone, and how the domain holds it up.
+
+    core = exp(t_1) work + rho bytes / B_core + exp(t_4) T_min,    memory = bytes / (B_domain exp(t_2)),
+    T = contended(core, memory, ranks in the fullest domain, exp(t_3))
+
+t_1 is what a unit of work costs (cycles per instruction, where instructions are the work), t_2 how the kernel's
+bandwidth differs from what the platform measured, t_3 the waiting penalty, t_4 what does not shrink with the work. All
+but t_1 have a prior; the logarithm of time scatters by Student's law, so that a few configurations that are slow for
+reasons of their own do not bend the rest (Lange, Little, Taylor 1989, JASA 84, 881). The mode is found by
+Levenberg-Marquardt steps for all kernels at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.sharing.contention import contended
+
+Array = NDArray[np.float64]
+
+CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
+"""Centres of t before the data: bandwidth as measured on the platform, waiting of half a transfer, three thousandths of
+the shortest time that do not shrink."""
+WIDTH = np.array([np.inf, 0.15, 0.8, 1.5])
+BLIND = 1.0
+"""Standard deviation of t_2 where no platform tells the bandwidth."""
+TAILS = 4.0
+"""Degrees of freedom of the scatter."""
+LEAST = 0.003
+"""Relative scatter of times below which none is believed."""
+STEPS = 40
+FOLLOW = 2
+"""Parameters that follow the data closely: the cost of work, and bandwidth or penalty."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What K kernels did at n configurations.
+
+    Attributes
+    ----------
+    time, work, bytes : (K, n)
+        Seconds of the slowest rank, work and bytes per rank; NaN where missing.
+    transfer : (K, n)
+        Seconds that one core alone needs for the bytes.
+    domain : (K, n)
+        Seconds that the domain needs for one rank's bytes by the platform's bandwidth, or by the largest that was
+        reached.
+    active : (n,)
+    told : bool
+        Whether a platform tells the bandwidth.
+    """
+
+    time: Array
+    work: Array
+    bytes: Array
+    transfer: Array
+    domain: Array
+    active: NDArray[np.intp]
+    told: bool
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The mode and its surroundings.
+
+    Attributes
+    ----------
+    mode : (K, 4)
+    covariance : (K, 4, 4)
+    scatter : (K,)
+        Scale of the logarithm's law.
+    residual : (K, n)
+        Logarithm of measured over predicted time, NaN where missing.
+    count : (K,)
+        Configurations.
+    """
+
+    mode: Array
+    covariance: Array
+    scatter: Array
+    residual: Array
+    count: NDArray[np.intp]
+
+
+def times(
+    mode: Array, work: Array, transfer: Array, domain: Array, floor: Array, active: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """Times (K, k) and how busy the interface is, for `mode` (K, 4)."""
+    cost, width, penalty, fixed = (np.exp(np.clip(mode[:, i, None], -700, 700)) for i in range(4))
+    core = cost * work + transfer + fixed * floor[:, None]
+    return contended(core, domain / width, active[None, :], penalty)
+
+
+def learn(known: Known) -> Learned:
+    """Find the mode of every kernel."""
+    good = (known.time > 0) & (known.work > 0) & np.isfinite(known.transfer) & (known.domain >= 0)
+    time = np.where(good, known.time, 1.0)
+    fill = {name: np.where(good, getattr(known, name), 1.0) for name in ("work", "transfer", "domain")}
+    floor = np.where(good, known.time, np.inf).min(axis=1)
+    width = WIDTH if known.told else np.array([np.inf, BLIND, *WIDTH[2:]])
+    precision = np.where(np.isfinite(width), 1 / width**2, 0.0)
+    least = np.where(good, known.active[None, :], np.iinfo(np.intp).max).argmin(axis=1)
+    rows = np.arange(len(time))
+    own = np.maximum(time[rows, least] - fill["transfer"][rows, least], 0.02 * time[rows, least])
+    start = np.log(own / fill["work"][rows, least])
+
+    def residuals(at: Array) -> Array:
+        said, _ = times(at, fill["work"], fill["transfer"], fill["domain"], floor, known.active)
+        return np.where(good, np.log(time) - np.log(said), 0.0)
+
+    def cost(at: Array, residual: Array, scatter: Array) -> Array:
+        """Minus the logarithm of the posterior, but for constants."""
+        tails = 0.5 * (TAILS + 1) * np.log1p((residual / scatter[:, None]) ** 2 / TAILS)
+        return np.asarray(np.where(good, tails, 0.0).sum(axis=1) + 0.5 * ((at - CENTRE) ** 2 * precision).sum(axis=1))
+
+    mode = _grid(residuals, cost, start, np.where(good, known.active * fill["domain"] / time, 0.0).max(axis=1))
+    here = residuals(mode)
+    scatter = _scale(here, good)
+    damping = np.full(len(time), 1e-2)
+    for _ in range(STEPS):
+        weight = _weight(here, scatter, good)
+        normal, gradient = _normal(_slope(residuals, mode, here), here, weight, scatter, mode, precision)
+        # A kernel without traffic or with one configuration leaves directions that only the damping holds.
+        held = normal + damping[:, None, None] * np.maximum(np.einsum("kii->ki", normal), 1e-9)[:, None, :] * np.eye(4)
+        trial = mode + np.clip(np.linalg.solve(held, gradient[..., None])[..., 0], -2.0, 2.0)
+        trial[:, 0] = np.clip(trial[:, 0], start - 12.0, start + 3.0)
+        there = residuals(trial)
+        gain = cost(mode, here, scatter) - cost(trial, there, scatter)
+        better = gain >= 0
+        mode, here = np.where(better[:, None], trial, mode), np.where(better[:, None], there, here)
+        damping = np.clip(np.where(better, damping / 3, damping * 5), 1e-7, 1e4)
+        scatter = np.where(better, 0.5 * (scatter + _scale(here, good)), scatter)
+        if ((np.abs(gain) < 1e-6) | (damping >= 1e4)).all():
+            break
+    weight = _weight(here, scatter, good)
+    normal, _ = _normal(_slope(residuals, mode, here), here, weight, scatter, mode, precision)
+    covariance = np.asarray(np.linalg.inv(normal + 1e-9 * np.eye(4)), dtype=np.float64)
+    return Learned(mode, covariance, scatter, np.where(good, here, np.nan), good.sum(axis=1).astype(np.intp))
+
+
+def _grid(
+    residuals: Callable[[Array], Array], cost: Callable[[Array, Array, Array], Array], start: Array, busiest: Array
+) -> Array:
+    """The best of a coarse grid of bandwidths and penalties for each kernel, as steps get stuck at the law's edge.
+
+    Bandwidths are the platform's, and a little above the largest rate that was reached.
+    """
+    best = np.tile(CENTRE, (len(start), 1))
+    best[:, 0] = start
+    lowest = np.full(len(start), np.inf)
+    reached = np.log(np.maximum(busiest, 1e-3))
+    for width in (np.zeros(len(start)), reached, reached + 0.03, reached + 0.1):
+        for penalty in (0.05, 0.2, 0.5, 1.0, 2.0):
+            trial = np.tile(CENTRE, (len(start), 1))
+            trial[:, 0], trial[:, 1], trial[:, 2] = start, width, np.log(penalty)
+            found = cost(trial, residuals(trial), np.full(len(start), 0.03))
+            better = found < lowest
+            best, lowest = np.where(better[:, None], trial, best), np.where(better, found, lowest)
+    return best
+
+
+def _scale(residual: Array, good: NDArray[np.bool_]) -> Array:
+    """Scale of the scatter from the median of the residuals, of which the smallest are left out, as many as parameters
+    follow the data (Street, Carroll, Ruppert 1988, The American Statistician 42, 152)."""
+    size = np.sort(np.where(good, np.abs(residual), np.inf), axis=1)
+    count = good.sum(axis=1)
+    skipped = np.minimum(FOLLOW, count - 1)
+    at = skipped + (count - skipped - 1) // 2
+    return np.asarray(np.maximum(size[np.arange(len(size)), at] / 0.6745, LEAST))
+
+
+def _weight(residual: Array, scatter: Array, good: NDArray[np.bool_]) -> Array:
+    return np.where(good, (TAILS + 1) / (TAILS + (residual / scatter[:, None]) ** 2), 0.0)
+
+
+def _slope(residuals: Callable[[Array], Array], mode: Array, here: Array) -> Array:
+    """Derivatives (K, n, 4) of the predicted logarithms."""
+    step = 1e-4
+    columns = []
+    for i in range(4):
+        moved = mode.copy()
+        moved[:, i] += step
+        columns.append((here - residuals(moved)) / step)
+    return np.stack(columns, axis=2)
+
+
+def _normal(
+    slope: Array, residual: Array, weight: Array, scatter: Array, mode: Array, precision: Array
+) -> tuple[Array, Array]:
+    weighed = slope * (weight / scatter[:, None] ** 2)[..., None]
+    normal = np.einsum("kni,knj->kij", weighed, slope) + np.diag(precision)
+    gradient = np.einsum("kni,kn->ki", weighed, residual) - (mode - CENTRE) * precision
+    return normal, gradient

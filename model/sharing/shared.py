@@ -1,0 +1,290 @@
+"""Times of kernels whose memory traffic was counted, at other numbers of ranks on the domains of a node.
+
+    T(ranks, size, ...) = contended(core, memory, ranks in the fullest domain, penalty)
+
+with work and bytes per rank as functions of the parameters (:mod:`ranksight.model.sharing.learning` for the symbols).
+Ranks that fill a second domain find a second memory interface: the time of one more full domain is that of the first
+with less work a rank, which no function of the number of ranks can say that saw one domain alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model import forecast
+from ranksight.model.fitted import JOBS, Fitted, expected_drift
+from ranksight.model.forecast import Forecast
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.learning import times
+from ranksight.model.sharing.traffic import factor
+
+Array = NDArray[np.float64]
+
+WORK, READ, WRITTEN, ALIKE = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
+"""Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not told apart) without what the
+occupancy of a domain does to them, the bytes written, and the bytes read as if it did nothing."""
+NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What K kernels need of a core and of the memory that they share.
+
+    Attributes
+    ----------
+    measured, domains : Domains
+        The node with ranks placed as they were measured, and as they are asked for.
+    kernels : tuple of str
+    counts : Fitted
+        Work and bytes per rank of each kernel, the bytes without what the occupancy of a domain does to them.
+    mode, covariance, scatter, residual, count
+        See :class:`ranksight.model.sharing.learning.Learned`.
+    floor : (K,)
+        Shortest measured time.
+    alone : (K,)
+        What part of a core's transfer time by the platform's bandwidth the measured times leave room for.
+    effect, belief : (K, 2), (K,)
+        How reads follow the occupancy, and how sure that is (:mod:`ranksight.model.sharing.traffic`).
+    clock : (K,)
+        Cycles a second, NaN where they were not counted.
+    trained : (m, 2)
+        Range of each parameter.
+    evidence : tuple of str
+        What carries each kernel.
+    """
+
+    measured: Domains
+    domains: Domains
+    kernels: tuple[str, ...]
+    counts: Fitted
+    mode: Array
+    covariance: Array
+    scatter: Array
+    residual: Array
+    count: NDArray[np.intp]
+    floor: Array
+    alone: Array
+    effect: Array
+    belief: Array
+    clock: Array
+    trained: Array
+    evidence: tuple[str, ...]
+
+    def forecast(self, points: Array, level: float = 0.9) -> Shared:
+        """Time of every kernel at `points` (k, m) and what it is made of."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        ranks = points[:, self.counts.parameters.index("ranks")]
+        active = self.domains.active(ranks)
+        said = self.counts.predict(points, level)
+        z = float(ndtri((1 + level) / 2))
+        given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
+        inputs = tuple(middle for middle, _, _ in given)
+        time, core, busy = self._times(self.mode, inputs, active)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = np.stack([np.log(self._times(moved, inputs, active)[0] / time) / STEP for moved in self._moved()])
+            variance = np.einsum("isk,sij,jsk->sk", slope, self.covariance, slope)
+            down, up = np.zeros(time.shape), np.zeros(time.shape)
+            for at, (middle, below, above) in enumerate(given):
+                nudged = tuple(values * (1 + STEP) if i == at else values for i, values in enumerate(inputs))
+                gain = np.log(self._times(self.mode, nudged, active)[0] / time) / STEP
+                down += np.where(middle > 0, (gain * below) ** 2, 0.0)
+                up += np.where(middle > 0, (gain * above) ** 2, 0.0)
+        # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
+        drift = expected_drift("time") * self._out(points)[None, :] * (1 - busy)
+        reach = stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
+        own = reach**2 * variance + self._scattered(level)[:, None] ** 2 + z**2 * (drift**2 + JOBS**2)
+        lower, upper = time * np.exp(-np.sqrt(own + down)), time * np.exp(np.minimum(np.sqrt(own + up), 50.0))
+        status, reason = self._judge(said, points, ranks, time, lower, upper)
+        half = np.full(time.shape, 0.5)
+        answer = Forecast(time, lower, upper, status, reason, half, half, level)
+        execution = np.exp(self.mode[:, 0, None]) * inputs[0] + np.exp(self.mode[:, 3, None]) * self.floor[:, None]
+        return Shared(answer, np.minimum(execution, core), core - np.minimum(execution, core), time - core, busy)
+
+    def _times(self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+        """Time, time alone, and how busy the interface is, for work, reads and writes."""
+        work, reads, writes = inputs
+        transfer, domain = needs(self.domains, reads, writes)
+        transfer = self.alone[:, None] * transfer
+        time, busy = times(mode, work, transfer, domain, self.floor, active)
+        core, _ = times(mode, work, transfer, domain, self.floor, np.ones_like(active))
+        return time, core, busy
+
+    def _moved(self) -> list[Array]:
+        return [self.mode + STEP * np.eye(4)[i] for i in range(4)]
+
+    def _row(self, said: Forecast, name: str) -> tuple[Array, Array, Array]:
+        """One count of all kernels, zero where a kernel has none, and the logarithmic distances to its ends."""
+        rows = {key: i for i, key in enumerate(zip(self.counts.kernels, self.counts.metrics, strict=True))}
+        index = np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
+        held = index[:, None] >= 0
+        middle, low, high = (np.where(held, getattr(said, end)[index], 0.0) for end in ("value", "lower", "upper"))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            below = np.log(middle / np.where(low > 0, low, np.nan))
+            above = np.log(np.where(high > 0, high, np.nan) / middle)
+        known = middle > 0
+        return middle, *(np.where(known, np.nan_to_num(x, nan=50.0, posinf=50.0), 0.0) for x in (below, above))
+
+    def _reads(self, said: Forecast, active: NDArray[np.intp], z: float) -> tuple[Array, Array, Array]:
+        """Bytes read, between what the domain and what the ranks explain, by how sure the first is."""
+        domain, ranks = self._row(said, READ), self._row(said, ALIKE)
+        first = domain[0] * factor(self.effect, active, self.domains.cores)
+        belief = self.belief[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.where((first > 0) & (ranks[0] > 0), np.log(ranks[0] / first), 0.0)
+        middle = first * np.exp((1 - belief) * apart)
+        between = belief * (1 - belief) * (z * apart) ** 2
+        below, above = (
+            np.sqrt(belief * domain[side] ** 2 + (1 - belief) * ranks[side] ** 2 + between) for side in (1, 2)
+        )
+        return middle, below, above
+
+    def _scattered(self, level: float) -> Array:
+        """Logarithmic distance that holds a measured time with probability `level`, of what the law leaves unexplained.
+
+        By Student's law, and no less than what holds that share of the training times and one more (conformal).
+        """
+        size = np.sort(np.abs(self.residual), axis=1)
+        at = np.minimum(np.ceil((self.count + 1) * level).astype(np.intp), self.count) - 1
+        return np.fmax(
+            stdtrit(np.maximum(self.count - 3.0, 2.0), (1 + level) / 2) * self.scatter, size[np.arange(len(size)), at]
+        )
+
+    def _out(self, points: Array) -> Array:
+        """How far out of the measured range each point is, in e-folds."""
+        low, high = self.trained.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.fmax(np.log(points / high), np.log(low / points))
+        return np.asarray(np.sqrt((np.maximum(np.nan_to_num(out, posinf=0.0, neginf=0.0), 0.0) ** 2).sum(axis=1)))
+
+    def cycles(self, given: Forecast) -> Forecast:
+        """Cycles of a rank for the times of :meth:`forecast`; NaN where they were not counted."""
+        clock = self.clock[:, None]
+        return replace(given, **{name: getattr(given, name) * clock for name in ("value", "lower", "upper")})
+
+    def inside(self, points: Array) -> NDArray[np.bool_]:
+        """Which points lie in the measured range."""
+        return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
+
+    def _judge(
+        self, said: Forecast, points: Array, ranks: Array, time: Array, lower: Array, upper: Array
+    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        status = np.full(time.shape, forecast.OK, dtype=np.intp)
+        reason = np.full(time.shape, "", dtype=object)
+        for row, (kernel, name) in enumerate(zip(self.counts.kernels, self.counts.metrics, strict=True)):
+            at = self.kernels.index(kernel)
+            bad = np.isin(said.status[row], (forecast.NO_DATA, forecast.FEW_POINTS, forecast.DOMAIN, forecast.UNVARIED))
+            bad &= status[at] == forecast.OK
+            status[at] = np.where(bad, said.status[row], status[at])
+            reason[at] = np.where(bad, [f"{name}: {text}" for text in said.reason[row]], reason[at])
+        most = float(self.trained[self.counts.parameters.index("ranks"), 1])
+        left = (self.domains.nodes(ranks) > 1) & (self.domains.nodes(np.array([most]))[0] <= 1)
+        for at, kernel in enumerate(self.kernels):
+            here = left & (kernel == WHOLE) & (status[at] == forecast.OK)
+            status[at] = np.where(here, forecast.WIDE, status[at])
+            reason[at] = np.where(here, NEVER_LEFT.format(ranks=2 * self.domains.ranks_per_node), reason[at])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = upper / lower
+        wide = ~(ratio <= forecast.WIDEST) & (status == forecast.OK)
+        for at, k in np.argwhere(wide):
+            reason[at, k] = forecast.REASONS[forecast.WIDE].format(factor=ratio[at, k], bound=forecast.WIDEST)
+        return np.where(wide, forecast.WIDE, status).astype(np.intp), reason
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Sharing:
+        """The same kernels with ranks placed in another way."""
+        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "measured": self.measured.to_dict(),
+            "domains": self.domains.to_dict(),
+            "kernels": list(self.kernels),
+            "counts": self.counts.to_dict(),
+            **{name: getattr(self, name).tolist() for name in _ARRAYS},
+            "residual": [[None if np.isnan(x) else float(x) for x in row] for row in self.residual],
+            "clock": [None if np.isnan(x) else float(x) for x in self.clock],
+            "evidence": list(self.evidence),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Sharing:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
+            given = {name: np.array(content[name], dtype=np.float64) for name in _ARRAYS}
+            residual = np.array(
+                [[np.nan if x is None else float(x) for x in row] for row in content["residual"]], dtype=np.float64
+            )
+            clock = np.array([np.nan if x is None else float(x) for x in content["clock"]], dtype=np.float64)
+            counts, *nodes = (content[name] for name in ("counts", "measured", "domains"))
+            if not all(isinstance(part, Mapping) for part in (counts, *nodes)):
+                raise TypeError("counts, measured or domains is no object")
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"'sharing' is damaged: {error}", "fit the model again") from error
+        fitted, k = Fitted.from_dict(counts), len(kernels)
+        shapes = {
+            "mode": (k, 4), "covariance": (k, 4, 4), "scatter": (k,), "count": (k,), "floor": (k,), "alone": (k,),
+            "effect": (k, 2), "belief": (k,), "trained": (len(fitted.parameters), 2),
+        }  # fmt: skip
+        if (
+            any(given[name].shape != shape or not np.isfinite(given[name]).all() for name, shape in shapes.items())
+            or len(clock) != k
+            or residual.ndim != 2
+            or (np.isfinite(residual).sum(axis=1) != given["count"]).any()
+            or (given["count"] < 1).any()
+            or len(evidence) != k
+            or "ranks" not in fitted.parameters
+            or not set(fitted.kernels) <= set(kernels)
+        ):
+            raise InputError("'sharing' does not fit together", "fit the model again")
+        count = given.pop("count").astype(np.intp)
+        measured, domains = (Domains.from_dict(node) for node in nodes)
+        return cls(
+            measured, domains, kernels, fitted, count=count, residual=residual, clock=clock, evidence=evidence, **given
+        )
+
+
+_ARRAYS = ("mode", "covariance", "scatter", "count", "floor", "alone", "effect", "belief", "trained")
+STEP = 1e-4
+"""Step of the derivatives, relative."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Times of K kernels at k configurations, in seconds.
+
+    Attributes
+    ----------
+    time : Forecast
+    execution, transfer, contention : (K, k)
+        Time in the core, time that its memory traffic adds, and what the other ranks of its domain add to it.
+    busy : (K, k)
+        Share of the time that the memory interface of the fullest domain is busy.
+    """
+
+    time: Forecast
+    execution: Array
+    transfer: Array
+    contention: Array
+    busy: Array
+
+
+def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:
+    """Seconds that a core alone, and that a domain, needs for the traffic of one rank.
+
+    Without a platform only the traffic itself is known: nothing for the core, and bytes for seconds of the domain.
+    """
+    total = reads + writes
+    share = np.divide(reads, total, out=np.ones_like(total), where=total > 0)
+    given = domains.bandwidths(share)
+    if given is None:
+        return np.zeros_like(total), total
+    return total / given[0], total / given[1]
