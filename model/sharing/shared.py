@@ -130,7 +130,8 @@ class Sharing:
             below = np.log(middle / np.where(low > 0, low, np.nan))
             above = np.log(np.where(high > 0, high, np.nan) / middle)
         known = middle > 0
-        return middle, *(np.where(known, np.nan_to_num(x, nan=50.0, posinf=50.0), 0.0) for x in (below, above))
+        below, above = (np.where(known, np.nan_to_num(x, nan=50.0, posinf=50.0), 0.0) for x in (below, above))
+        return np.asarray(middle), np.asarray(below), np.asarray(above)
 
     def _reads(self, said: Forecast, active: NDArray[np.intp], z: float) -> tuple[Array, Array, Array]:
         """Bytes read, between what the domain and what the ranks explain, by how sure the first is."""
@@ -153,9 +154,8 @@ class Sharing:
         """
         size = np.sort(np.abs(self.residual), axis=1)
         at = np.minimum(np.ceil((self.count + 1) * level).astype(np.intp), self.count) - 1
-        return np.fmax(
-            stdtrit(np.maximum(self.count - 3.0, 2.0), (1 + level) / 2) * self.scatter, size[np.arange(len(size)), at]
-        )
+        reach = stdtrit(np.maximum(self.count - 3.0, 2.0), (1 + level) / 2) * self.scatter
+        return np.asarray(np.fmax(reach, size[np.arange(len(size)), at]), dtype=np.float64)
 
     def _out(self, points: Array) -> Array:
         """How far out of the measured range each point is, in e-folds."""
