@@ -173,5 +173,8 @@ def test_python_gives_the_same_table(folder: Path) -> None:
         "level",
         "status",
         "reason",
+        "evidence",
     ]
+    told = "function of 20 configurations, instructions measured"
+    assert set(table["evidence"]) == {told, f"sum of 2 kernels: {told}"}
     assert len(table) == 6
