@@ -13,6 +13,7 @@ from ranksight.metrics import Reduction
 from ranksight.model.application import Application, Network
 from ranksight.model.blocking import fit_resources
 from ranksight.model.communication import Communication, message_series, message_table
+from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.functions import Functions, find_minor
@@ -130,6 +131,8 @@ def assemble(
     equation = _equation(experiment, sampled, platform, domains, **settings)
     if equation != Application():
         extras["application"] = equation.to_dict()
+    if seen := observe(experiment, series, platform):
+        extras["diagnosis"] = seen
     model = replace(model, extras=extras)
     scale = _scale(model, sampled)
     if scale != 1.0 and equation.resources is not None:

@@ -93,6 +93,21 @@ class Model:
         """
         return self.predict_at(self.combinations(values), level=level, kernels=kernels, metrics=metrics)
 
+    def diagnose(self, *, level: float = 0.9, **values: float | Sequence[float]) -> Diagnosis:
+        """Tell what bounds each kernel at all combinations of the values given, how it scales and what would help.
+
+        ``model.diagnose(ranks=[64, 1024], size=24).verdicts()``; parameters are given as to :meth:`predict`. See
+        :class:`ranksight.model.diagnosis.diagnosis.Diagnosis` for its tables.
+
+        Raises
+        ------
+        InputError
+            When a parameter is unknown, a value is missing or no number of ranks, or no kernel has a time.
+        """
+        from ranksight.model.diagnosis.diagnosis import diagnose
+
+        return diagnose(self, self.combinations(values), level=level)
+
     def combinations(self, values: Mapping[str, float | Sequence[float]]) -> NDArray[np.float64]:
         """All combinations of the parameters' values, (k, m); see :meth:`predict`."""
         unknown = [name for name in values if name not in self.parameters]

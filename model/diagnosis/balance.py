@@ -1,0 +1,116 @@
+"""Load balance: how much more the fullest rank does than the mean, kernel by kernel, as measured.
+
+A superstep ends with its slowest rank, so max / mean of what ranks compute, less one, is what they wait for it (load
+imbalance factor; Calotoiu et al. 2013 reduce by the maximum for the same reason). Instructions tell it without the
+scatter of times, where they were counted on every rank; cycles and times, where they were not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.experiment import ALL_RANKS, WHOLE, Experiment
+
+if TYPE_CHECKING:
+    from ranksight.model.diagnosis.evidence import Evidence
+
+Array = NDArray[np.float64]
+TOLD_BY = ("instructions", "cycles", "time", "compute_cpu_time")
+"""Metrics that tell what a rank computes, the steadiest first; times only where they were not sampled."""
+UNEVEN = 1.05
+"""Largest over mean from which ranks are called uneven; a twentieth is what dividing a grid by the ranks may leave."""
+HEAVY = 0.01
+"""Part of the program's time that must be lost before a kernel is named."""
+
+
+def observe_balance(experiment: Experiment) -> dict[str, Any]:
+    """Largest over mean of what ranks do, of each kernel at each configuration with several ranks.
+
+    Returns
+    -------
+    dict
+        ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (what told it),
+        ``ratio`` (a number or None for each configuration) and ``fullest`` (the rank that did most). Empty where no
+        run has several ranks.
+    """
+    tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
+    for run in experiment.runs:
+        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        table = experiment.table(run, "counters")
+        if table is None or (table["rank"] == ALL_RANKS).any() or table["rank"].nunique() < 2:
+            continue
+        sampled = {name for name, text in run.provenance.items() if text.startswith("sampled")}
+        for name in TOLD_BY:
+            if name in table.columns and name not in sampled:
+                part = table[["kernel", "rank", name]].dropna()
+                tables.setdefault(point, {}).setdefault(name, []).append(part)
+    if not tables:
+        return {}
+    points = list(tables)
+    kernels: dict[str, dict[str, Any]] = {}
+    for name in TOLD_BY:
+        for at, point in enumerate(points):
+            for kernel, ratio, fullest in _ratios(tables[point].get(name, []), name):
+                entry = kernels.setdefault(kernel, {"metric": name, "ratio": [None] * len(points), "fullest": fullest})
+                if entry["metric"] == name:
+                    entry["ratio"][at] = round(ratio, 6)
+                    entry["fullest"] = fullest
+    return {"configurations": [list(point) for point in points], "kernels": kernels}
+
+
+def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int]]:
+    if not parts:
+        return []
+    ranks = max(int(part["rank"].nunique()) for part in parts)
+    rows = pd.concat(parts, ignore_index=True)
+    each = rows.groupby(["kernel", "rank"], observed=True)[name].median()
+    grouped = each.groupby("kernel", observed=True)
+    # A rank without a row did nothing in the kernel.
+    mean, most = grouped.sum() / ranks, grouped.max()
+    fullest = grouped.idxmax()
+    return [
+        (str(kernel), float(most[kernel] / mean[kernel]), int(fullest[kernel][1]))
+        for kernel in mean.index
+        if mean[kernel] > 0
+    ]
+
+
+def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
+    """Balance of each kernel, the one that costs most first.
+
+    Returns
+    -------
+    DataFrame
+        ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
+        ``before`` (the same at the one with fewest), ``fullest`` (rank), ``metric`` (what told it), ``lost`` (part of
+        the program's predicted time, at the last configuration asked for, that ranks wait for the fullest of them),
+        ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
+    """
+    columns = ["kernel", "ranks", "ratio", "before", "fullest", "metric", "lost", "named"]
+    points = np.array(observed.get("configurations", []), dtype=np.float64)
+    if not len(points) or "ranks" not in evidence.parameters:
+        return pd.DataFrame(columns=columns)
+    count = points[:, evidence.parameters.index("ranks")]
+    order = np.argsort(count, kind="stable")
+    total = float(evidence.whole[:, -1].sum())
+    share = dict(zip(evidence.kernels, (evidence.computing[:, -1] / total).tolist(), strict=True)) if total > 0 else {}
+    rows = []
+    for kernel, entry in observed.get("kernels", {}).items():
+        ratio = np.array([np.nan if x is None else float(x) for x in entry["ratio"]])[order]
+        known = np.flatnonzero(np.isfinite(ratio))
+        if kernel == WHOLE or not len(known):
+            continue
+        last, first = float(ratio[known[-1]]), float(ratio[known[0]])
+        lost = (last - 1) * share.get(kernel, 0.0)
+        named = last >= UNEVEN and lost / (1 + lost) >= HEAVY
+        most = count[order][known[-1]]
+        rows.append(
+            (kernel, int(most), last, first, int(entry["fullest"]), str(entry["metric"]), lost / (1 + lost), named)
+        )
+    found = pd.DataFrame(rows, columns=columns)
+    return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)

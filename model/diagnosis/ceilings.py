@@ -1,0 +1,144 @@
+"""The ceilings of a machine: what its memory levels deliver, as a diagnosis needs it, kept in the model's file.
+
+A model tells times by counts and latencies; whether a kernel runs into the bandwidth of a level or into its latency is
+told by what the level can deliver. The ceilings are taken from the platform where the model is fitted, so that a model
+can be diagnosed on a machine that has no description of the measured one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+
+Array = NDArray[np.float64]
+
+MEASURED, ESTIMATED = 1.15, 2.0
+"""Factors either way within which a bandwidth or a latency is known: scatter of calibration runs, and values that are
+typical of a class of machines."""
+NAMES = ("L1", "L2", "L3", "memory")
+"""Levels that serve loads, nearest first."""
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What one machine delivers.
+
+    Attributes
+    ----------
+    name : str
+    frequency : float
+        Hz.
+    latency : (4,)
+        Cycles of a load served by each of :data:`NAMES`.
+    bandwidth : (4,)
+        B/s of one core from each of :data:`NAMES`; NaN where it is not known.
+    domain : float
+        B/s of the memory of a ccNUMA domain, all its cores working.
+    cores : int
+        Of a domain.
+    node : int
+        Cores of a node.
+    line : int
+        Bytes.
+    certain : (4,) bool
+        Whether each level's values were measured or read from a manual; estimates are known to :data:`ESTIMATED`.
+    """
+
+    name: str
+    frequency: float
+    latency: Array
+    bandwidth: Array
+    domain: float
+    cores: int
+    node: int
+    line: int
+    certain: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, platform: Any) -> Ceilings:
+        """Of a :class:`ranksight.platforms.Platform`; a machine without a third level has none to serve from."""
+        frequency = float(platform.frequency)
+        caches = list(platform.caches)[:3]
+        guessed = set(platform.estimates())
+        memory = platform.memory
+        missing = 3 - len(caches)
+        latency = [*(float(cache.latency) for cache in caches)]
+        latency += [float(memory.latency) * frequency] * (missing + 1)
+        bandwidth = [float("nan") if cache.bandwidth is None else float(cache.bandwidth) for cache in caches]
+        bandwidth += [float("nan")] * missing + [float(memory.bandwidth_core)]
+        sure = [not {f"caches.{c.name}.latency", f"caches.{c.name}.bandwidth"} & guessed for c in caches]
+        sure += [True] * missing + [
+            not {"memory.latency", "memory.bandwidth_core", "memory.bandwidth_domain"} & guessed
+        ]
+        return cls(
+            str(platform.name),
+            frequency,
+            np.array(latency),
+            np.array(bandwidth),
+            float(memory.bandwidth_domain),
+            int(platform.layout.cores_per_domain),
+            int(platform.cores),
+            int(platform.line),
+            np.array(sure),
+        )
+
+    @property
+    def slack(self) -> Array:
+        """Factor either way within which each level's values are known, (4,)."""
+        return np.where(self.certain, MEASURED, ESTIMATED)
+
+    def share(self, ranks: Array) -> Array:
+        """Bandwidth in B/s of each of :data:`NAMES` for one rank where `ranks` (k,) run, (4, k).
+
+        Ranks are placed a core each, domain after domain, and the fullest domain is told; its cores divide what it
+        delivers, ``min(bandwidth of a core, bandwidth of the domain / its active cores)`` (Treibig and Hager,
+        "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
+        """
+        ranks = np.asarray(ranks, dtype=np.float64)
+        active = np.clip(np.minimum(ranks, self.node), 1, self.cores)
+        one = np.repeat(self.bandwidth[:, None], len(ranks), axis=1)
+        one[3] = np.minimum(one[3], self.domain / active)
+        return one
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "name": self.name,
+            "frequency": self.frequency,
+            "latency": self.latency.tolist(),
+            "bandwidth": [None if x != x else float(x) for x in self.bandwidth],
+            "domain": self.domain,
+            "cores": self.cores,
+            "node": self.node,
+            "line": self.line,
+            "certain": self.certain.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Ceilings:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            found = cls(
+                str(content["name"]),
+                float(content["frequency"]),
+                np.array(content["latency"], dtype=np.float64),
+                np.array([np.nan if x is None else float(x) for x in content["bandwidth"]], dtype=np.float64),
+                float(content["domain"]),
+                int(content["cores"]),
+                int(content["node"]),
+                int(content["line"]),
+                np.array(content["certain"], dtype=bool),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"'ceilings' is damaged: {error}", "fit the model again") from error
+        numbers = [found.frequency, found.domain, found.cores, found.node, found.line, *found.latency.tolist()]
+        shapes = {found.latency.shape, found.bandwidth.shape, found.certain.shape}
+        if shapes != {(4,)} or not all(0 < x < np.inf for x in numbers) or (found.bandwidth <= 0).any():
+            raise InputError("'ceilings' does not fit together", "fit the model again")
+        return found

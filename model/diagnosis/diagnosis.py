@@ -1,0 +1,240 @@
+"""The diagnosis of a model: verdicts, scaling, crossovers, efficiencies, rooflines and advice, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.diagnosis import (
+    advice,
+    balance,
+    efficiencies,
+    pairs,
+    ranking,
+    roofline,
+    scaling,
+    verdicts,
+    waits,
+)
+from ranksight.model.diagnosis.causes import Causes, judge
+from ranksight.model.diagnosis.evidence import Evidence, gather
+from ranksight.model.diagnosis.execution import execution
+from ranksight.model.diagnosis.scaling import is_strong, line_of
+
+if TYPE_CHECKING:
+    from ranksight.model.model import Model
+
+Array = NDArray[np.float64]
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong with a program at some configurations, and on the way there.
+
+    Attributes
+    ----------
+    application : str
+    evidence : Evidence
+        What the model knows at the configurations asked for.
+    causes : Causes
+        Shares and verdicts there.
+    model : Model
+    level : float
+        Probability of intervals.
+    """
+
+    application: str
+    evidence: Evidence
+    causes: Causes
+    model: Model
+    level: float
+
+    @property
+    def target(self) -> Array:
+        """The configuration with most ranks, (m,); the last of several."""
+        ranks = self.evidence.ranks
+        return np.asarray(self.evidence.points[np.flatnonzero(ranks == ranks.max())[-1]])
+
+    @cached_property
+    def line(self) -> Evidence:
+        """What the model knows at rank counts from the fewest measured to the target's, the rest as at the target."""
+        if "ranks" not in self.model.parameters:
+            raise InputError("the model has no parameter ranks", "how kernels scale is told over ranks")
+        points = line_of(self.model.training, self.model.parameters, self.target)
+        return gather(self.model, points, self.level)
+
+    @cached_property
+    def strong(self) -> bool:
+        """Whether a rank's work falls with the ranks."""
+        return is_strong(self.line)
+
+    # Tables; each is made when it is first asked for.
+
+    def verdicts(self) -> pd.DataFrame:
+        """What bounds each kernel at each configuration; see :func:`ranksight.model.diagnosis.verdicts.table`."""
+        return self._table("verdicts", lambda: verdicts.table(self.evidence, self.causes))
+
+    def scaling(self) -> pd.DataFrame:
+        """How each kernel goes with the ranks; see :func:`ranksight.model.diagnosis.scaling.table`."""
+        return self._table("scaling", lambda: scaling.table(self.line, self.strong, self._node))
+
+    def rankings(self) -> pd.DataFrame:
+        """Kernels by size at each rank count; see :func:`ranksight.model.diagnosis.ranking.rankings`."""
+        return self._table("rankings", lambda: ranking.rankings(self.line))
+
+    def crossovers(self) -> pd.DataFrame:
+        """Where kernels overtake each other; see :func:`ranksight.model.diagnosis.ranking.crossovers`."""
+        return self._table("crossovers", lambda: ranking.crossovers(self.line, self.level))
+
+    def efficiencies(self) -> pd.DataFrame:
+        """POP efficiencies by rank count; see :func:`ranksight.model.diagnosis.efficiencies.table`."""
+        return self._table("efficiencies", lambda: efficiencies.table(self.line, self.strong))
+
+    def roofline(self) -> pd.DataFrame:
+        """Position under the roof of each memory level; see :func:`ranksight.model.diagnosis.roofline.table`."""
+        return self._table("roofline", lambda: roofline.table(self.evidence, self.causes))
+
+    def pairs(self) -> pd.DataFrame:
+        """Same CPI, unlike blocking by memory; see :func:`ranksight.model.diagnosis.pairs.table`."""
+        return self._table("pairs", lambda: pairs.table(self.evidence, self.causes))
+
+    def balance(self) -> pd.DataFrame:
+        """Load balance as measured; see :func:`ranksight.model.diagnosis.balance.table`."""
+        return self._table("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
+
+    def waits(self) -> pd.DataFrame:
+        """Wait states as measured; see :func:`ranksight.model.diagnosis.waits.table`."""
+        return self._table("waits", lambda: waits.table(self._observed.get("waits", [])))
+
+    def advice(self) -> pd.DataFrame:
+        """What is wrong and what mending it gives; see :func:`ranksight.model.diagnosis.advice.table`."""
+        return self._table("advice", self._advice)
+
+    def _advice(self) -> pd.DataFrame:
+        law = self.model.functions.neighbours
+        grid = None if law is None else law.grid
+        return advice.table(self.evidence, self.causes, self.scaling(), self.balance(), self.waits(), grid)
+
+    @property
+    def _node(self) -> int:
+        network = self.model.equation.network
+        return 1 << 30 if network is None else network.ranks_per_node
+
+    @property
+    def _observed(self) -> Mapping[str, Any]:
+        return advice.observed(self.model.extras)
+
+    @cached_property
+    def _made(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    def _table(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name].copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All tables as plain data that JSON can hold, under ``schema_version``."""
+        scales = "ranks" in self.model.parameters
+        tables: dict[str, Callable[[], pd.DataFrame]] = {
+            "verdicts": self.verdicts,
+            **({"scaling": self.scaling, "rankings": self.rankings} if scales else {}),
+            **({"crossovers": self.crossovers, "efficiencies": self.efficiencies} if scales else {}),
+            "roofline": self.roofline,
+            "pairs": self.pairs,
+            "balance": self.balance,
+            "waits": self.waits,
+            **({"advice": self.advice} if scales else {}),
+        }
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "application": self.application,
+            "parameters": list(self.model.parameters),
+            "level": self.level,
+            "target": dict(zip(self.model.parameters, self.target.tolist(), strict=True)),
+            **({"work": "strong" if self.strong else "weak"} if scales else {}),
+            "machine": None if self.evidence.ceilings is None else self.evidence.ceilings.to_dict(),
+            **{name: plain(make()) for name, make in tables.items()},
+        }
+
+
+def diagnose(model: Model, points: Array, *, level: float = 0.9) -> Diagnosis:
+    """Diagnose `model` at `points` (k, m).
+
+    Raises
+    ------
+    InputError
+        When the model has no kernel's time, or a configuration has no whole number of ranks from 1 on.
+    """
+    points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    if "time" not in model.fitted.metrics:
+        raise InputError("the model has no kernel's time", "measure with perf-clock, or import times")
+    if "ranks" in model.parameters:
+        ranks = points[:, model.parameters.index("ranks")]
+        if not ((ranks >= 1) & (ranks == np.round(ranks))).all():
+            bad = ranks[~((ranks >= 1) & (ranks == np.round(ranks)))][0]
+            raise InputError(f"{bad:g} is no number of ranks", "ranks are whole numbers from 1")
+    evidence = gather(model, points, level)
+    return Diagnosis(model.application, evidence, causes_of(evidence), model, level)
+
+
+def causes_of(evidence: Evidence) -> Causes:
+    """Shares and verdicts of what is known."""
+    f = evidence.frequency
+    waiting = evidence.waiting
+    counted = np.isfinite(waiting).any(axis=0)
+    exposed = np.where(counted, np.nansum(waiting, axis=0), np.inf)
+    stalls, error = _stalls(evidence)
+    known = execution(
+        evidence.computing * f, evidence.instructions, exposed * f, evidence.cpi, evidence.calm, stalls, error
+    )
+    told = np.isfinite(stalls) | (np.isfinite(evidence.instructions) & np.isfinite(evidence.computing * f))
+    return judge(
+        known,
+        evidence.computing,
+        evidence.communication,
+        evidence.imbalance,
+        waiting,
+        _used(evidence),
+        np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:],
+        told & (evidence.computing > 0),
+    )
+
+
+def _stalls(evidence: Evidence) -> tuple[Array, Array]:
+    """Stall cycles and their error of the kernels whose own counters told them; NaN for the others."""
+    each = evidence.broken.each
+    memory = np.maximum(sum((each[name] for name in ("loads_l2", "loads_l3", "loads_mem")), each["loads_l1"]), 0.0)
+    mine = np.broadcast_to(evidence.counted[:, None], memory.shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = np.where(evidence.factor > 0, evidence.factor_error / evidence.factor, 0.0)
+    stalls = np.where(mine, memory * evidence.frequency, np.nan)
+    return stalls, np.nan_to_num(stalls * relative)
+
+
+def _used(evidence: Evidence) -> Array:
+    """Seconds that the bytes through L2, L3 and memory take at the bandwidth of a rank, (3, K, k)."""
+    if evidence.ceilings is None:
+        return np.full((3, *evidence.computing.shape), np.nan)
+    share = evidence.ceilings.share(evidence.ranks)[1:]
+    return np.asarray(evidence.traffic / share[:, None, :])
+
+
+def plain(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain data that JSON can hold; NaN and infinities are None."""
+    return [{str(name): _plain(value) for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,61 @@
+"""Efficiencies after the POP method: where the processor time goes that more ranks do not turn into speed.
+
+With C the mean computing time of a rank, I what the fullest rank computes beyond it, M the messages' time and
+T = C + I + M,
+
+    parallel efficiency = load balance x communication efficiency,  C / T = C / (C + I) x (C + I) / T,
+    computation scaling = instruction scaling x IPC scaling x frequency scaling,
+    global efficiency = parallel efficiency x computation scaling,
+
+the scaling factors relative to the first configuration: work there over work here, summed over ranks in strong and a
+rank's in weak scaling; IPC here over IPC there (Rosas, Gimenez and Labarta, "Scalability prediction for fundamental
+performance factors", Supercomputing Frontiers and Innovations 1 (2014) 4; POP Centre of Excellence).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ranksight.experiment import WHOLE
+from ranksight.model.diagnosis.evidence import Evidence
+
+
+def table(line: Evidence, strong: bool) -> pd.DataFrame:
+    """Efficiencies at each rank count of `line`, relative to its first.
+
+    Returns
+    -------
+    DataFrame
+        ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``computation_scaling``,
+        ``instruction_scaling``, ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a
+        model knows one clock), ``ipc``.
+    """
+    mine = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
+    computing, imbalance = line.computing[mine].sum(axis=0), line.imbalance[mine].sum(axis=0)
+    messages = line.communication[mine].sum(axis=0)
+    whole = computing + imbalance + messages
+    times = line.ranks if strong else np.ones(len(line.ranks))
+    counted = mine & np.isfinite(line.instructions).all(axis=1)
+    instructions = line.instructions[counted].sum(axis=0) if counted.any() else np.full(len(whole), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        balance = computing / (computing + imbalance)
+        communication = (computing + imbalance) / whole
+        scaling = computing[0] * times[0] / (computing * times)
+        work = instructions[0] * times[0] / (instructions * times)
+        rate = instructions / (computing * line.frequency)
+        ipc = (instructions / computing) / (instructions[0] / computing[0])
+    return pd.DataFrame(
+        {
+            "ranks": line.ranks,
+            "global": balance * communication * scaling,
+            "parallel": balance * communication,
+            "load_balance": balance,
+            "communication": communication,
+            "computation_scaling": scaling,
+            "instruction_scaling": work,
+            "ipc_scaling": ipc,
+            "frequency_scaling": np.where(np.isfinite(ipc), 1.0, np.nan),
+            "ipc": rate,
+        }
+    )

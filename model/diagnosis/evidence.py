@@ -1,0 +1,204 @@
+"""What a model knows of its kernels at some configurations, as a diagnosis needs it: one array a quantity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import WHOLE
+from ranksight.model.application import Breakdown
+from ranksight.model.diagnosis.ceilings import Ceilings
+from ranksight.model.forecast import OK
+from ranksight.model.resource import LEVELS
+
+if TYPE_CHECKING:
+    from ranksight.model.model import Model
+
+Array = NDArray[np.float64]
+COUNTED = "stalls counted"
+"""How the evidence of a kernel begins whose stalls a counter told."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """K kernels at k configurations; NaN where something is not known.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    parameters : tuple of str
+    points : (k, m)
+    broken : Breakdown
+    computing, imbalance, communication : (K, k)
+        Seconds a rank; `computing` is the mean rank's.
+    low, high : (K, k)
+        90 % interval of `computing`.
+    ok : (K, k) bool
+        Whether the evidence carries the kernel's time.
+    reason : (K, k) str
+    instructions, flops, bytes_mem : (K, k)
+        A rank; `bytes_mem` are those read from memory.
+    loads : (4, K, k)
+        Served by the first, second and third cache level and memory.
+    cpi, calm : (K,)
+        CPI where memory asked least, and cycles that loads would wait one by one there, per instruction.
+    factor, factor_error : (K, k)
+        BF_mem and its standard error.
+    counted : (K,) bool
+        Whether stalls were counted.
+    source : tuple of str
+        What each kernel's parts were told from.
+    ceilings : Ceilings or None
+    """
+
+    kernels: tuple[str, ...]
+    parameters: tuple[str, ...]
+    points: Array
+    broken: Breakdown
+    computing: Array
+    imbalance: Array
+    communication: Array
+    low: Array
+    high: Array
+    ok: NDArray[np.bool_]
+    reason: NDArray[np.object_]
+    instructions: Array
+    flops: Array
+    bytes_mem: Array
+    loads: Array
+    cpi: Array
+    calm: Array
+    factor: Array
+    factor_error: Array
+    counted: NDArray[np.bool_]
+    source: tuple[str, ...]
+    ceilings: Ceilings | None
+
+    @property
+    def ranks(self) -> Array:
+        """Number of ranks at each configuration, (k,); 1 where the model has no such parameter."""
+        if "ranks" not in self.parameters:
+            return np.ones(len(self.points))
+        return np.asarray(self.points[:, self.parameters.index("ranks")], dtype=np.float64)
+
+    @property
+    def frequency(self) -> float:
+        """Clock in Hz; NaN where no machine was told."""
+        return float("nan") if self.ceilings is None else self.ceilings.frequency
+
+    @property
+    def whole(self) -> Array:
+        """Seconds of each kernel on the wall with all its parts, (K, k)."""
+        return self.computing + self.imbalance + self.communication
+
+    @property
+    def waiting(self) -> Array:
+        """Seconds that the loads served by L2, L3 and memory would wait one after another, (3, K, k)."""
+        if self.ceilings is None:
+            return np.full((3, *self.computing.shape), np.nan)
+        return self.loads[1:] * self.ceilings.latency[1:, None, None] / self.frequency
+
+    @property
+    def traffic(self) -> Array:
+        """Bytes that each rank reads from L2, L3 and memory, (3, K, k); loads that a level or one behind it serves."""
+        line = 64.0 if self.ceilings is None else float(self.ceilings.line)
+        behind = np.cumsum(self.loads[:0:-1], axis=0)[::-1] * line
+        behind[2] = np.fmax(behind[2], self.bytes_mem)
+        return behind
+
+
+def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
+    """What `model` knows at `points` (k, m)."""
+    points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    said = model.forecast(points, level)
+    broken = model.equation.breakdown(said, model.functions, points, model.shares, model.correlation.get("time", 0.5))
+    rows = model.functions.rows
+    kernels, shape = broken.kernels, (len(broken.kernels), len(points))
+
+    def of(name: str, which: str = "value") -> Array:
+        index = np.array([rows.get((kernel, name), -1) for kernel in kernels], dtype=np.intp)
+        if not len(said.value):
+            return np.full(shape, np.nan)
+        return np.asarray(np.where(index[:, None] >= 0, getattr(said, which)[index], np.nan), dtype=np.float64)
+
+    each = broken.each
+    computing = sum((each[name] for name in ("execution", *LEVELS, "direct")), np.zeros(shape))
+    # The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
+    computing = np.maximum(computing, 0.0)
+    time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
+    index = np.array([rows.get((kernel, "time"), -1) for kernel in kernels], dtype=np.intp)
+    timed = index >= 0
+    status = np.where(timed[:, None], said.status[index], OK) if len(said.value) else np.full(shape, OK)
+    reason = np.where(timed[:, None] & (status != OK), said.reason[index], "") if len(said.value) else status * ""
+    cpi, calm, factor, error, counted, source = _equation(model, kernels, points, level)
+    extras = model.extras.get("diagnosis", {})
+    given = extras.get("ceilings") if isinstance(extras, dict) else None
+    return Evidence(
+        kernels,
+        model.parameters,
+        points,
+        broken,
+        computing,
+        np.maximum(each["imbalance"], 0.0),
+        each["communication"],
+        computing * np.minimum(down, 1.0),
+        computing * np.maximum(up, 1.0),
+        status == OK,
+        np.asarray(reason, dtype=object),
+        of("instructions"),
+        _first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),
+        _first(of("bytes_mem_read"), of("bytes_mem")),
+        np.stack([of(name) for name in LEVELS]),
+        cpi,
+        calm,
+        factor,
+        error,
+        counted,
+        source,
+        None if given is None else Ceilings.from_dict(given),
+    )
+
+
+def _first(one: Array, other: Array) -> Array:
+    return np.where(np.isfinite(one), one, other)
+
+
+def _sum(one: Array, other: Array) -> Array:
+    """The sum of what is known of two parts."""
+    return np.where(np.isfinite(one) | np.isfinite(other), np.nan_to_num(one) + np.nan_to_num(other), np.nan)
+
+
+def _equation(
+    model: Model, kernels: tuple[str, ...], points: Array, level: float
+) -> tuple[Array, Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
+    """CPI, its calm, BF_mem with error, whether stalls were counted, and the source, of all `kernels`."""
+    count, k = len(kernels), len(points)
+    cpi, calm = np.full(count, np.nan), np.full(count, np.nan)
+    factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
+    counted = np.zeros(count, dtype=bool)
+    source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
+    resources = model.equation.resources
+    if resources is None:
+        return cpi, calm, factor, error, counted, tuple(source)
+    place = {kernel: at for at, kernel in enumerate(kernels)}
+    mine = [(at, place[kernel]) for at, kernel in enumerate(resources.kernels) if kernel in place and kernel != WHOLE]
+    if not mine:
+        return cpi, calm, factor, error, counted, tuple(source)
+    theirs, here = (np.array(column) for column in zip(*mine, strict=True))
+    blocking = resources.blocking(points, level)
+    cpi[here] = resources.cpi[theirs] * resources.scale
+    factor[here] = blocking.value[theirs]
+    error[here] = (blocking.upper - blocking.lower)[theirs] / 3.29
+    extras = model.extras.get("diagnosis", {})
+    told = extras.get("calm", {}) if isinstance(extras, dict) else {}
+    for at, to in mine:
+        source[to] = resources.evidence[at]
+        counted[to] = resources.evidence[at].startswith(COUNTED)
+        value = told.get(resources.kernels[at])
+        calm[to] = float(value) if isinstance(value, (int, float)) else np.nan
+    return cpi, calm, factor, error, counted, tuple(source)

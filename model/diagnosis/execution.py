@@ -1,0 +1,116 @@
+"""How much of a kernel's time is execution, as far as its counters tell.
+
+Let c be a kernel's cycles, i its instructions, and M = sum over l >= L2 of n_l l_l the cycles that its loads would wait
+if each waited alone, n_l loads served by level l of latency l_l. With e cycles of execution, s = c - e are stalls.
+
+Where stalls were counted, e is known. Where they were not, three bounds hold whatever the kernel does:
+
+- e / i <= CPI_calm, its cycles per instruction where memory asked least of it (minimum CPI, Panadero et al.): stalls
+  only add;
+- e / i >= CPI_calm - M_calm / i: loads wait no longer than if each waited alone;
+- e / i >= 1 / W: no core retires more than W instructions a cycle.
+
+Within them, log(e / i) follows what programs' instructions cost when caches serve their loads: a normal law around
+:data:`USUAL` with standard deviation :data:`SPREAD`, cut at the bounds. A kernel whose loads the nearest cache serves
+has M = 0 and is known exactly; one that waits for memory at every configuration is known as far as the law tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+Array = NDArray[np.float64]
+
+WIDTH = 8.0
+"""Instructions that a core retires a cycle at most; the widest of today's cores rename or retire six to eight."""
+USUAL, SPREAD = 0.5, 0.8
+"""Median of cycles per instruction without stalls and standard deviation of its logarithm: 90 % lie between 0.13 (dense
+vector code that fills the core) and 1.9 (chains of additions, some divisions or mispredicted branches)."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Execution's share of kernels' time as a law: log-normal between bounds, all arrays (K, k).
+
+    Attributes
+    ----------
+    low, high : array
+        Bounds of the share.
+    centre : array
+        Median of the uncut law's share.
+    spread : array
+        Standard deviation of the uncut law's logarithm.
+    """
+
+    low: Array
+    high: Array
+    centre: Array
+    spread: Array
+
+    def _scaled(self, share: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(ndtr((np.log(share) - np.log(self.centre)) / self.spread))
+
+    def below(self, share: Array) -> Array:
+        """Probability that execution's share is below `share`."""
+        first, last = self._scaled(self.low), self._scaled(self.high)
+        mass = last - first
+        inside = (self._scaled(np.clip(share, self.low, self.high)) - first) / np.where(mass > 1e-12, mass, 1.0)
+        narrow = np.clip((share - self.low) / np.maximum(self.high - self.low, 1e-12), 0.0, 1.0)
+        return np.asarray(np.where(mass > 1e-12, inside, narrow))
+
+    def quantile(self, probability: float) -> Array:
+        """The share that execution stays below with `probability`."""
+        first, last = self._scaled(self.low), self._scaled(self.high)
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = np.exp(np.log(self.centre) + self.spread * ndtri(first + probability * (last - first)))
+        linear = self.low + probability * (self.high - self.low)
+        found = np.where(last - first > 1e-12, at, linear)
+        return np.asarray(np.clip(np.nan_to_num(found, nan=1.0), self.low, self.high))
+
+
+def execution(
+    cycles: Array,
+    instructions: Array,
+    waiting: Array,
+    calm: Array,
+    calm_waiting: Array,
+    stalls: Array,
+    error: Array,
+) -> Execution:
+    """What is known of execution's share of K kernels' time at k configurations.
+
+    Parameters
+    ----------
+    cycles, instructions : (K, k)
+    waiting : (K, k)
+        M: cycles that loads would wait one after another; infinite where loads by level were not counted.
+    calm, calm_waiting : (K,)
+        CPI where memory asked least, and M per instruction there; NaN where neither is known.
+    stalls : (K, k)
+        Stall cycles by the kernel's own counters; NaN where none were counted.
+    error : (K, k)
+        Standard error of `stalls`.
+    """
+    each = np.divide(cycles, instructions, out=np.full(cycles.shape, np.nan), where=instructions > 0)
+    top = np.fmin(each, calm[:, None])
+    with np.errstate(invalid="ignore"):
+        here = each - np.divide(waiting, instructions, out=np.full(cycles.shape, np.inf), where=instructions > 0)
+        bottom = np.fmax(np.fmax(calm[:, None] - calm_waiting[:, None], here), 1 / WIDTH)
+    # Rounding, and times and counts of different runs: bounds that cross meet where they do.
+    bottom = np.fmin(bottom, top)
+    share = np.divide(instructions, cycles, out=np.ones(cycles.shape), where=cycles > 0)
+    known = np.isfinite(stalls)
+    told = np.clip(1 - np.divide(stalls, cycles, out=np.zeros(cycles.shape), where=cycles > 0), 1e-6, 1.0)
+    reach = np.maximum(2 * np.divide(np.nan_to_num(error), cycles, out=np.zeros(cycles.shape), where=cycles > 0), 0.02)
+    blank = ~known & ~np.isfinite(each)
+    low = np.where(known, np.maximum(told - reach, 1e-6), np.clip(np.nan_to_num(bottom * share), 1e-6, 1.0))
+    high = np.where(known, np.minimum(told + reach, 1.0), np.clip(np.nan_to_num(top * share, nan=1.0), 1e-6, 1.0))
+    low, high = np.where(blank, 1e-6, low), np.where(blank, 1.0, high)
+    centre = np.where(known, told, np.where(blank, 0.5, np.maximum(USUAL * share, 1e-9)))
+    spread = np.where(known, np.maximum(reach / np.maximum(told, 1e-6), 1e-3), np.where(blank, 5.0, SPREAD))
+    return Execution(np.minimum(low, high), high, centre, spread)

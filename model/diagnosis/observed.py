@@ -1,0 +1,67 @@
+"""What a diagnosis needs of the measurements and functions do not keep: stored in the model's file when it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import Experiment
+from ranksight.model.diagnosis.balance import observe_balance
+from ranksight.model.diagnosis.ceilings import Ceilings
+from ranksight.model.diagnosis.waits import observe_waits
+from ranksight.model.reduction import reduce
+from ranksight.model.resource import LEVELS
+from ranksight.model.series import Series
+
+Array = NDArray[np.float64]
+
+
+def observe(experiment: Experiment, series: Series, platform: Any = None) -> dict[str, Any]:
+    """Plain data for the model's extras, under ``diagnosis``.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    series : Series
+        Means over ranks that the functions were fitted to.
+    platform : Platform, optional
+        The machine measured.
+
+    Returns
+    -------
+    dict
+        ``ceilings`` (:class:`ranksight.model.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an instruction
+        that its loads would wait one by one where they would least), ``balance``
+        (:func:`ranksight.model.diagnosis.balance.observe_balance`), ``waits``
+        (:func:`ranksight.model.diagnosis.waits.observe_waits`); each where its evidence is there.
+    """
+    found: dict[str, Any] = {}
+    if platform is not None:
+        ceilings = Ceilings.of(platform)
+        found["ceilings"] = ceilings.to_dict()
+        if calm := _calm(series, ceilings):
+            found["calm"] = calm
+    if balance := observe_balance(experiment):
+        found["balance"] = balance
+    if waits := observe_waits(experiment):
+        found["waits"] = waits
+    return found
+
+
+def _calm(series: Series, ceilings: Ceilings) -> dict[str, float]:
+    """Least cycles an instruction that loads from L2, L3 and memory would wait one by one, of each kernel counted."""
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    values = reduce(series.values, "median", axis=2)
+    found: dict[str, float] = {}
+    for kernel in dict.fromkeys(series.kernels):
+        served = [(at, rows[kernel, name]) for at, name in enumerate(LEVELS) if at and (kernel, name) in rows]
+        if not served or (kernel, "instructions") not in rows:
+            continue
+        counted = values[rows[kernel, "instructions"]]
+        waiting = np.sum([np.nan_to_num(values[row]) * ceilings.latency[at] for at, row in served], axis=0)
+        known = counted > 0
+        if known.any():
+            found[kernel] = float((waiting[known] / counted[known]).min())
+    return found

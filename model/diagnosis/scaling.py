@@ -1,0 +1,143 @@
+"""How each kernel's time goes with the number of ranks: it scales, it saturates, or it grows.
+
+In strong scaling a rank's work falls with the ranks and so should its time; in weak scaling it stays. Trees and
+hypercubes add a logarithm of the ranks. On a line of rank counts up to the target, s = d log T / d log p:
+
+- a kernel *grows* from where its time rises faster than log2 of the ranks, to the end;
+- in strong scaling it *saturates* at where twice the ranks no longer bring down its time to 1 / sqrt(2), to the end;
+- otherwise it *scales*.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.experiment import WHOLE
+from ranksight.model.diagnosis.evidence import Evidence
+
+Array = NDArray[np.float64]
+HALF = -0.5
+"""Slope s above which a kernel of a strongly scaling program saturates."""
+PACE = 0.02
+"""Slope above the logarithm's within which nothing is said to grow."""
+HEAVY = 0.01
+"""Share of the time at the most ranks from which a growing kernel is named."""
+EARLY = 8.0
+"""Ranks over the fewest up to which work tells whether it is divided."""
+NOTICED = 1.1
+"""Growth over the whole stretch below which nothing is said to grow."""
+
+
+def is_strong(line: Evidence) -> bool:
+    """Whether a rank's work falls with the ranks: its instructions where counted, its computing time where not."""
+    counted = np.isfinite(line.instructions).all(axis=1)
+    work = (line.instructions[counted] if counted.any() else line.computing).sum(axis=0)
+    ranks = line.ranks
+    # At many ranks what each does alike outweighs what they divide: the fewest tell.
+    last = max(int(np.searchsorted(ranks, EARLY * ranks[0], side="right")) - 1, min(1, len(ranks) - 1))
+    if ranks[last] <= ranks[0] or not (work[0] > 0 and work[last] > 0):
+        return False
+    return bool(np.log(work[last] / work[0]) / np.log(ranks[last] / ranks[0]) < HALF)
+
+
+def steps(ranks: Array) -> Array:
+    """One more than log2 of the ranks, so that two ranks count as one step."""
+    return np.asarray(np.log2(2 * np.maximum(ranks, 1.0)))
+
+
+def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
+    """How each kernel scales along `line`, whose points differ in ranks alone and rise.
+
+    Parameters
+    ----------
+    line : Evidence
+    strong : bool
+        See :func:`is_strong`.
+    node : int
+        Ranks of a node: messages first grow by the step from links inside a node to those between nodes.
+
+    Returns
+    -------
+    DataFrame
+        ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where, NaN
+        where it scales); ``first``, ``last`` (s at the fewest and most ranks); ``growth`` (time at the most ranks over
+        its least); ``efficiency`` (of the ideal at the most ranks: work kept in weak, divided in strong scaling);
+        ``share`` (of the time at the most ranks); ``named`` (whether it grows, carries weight, and its instructions,
+        where counted, grow with it, so that scatter of times alone names nothing); the largest first.
+    """
+    times, ranks = line.whole, line.ranks
+    count, k = times.shape
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log(np.where(times > 0, times, np.nan))
+        slope = np.diff(logs, axis=1) / np.diff(np.log(ranks))[None, :] if k > 1 else np.zeros((count, 0))
+        slow = np.diff(np.log(steps(ranks))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
+        slowly = np.diff(np.log(_rounds(ranks, node))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
+        sums = times.sum(axis=0)
+        share = times[:, -1] / sums[-1] if sums[-1] > 0 else np.zeros(count)
+    sending = (line.communication[:, -1] > line.computing[:, -1] + line.imbalance[:, -1])[:, None]
+    pace = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf)[None, :], slow[None, :])
+    rising = _trailing(slope > pace + PACE)
+    flat = _trailing(slope > HALF)
+    rise = np.where(rising < k - 1, logs[:, -1] - np.take_along_axis(logs, rising[:, None], 1)[:, 0], 0.0)
+    grows = np.nan_to_num(rise) > np.log(NOTICED)
+    stuck = strong & (flat < k - 1) & ~grows
+    named = grows & (share >= HEAVY) & _proven(line, rising)
+    told = np.isfinite(logs[:, -1]) & (line.ok[:, -1] | (line.computing[:, -1] <= 0))
+    verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ideal = times[:, 0] * (ranks[0] / ranks[-1] if strong else 1.0)
+        efficiency = ideal / times[:, -1]
+        growth = times[:, -1] / np.where(times > 0, times, np.inf).min(axis=1)
+    found = pd.DataFrame(
+        {
+            "kernel": line.kernels,
+            "verdict": np.where(told, verdict, "undecided"),
+            "at": np.where(told & grows, ranks[rising], np.where(told & stuck, ranks[flat], np.nan)),
+            "first": times[:, 0],
+            "last": times[:, -1],
+            "growth": growth,
+            "efficiency": efficiency,
+            "share": share,
+            "named": named & told,
+        }
+    )
+    found = found[found["kernel"] != WHOLE] if count > 1 else found
+    return found.sort_values("last", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _rounds(ranks: Array, node: int) -> Array:
+    """Rounds of a tree between the nodes, or inside a node where there is one; those inside weigh nothing beside."""
+    return np.asarray(np.where(ranks > node, np.log2(np.maximum(ranks / node, 1.0)), 1e-9 * np.log2(ranks)))
+
+
+def _proven(line: Evidence, start: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether what was counted grows faster than the logarithm from `start` on; or messages take the time."""
+    if line.whole.shape[1] < 2:
+        return np.zeros(len(line.kernels), dtype=bool)
+    here = np.minimum(start, line.whole.shape[1] - 1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        grown = np.log(line.instructions[:, -1] / np.take_along_axis(line.instructions, here, 1)[:, 0])
+        logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[here[:, 0]]))
+    computed = line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1]
+    return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~computed)
+
+
+def _trailing(holds: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Index where the unbroken run of `holds` (K, k - 1) that reaches the end begins; k - 1 where there is none."""
+    run = np.logical_and.accumulate(holds[:, ::-1], axis=1).sum(axis=1)
+    return np.asarray(holds.shape[1] - run, dtype=np.intp)
+
+
+def line_of(training: Array, parameters: tuple[str, ...], target: Array) -> Array:
+    """Points from the fewest ranks measured to those of `target`: powers of two, what was measured, and the target."""
+    at = parameters.index("ranks")
+    measured = np.unique(training[:, at])
+    low, high = float(measured[0]), float(target[at])
+    powers = 2.0 ** np.arange(0, 41)
+    ranks = np.unique(np.concatenate([measured, powers, [high]]))
+    ranks = ranks[(ranks >= min(low, high)) & (ranks <= high)]
+    points = np.repeat(np.asarray(target, dtype=np.float64)[None, :], len(ranks), axis=0)
+    points[:, at] = ranks
+    return points

@@ -1,0 +1,93 @@
+"""The table of verdicts: one row a kernel and configuration, with the figures that carry it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.experiment import WHOLE
+from ranksight.model.diagnosis import whatif
+from ranksight.model.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes
+from ranksight.model.diagnosis.evidence import Evidence
+
+if TYPE_CHECKING:
+    Array = NDArray[np.float64]
+
+LEVEL_NAMES = ("L2", "L3", "memory")
+
+
+def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
+    """Verdicts of all kernels at all configurations, the largest kernels of each configuration first.
+
+    Returns
+    -------
+    DataFrame
+        One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, computing's
+        interval), ``share`` (of the sum over kernels); ``verdict``, ``chance`` (of the verdict's side against the
+        other, NaN where messages or imbalance lead), ``level`` (that holds the kernel up most, where memory does);
+        the shares of the kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``,
+        ``unknown`` and for each ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads
+        in flight at the level), ``bandwidth_used`` (part of the memory bandwidth of a rank); ``change`` and ``saves``
+        (what helps most, and the part of the kernel's time that it saves), ``saves_<change>`` for each change;
+        ``reason`` (why undecided or not carried), ``evidence`` (what the parts were told from).
+    """
+    count, k = evidence.computing.shape
+    whole = evidence.whole
+    sums = whole.sum(axis=0)
+    saved = whatif.savings(causes, evidence.computing, whole)
+    change, most = whatif.best(saved)
+    cycles = evidence.computing * evidence.frequency
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
+        share = np.where(sums > 0, whole / np.where(sums > 0, sums, 1.0), 0.0)
+    verdict = np.where(evidence.ok, causes.verdict, UNDECIDED)
+    beside = evidence.imbalance + evidence.communication
+    columns: dict[str, object] = {
+        name: np.repeat(evidence.points[:, at], count) for at, name in enumerate(evidence.parameters)
+    }
+
+    def flat(values: NDArray[np.generic]) -> NDArray[np.generic]:
+        return values.T.reshape(-1)
+
+    columns["kernel"] = np.tile(np.array(evidence.kernels, dtype=object), k)
+    columns |= {"time": flat(whole), "lower": flat(evidence.low + beside), "upper": flat(evidence.high + beside)}
+    columns |= {"share": flat(share), "verdict": np.array(VERDICTS, dtype=object)[flat(verdict)]}
+    columns |= {"chance": flat(causes.chance)}
+    held = causes.share[1:4].sum(axis=0) > 0
+    names = np.array(LEVEL_NAMES, dtype=object)[causes.level]
+    columns["level"] = flat(np.where(held, names, ""))
+    for at, name in enumerate(CAUSES):
+        columns |= {name: flat(causes.share[at])}
+        columns |= {f"{name}_low": flat(causes.low[at]), f"{name}_high": flat(causes.high[at])}
+    columns |= {"cpi": flat(cpi), "bf_mem": flat(evidence.factor), "in_flight": flat(causes.flight)}
+    columns["bandwidth_used"] = flat(causes.used[2])
+    columns["change"] = np.array(whatif.CHANGES, dtype=object)[flat(change)]
+    columns["saves"] = flat(most)
+    columns |= {f"saves_{name}": flat(saved[at]) for at, name in enumerate(whatif.CHANGES)}
+    columns["reason"] = flat(_reasons(evidence, causes, verdict))
+    columns["evidence"] = np.tile(np.array(evidence.source, dtype=object), k)
+    found = pd.DataFrame(columns)
+    found = found[found["kernel"] != WHOLE] if len(evidence.kernels) > 1 else found
+    place = np.repeat(np.arange(k), count)[found.index]
+    order = np.lexsort((-found["time"].to_numpy(), place))
+    return found.iloc[order].reset_index(drop=True)
+
+
+def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> NDArray[np.object_]:
+    """Why a kernel is undecided: the largest cause and the next, or what was not counted."""
+    reason = np.where(evidence.ok, "", evidence.reason).astype(object)
+    open_ = (verdict == UNDECIDED) & evidence.ok
+    bare = open_ & (causes.share[6] > 0.5)
+    without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"
+    reason = np.where(bare, without, reason)
+    rest = open_ & ~bare
+    if rest.any():
+        order = np.argsort(-causes.share[:6], axis=0)[:2]
+        for i, j in zip(*np.nonzero(rest), strict=True):
+            reason[i, j] = " or ".join(
+                f"{CAUSES[c]} {causes.low[c, i, j]:.0%} to {causes.high[c, i, j]:.0%}" for c in order[:, i, j]
+            )
+    return reason

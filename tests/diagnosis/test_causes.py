@@ -1,0 +1,100 @@
+"""Verdicts of kernels whose nature is plain, and figures that add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ranksight.model.diagnosis.causes import CAUSES, VERDICTS
+from ranksight.model.diagnosis.ceilings import Ceilings
+from ranksight.model.diagnosis.diagnosis import causes_of
+from ranksight.model.diagnosis.evidence import Evidence
+from ranksight.model.diagnosis.whatif import CHANGES, savings
+
+Make = Callable[..., Evidence]
+N = 1e9
+KERNELS: dict[str, tuple[float, list[float], str]] = {
+    # seconds at 1 GHz, loads served by L1, L2, L3, memory in 1e9; 1e9 instructions each
+    "polynomial": (0.4, [0.1, 0.0, 0.0, 0.0], "compute-bound"),
+    "division": (5.0, [0.1, 0.001, 0.0, 0.0], "compute-bound"),
+    "stream": (1.0, [0.2, 0.0, 0.0, 0.12], "memory-bound"),  # 7.7 GB at 8 GB/s
+    "stream in L2": (0.9, [0.4, 0.42, 0.0, 0.0], "cache-bound"),  # 26.9 GB at 32 GB/s
+    "stream in L3": (1.0, [0.2, 0.0, 0.24, 0.0], "cache-bound"),  # 15.4 GB at 16 GB/s
+    "chase": (25.0, [0.0, 0.0, 0.0, 0.25], "latency-bound"),
+    "chase in L3": (10.0, [0.0, 0.0, 0.25, 0.0], "latency-bound"),
+    "gather": (3.0, [0.2, 0.0, 0.0, 0.1], "latency-bound"),  # three loads in flight, 2.1 GB/s
+}
+
+
+def made(evidence: Make, **more: object) -> Evidence:
+    return evidence(
+        {name: [time] for name, (time, _, _) in KERNELS.items()},
+        [1],
+        instructions={name: [N] for name in KERNELS},
+        loads={name: [[N * x] for x in served] for name, (_, served, _) in KERNELS.items()},
+        **more,
+    )
+
+
+def test_each_kernel_is_what_it_is(evidence: Make) -> None:
+    found = causes_of(made(evidence))
+    assert [VERDICTS[v] for v in found.verdict[:, 0]] == [verdict for _, _, verdict in KERNELS.values()]
+
+
+def test_shares_add_up_within_their_ends(evidence: Make) -> None:
+    found = causes_of(made(evidence, communication={"chase": [3.0]}, imbalance={"stream": [0.1]}))
+    assert found.share.sum(axis=0) == pytest.approx(1)
+    assert (found.low <= found.share + 1e-12).all()
+    assert (found.share <= found.high + 1e-12).all()
+
+
+def test_messages_and_imbalance_lead_where_they_take_the_time(evidence: Make) -> None:
+    given = made(evidence, communication={"division": [20.0]}, imbalance={"stream": [4.0]})
+    found = causes_of(given)
+    said = dict(zip(given.kernels, (VERDICTS[v] for v in found.verdict[:, 0]), strict=True))
+    assert said["division"] == "communication-bound"
+    assert said["stream"] == "imbalance-bound"
+    assert said["polynomial"] == "compute-bound"
+
+
+def test_what_is_not_told_is_undecided(evidence: Make) -> None:
+    """A CPI near the usual, loads that could explain it all or nothing, and no bandwidth near its roof."""
+    given = evidence(
+        {"either": [1.0]}, [1], instructions={"either": [N]}, loads={"either": [[0], [0], [0], [0.03 * N]]}
+    )
+    found = causes_of(given)
+    assert VERDICTS[found.verdict[0, 0]] == "undecided"
+    bare = evidence({"timed": [1.0]}, [1])
+    found = causes_of(bare)
+    assert VERDICTS[found.verdict[0, 0]] == "undecided"
+    assert found.share[CAUSES.index("unknown"), 0, 0] == 1
+
+
+def test_an_estimated_machine_decides_less(evidence: Make, machine: Ceilings) -> None:
+    from dataclasses import replace
+
+    guessed = replace(machine, certain=np.zeros(4, dtype=bool))
+    sure, unsure = (causes_of(made(evidence, ceilings=each)) for each in (machine, guessed))
+    at = list(KERNELS).index("stream in L2")
+    assert VERDICTS[sure.verdict[at, 0]] == "cache-bound"
+    assert VERDICTS[unsure.verdict[at, 0]] == "undecided"
+
+
+def test_a_domain_shares_its_bandwidth(machine: Ceilings) -> None:
+    assert machine.share(np.array([1, 2, 100]))[3] == pytest.approx([8e9, 6e9, 6e9])
+
+
+def test_counterfactuals_halve_the_part_and_keep_to_the_roof(evidence: Make) -> None:
+    given = made(evidence, communication={"division": [5.0]})
+    found = causes_of(given)
+    saved = savings(found, given.computing, given.whole)
+    at = {name: i for i, name in enumerate(given.kernels)}
+    of = {name: i for i, name in enumerate(CHANGES)}
+    assert saved[of["execution"], at["polynomial"], 0] == pytest.approx(0.5, abs=0.01)
+    assert saved[of["network"], at["division"], 0] == pytest.approx(0.25)
+    # Bytes take 96 % of the stream's time: execution twice as fast cannot save more than 4 %.
+    assert saved[of["execution"], at["stream"], 0] <= 0.041
+    assert saved[of["memory"], at["stream"], 0] == pytest.approx(0.48, abs=0.02)
+    assert saved[of["memory"], at["chase"], 0] == pytest.approx(0.5, abs=0.05)

@@ -1,0 +1,131 @@
+"""Scaling verdicts, crossovers and efficiencies of times whose functions are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ranksight.model.diagnosis import efficiencies, ranking, scaling
+from ranksight.model.diagnosis.evidence import Evidence
+
+Make = Callable[..., Evidence]
+RANKS = [2.0**e for e in range(11)]
+
+
+def over(function: Callable[[np.ndarray], np.ndarray]) -> list[float]:
+    return [float(x) for x in function(np.array(RANKS)) * np.ones(len(RANKS))]
+
+
+def test_weak_scaling(evidence: Make) -> None:
+    line = evidence(
+        {
+            "steady": over(lambda p: 1 + 0 * p),
+            "tree": over(lambda p: 0.1 * np.log2(2 * p)),
+            "search": over(lambda p: 1e-2 * p),
+            "late": over(lambda p: 1 + np.where(p > 64, 0.01 * (p - 64), 0.0)),
+        },
+        RANKS,
+    )
+    assert not scaling.is_strong(line)
+    found = scaling.table(line, strong=False).set_index("kernel")
+    assert found["verdict"].to_dict() == {"search": "grows", "late": "grows", "steady": "scales", "tree": "scales"}
+    assert found.loc["search", "growth"] == pytest.approx(1024)
+    assert found.loc["late", "at"] == 64
+    assert found["named"].to_dict() == {"search": True, "late": True, "steady": False, "tree": False}
+
+
+def test_growth_of_times_alone_is_not_named_where_what_was_counted_stays(evidence: Make) -> None:
+    line = evidence({"noisy": over(lambda p: p**0.3)}, RANKS, instructions={"noisy": [1e9] * len(RANKS)})
+    found = scaling.table(line, strong=False)
+    assert found["verdict"].tolist() == ["grows"]
+    assert found["named"].tolist() == [False]
+
+
+def test_strong_scaling_saturates_where_a_floor_is_reached(evidence: Make) -> None:
+    line = evidence(
+        {
+            "ideal": over(lambda p: 10 / p),
+            "floor": over(lambda p: 10 / p + 0.1),
+            "rise": over(lambda p: 10 / p + 1e-3 * p),
+        },
+        RANKS,
+    )
+    assert scaling.is_strong(line)
+    found = scaling.table(line, strong=True).set_index("kernel")
+    assert found["verdict"].to_dict() == {"ideal": "scales", "floor": "saturates", "rise": "grows"}
+    # 10 / p equals the floor at 100 ranks; from 128 on, twice the ranks give less than a root of two.
+    assert found.loc["floor", "at"] == 128
+    assert found.loc["rise", "at"] == 128
+    assert found.loc["ideal", "efficiency"] == pytest.approx(1)
+
+
+def test_messages_may_rise_by_the_rounds_of_a_tree(evidence: Make) -> None:
+    inside, between = 1e-6, 1e-5
+    rounds = over(lambda p: inside * np.minimum(np.log2(p), 4) + between * np.maximum(np.log2(p) - 4, 0))
+    pairwise = over(lambda p: between * p)
+    line = evidence(
+        {"allreduce": [0.0] * len(RANKS), "alltoall": [0.0] * len(RANKS)},
+        RANKS,
+        communication={"allreduce": rounds, "alltoall": pairwise},
+    )
+    found = scaling.table(line, strong=False, node=16).set_index("kernel")
+    assert found["verdict"].to_dict() == {"alltoall": "grows", "allreduce": "scales"}
+
+
+def test_a_crossover_lies_where_the_functions_meet(evidence: Make) -> None:
+    line = evidence(
+        {"flat": [1.0] * len(RANKS), "linear": over(lambda p: p / 300), "small": [0.5] * len(RANKS)},
+        RANKS,
+        wide={"flat": 1.2, "linear": 1.2, "small": 1.2},
+    )
+    found = ranking.crossovers(line)
+    first = found.iloc[0]
+    assert (first["kernel"], first["over"], first["largest"]) == ("linear", "flat", True)
+    assert first["ranks"] == pytest.approx(300, rel=0.01)
+    # Errors of 1.2 either way at 90 % of both: the ratio is known to 1.2^sqrt(2).
+    reach = 1.2 ** np.sqrt(2)
+    assert first["lower"] == pytest.approx(300 / reach, rel=0.03)
+    assert first["upper"] == pytest.approx(300 * reach, rel=0.03)
+    second = found.iloc[1]
+    assert (second["kernel"], second["over"], second["largest"]) == ("linear", "small", False)
+    assert second["ranks"] == pytest.approx(150, rel=0.01)
+
+
+def test_kernels_as_far_apart_as_their_errors_have_an_open_end(evidence: Make) -> None:
+    line = evidence({"a": [1.0] * len(RANKS), "b": over(lambda p: p / 900)}, RANKS, wide={"a": 2.0, "b": 2.0})
+    found = ranking.crossovers(line)
+    assert found["ranks"].item() == pytest.approx(900, rel=0.01)
+    assert np.isnan(found["upper"].item())
+    assert found["lower"].item() < 450
+
+
+def test_ranks_of_kernels_follow_their_times(evidence: Make) -> None:
+    line = evidence({"flat": [1.0] * len(RANKS), "linear": over(lambda p: p / 300)}, RANKS)
+    found = ranking.rankings(line)
+    top = found[found["place"] == 1].set_index("ranks")["kernel"]
+    assert top[1] == "flat"
+    assert top[1024] == "linear"
+    assert found.groupby("ranks")["share"].sum().to_numpy() == pytest.approx(1)
+
+
+def test_efficiencies_multiply(evidence: Make) -> None:
+    line = evidence(
+        {"work": over(lambda p: 8 / p * 1.25 ** (np.log2(p) > 0))},
+        RANKS,
+        instructions={"work": over(lambda p: 8e9 / p * 1.1 ** (np.log2(p) > 0))},
+        imbalance={"work": over(lambda p: np.where(p > 1, 2 / p, 0.0))},
+        communication={"work": over(lambda p: np.where(p > 1, 1e-3 * np.log2(p), 0.0))},
+    )
+    found = efficiencies.table(line, strong=True)
+    last = found.iloc[-1]
+    assert last["load_balance"] == pytest.approx(10 / 12)
+    assert last["computation_scaling"] == pytest.approx(1 / 1.25)
+    assert last["instruction_scaling"] == pytest.approx(1 / 1.1)
+    assert last["ipc_scaling"] == pytest.approx(1.1 / 1.25)
+    product = found["instruction_scaling"] * found["ipc_scaling"] * found["frequency_scaling"]
+    assert found["computation_scaling"].to_numpy() == pytest.approx(product.to_numpy())
+    assert found["parallel"].to_numpy() == pytest.approx((found["load_balance"] * found["communication"]).to_numpy())
+    assert found["global"].to_numpy() == pytest.approx((found["parallel"] * found["computation_scaling"]).to_numpy())
+    assert found["communication"].iloc[-1] == pytest.approx(12 / 1024 / (12 / 1024 + 0.01))
