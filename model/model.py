@@ -26,6 +26,7 @@ from ranksight.model.functions import ARRAYS, Functions
 from ranksight.model.prediction import Answer, Prediction
 
 if TYPE_CHECKING:
+    from ranksight.model.diagnosis.diagnosis import Diagnosis
     from ranksight.model.series import Series
 
 SCHEMA_VERSION = 1
