@@ -223,9 +223,12 @@ def _stalls(evidence: Evidence) -> tuple[Array, Array]:
 def _used(evidence: Evidence) -> Array:
     """Seconds that the bytes through L2, L3 and memory take at the bandwidth of a rank, (3, K, k)."""
     if evidence.ceilings is None:
-        return np.full((3, *evidence.computing.shape), np.nan)
-    share = evidence.ceilings.share(evidence.ranks)[1:]
-    return np.asarray(evidence.traffic / share[:, None, :])
+        found = np.full((3, *evidence.computing.shape), np.nan)
+    else:
+        found = evidence.traffic / evidence.ceilings.share(evidence.ranks)[1:, None, :]
+    # What sharing was measured to take counts where it is more, or no bandwidth is known.
+    found[2] = np.where(evidence.shared > 0, np.fmax(found[2], evidence.shared), found[2])
+    return np.asarray(found)
 
 
 def plain(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from ranksight.model.resource import LEVELS
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
+    from ranksight.model.sharing.shared import Sharing
 
 Array = NDArray[np.float64]
 COUNTED = "stalls counted"
@@ -34,6 +35,9 @@ class Evidence:
     broken : Breakdown
     computing, imbalance, communication : (K, k)
         Seconds a rank; `computing` is the mean rank's.
+    shared : (K, k)
+        Seconds of `computing` that a rank's bytes take on the memory that a domain's cores share; 0 where that was not
+        told (:mod:`ranksight.model.sharing`).
     low, high : (K, k)
         90 % interval of `computing`.
     ok : (K, k) bool
@@ -61,6 +65,7 @@ class Evidence:
     computing: Array
     imbalance: Array
     communication: Array
+    shared: Array
     low: Array
     high: Array
     ok: NDArray[np.bool_]
@@ -113,9 +118,11 @@ class Evidence:
 def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
     """What `model` knows at `points` (k, m)."""
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-    said = model.forecast(points, level)
-    broken = model.equation.breakdown(said, model.functions, points, model.shares, model.correlation.get("time", 0.5))
-    rows = model.functions.rows
+    equation, functions = model.equation, model.functions
+    refined = equation.refine(functions.predict(points, level), functions, points, level)
+    broken = equation.breakdown(refined, functions, points, model.shares, model.correlation.get("time", 0.5))
+    said = refined.said
+    rows = functions.rows
     kernels, shape = broken.kernels, (len(broken.kernels), len(points))
 
     def of(name: str, which: str = "value") -> Array:
@@ -125,7 +132,7 @@ def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
         return np.asarray(np.where(index[:, None] >= 0, getattr(said, which)[index], np.nan), dtype=np.float64)
 
     each = broken.each
-    computing = sum((each[name] for name in ("execution", *LEVELS, "direct")), np.zeros(shape))
+    computing = sum((each[name] for name in each if name not in ("imbalance", "communication")), np.zeros(shape))
     # The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
     computing = np.maximum(computing, 0.0)
     time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))
@@ -146,6 +153,7 @@ def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
         computing,
         np.maximum(each["imbalance"], 0.0),
         each["communication"],
+        _shared(equation.sharing, kernels, each["loads_mem"] + each["contention"]),
         computing * np.minimum(down, 1.0),
         computing * np.maximum(up, 1.0),
         status == OK,
@@ -162,6 +170,12 @@ def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
         source,
         None if given is None else Ceilings.from_dict(given),
     )
+
+
+def _shared(sharing: Sharing | None, kernels: tuple[str, ...], memory: Array) -> Array:
+    """Memory's time of the kernels that the law of shared bandwidth tells."""
+    mine = np.array([sharing is not None and kernel in sharing.kernels for kernel in kernels], dtype=bool)
+    return np.where(mine[:, None], memory, 0.0)
 
 
 def _first(one: Array, other: Array) -> Array:

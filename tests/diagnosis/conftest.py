@@ -76,6 +76,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
             time,
             uneven,
             sent,
+            zero,
             time / factor,
             time * factor,
             np.ones(shape, dtype=bool),
