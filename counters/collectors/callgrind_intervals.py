@@ -1,0 +1,156 @@
+"""Callgrind's counters from one MPI call to the next, for each rank: what the application does, exactly, call by call.
+
+The counters are dumped before every MPI call that communicates or waits, and stand still inside MPI: what is counted
+are the application's own instructions and those of the libraries that it calls itself (libm, libc), not MPI's. Two runs
+with different last levels give three cache levels, as in :mod:`ranksight.counters.collectors.callgrind`.
+Functions that the MPI library calls back (user-defined reductions) run inside MPI and are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.counters.callgrind_parts import read_parts
+from ranksight.counters.collectors._counting import build, uses_shared_mpi
+from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
+from ranksight.counters.collectors.callgrind import INSTRUCTIONS, Callgrind
+from ranksight.counters.mpi_calls import CALLS
+from ranksight.errors import ToolError
+from ranksight.launching import Launch
+from ranksight.platforms import Platform
+from ranksight.reading import Reading
+
+INTERVALS = "intervals"
+"""Table of a run: ``rank``, ``number`` (of the call, from 0), ``operation`` (the call that ends the stretch) and the
+metrics of what lies between the call before, or MPI_Init, and this one."""
+
+
+@dataclass
+class CallgrindIntervals:
+    """Simulated counters between MPI calls; see the module.
+
+    Parameters
+    ----------
+    simulation : Callgrind
+        Whose caches are simulated.
+    """
+
+    simulation: Callgrind = field(default_factory=Callgrind)
+    text: str = "instructions and cache levels from one MPI call to the next, simulated by valgrind (as callgrind)"
+    deterministic: bool = True
+    default: bool = False
+
+    def on(self, platform: Platform) -> CallgrindIntervals:
+        """The same with the caches of another platform."""
+        return replace(self, simulation=self.simulation.on(platform))
+
+    @property
+    def simulated(self) -> str:
+        """Where its numbers come from, with the caches."""
+        return self.simulation.simulated
+
+    def available(self) -> Availability:
+        """Whether valgrind is here."""
+        return self.simulation.available()
+
+    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+        """One run with the second-level cache as last level, one with the third.
+
+        Raises
+        ------
+        ToolError
+            When the program has no shared MPI library to count around, or the library for that cannot be built.
+        """
+        refuse_script(launch)
+        if not uses_shared_mpi(launch.program):
+            raise ToolError(
+                f"{launch.program} is linked to no shared MPI library, its calls cannot be told from its own functions",
+                "link it with the shared library of MPI",
+            )
+        listed = " ".join(f"X({name}, {name.lower()})" for name in CALLS)
+        (folder / "calls.h").write_text(f"#define CALLS(X) {listed}\n", encoding="ascii")
+        library = build(folder, "stretches.c")
+        if library is None:
+            raise ToolError(
+                "the library that marks MPI calls cannot be built",
+                "a C compiler and valgrind's headers are needed, and an experiment's path without blanks",
+            )
+        first, second, last = self.simulation.caches()
+        # All symbols are bound at the start: binding at the first call would count as the application's work.
+        start = f'env LD_BIND_NOW=1 LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" '
+        marks = "--toggle-collect='PMPI_*' --collect-atstart=yes --dump-before='MPI_*' --dump-before='mpi_*'"
+        steps = []
+        for level, cache in (("l2", second), ("l3", last)):
+            options = f"--instr-atstart=no --combine-dumps=yes --dump-line=no {marks} --cache-sim=yes"
+            options += f" --I1={INSTRUCTIONS} --D1={first.option} --LL={cache.option}"
+            options += f' --callgrind-out-file="$place/{level}.$rank.$$.%p" --log-file="$place/{level}-log.$rank.$$.%p"'
+            steps.append(Step(before_program(launch, folder, f"{start}valgrind -q --tool=callgrind {options}")))
+        return steps
+
+    def collect(self, launch: Launch, folder: Path) -> Reading:
+        """Read both runs of every rank.
+
+        Raises
+        ------
+        ToolError
+            When a rank left nothing.
+        InputError
+            When a file is damaged.
+        """
+        first, second = (
+            rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
+            for level in ("l2", "l3")
+        )
+        tables, unlike = [], []
+        for rank in range(launch.ranks):
+            small, large = read_parts(first[rank]), read_parts(second[rank])
+            if small["operation"].tolist() != large["operation"].tolist():
+                unlike.append(rank)
+            tables.append(_levels(small, large, rank))
+        notes = ["functions that MPI calls back are not counted"]
+        if unlike:
+            notes.append(
+                f"the calls of rank {unlike[0]} ({len(unlike)} ranks in all) do not repeat: "
+                "loads past the second level are not told there"
+            )
+        table = pd.concat(tables, ignore_index=True)
+        table["operation"] = table["operation"].astype("category")
+        metrics = [name for name in table.columns if name not in ("rank", "number", "operation")]
+        return Reading(
+            configuration=dict(launch.configuration),
+            tables={INTERVALS: table},
+            provenance=dict.fromkeys(metrics, self.simulated),
+            notes=tuple(notes),
+            source=tuple(file.name for found in (first, second) for file in found.values()),
+        )
+
+
+def _levels(small: pd.DataFrame, large: pd.DataFrame, rank: int) -> pd.DataFrame:
+    """One rank's metrics from its two runs."""
+    alike = small["operation"].tolist() == large["operation"].tolist()
+    missed_l1 = large["D1mr"].to_numpy()
+    missed_l2 = np.minimum(small["DLmr"].to_numpy(), missed_l1) if alike else np.full(len(large), np.nan)
+    memory = np.minimum(large["DLmr"].to_numpy(), missed_l2)
+    return pd.DataFrame(
+        {
+            "rank": np.int32(rank),
+            "number": np.arange(len(large), dtype=np.int64),
+            "operation": large["operation"].to_numpy(),
+            "instructions": large["Ir"].to_numpy(),
+            "loads": large["Dr"].to_numpy(),
+            "stores": large["Dw"].to_numpy(),
+            "loads_l1": large["Dr"].to_numpy() - missed_l1,
+            "loads_l2": missed_l1 - missed_l2,
+            "loads_l3": missed_l2 - memory,
+            "loads_mem": memory,
+        }
+    )
+
+
+COLLECTORS.register("callgrind-intervals")(CallgrindIntervals())
