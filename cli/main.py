@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "measure": "run a program over configurations and collect counters, messages and time",
     "import": "read measurements that other tools made",
     "fit": "learn how every metric of every kernel grows",
+    "phases": "find what a traced program repeats, and its time from that",
     "predict": "tell the runtime at other ranks and sizes, with its interval",
     "check": "hold an experiment against expectations of how its functions scale",
     "plan": "say which runs to make next, for the most certainty per core-hour",

@@ -1,0 +1,299 @@
+"""Find the phases that a program repeats, their weights, and its time as the sum of phase time x weight.
+
+  ranksight measure --collector pmpi-events --collector callgrind-intervals \\
+      --ranks 1,2,4,8 --size 64 -o heat.exp -- mpirun -n {ranks} ./heat --total {size}
+  ranksight phases heat.exp --ranks 64,512
+
+Phases are followed over rank counts at one workload (strong scaling). With instructions between calls the total work of
+each is tested to be constant; where it is, a smaller workload, measured by 'ranksight measure --distant', gives a point
+far out. --instructions prints the table that this rests on. Exit code 4 where a trace holds no phases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranksight.errors import UsageError
+from ranksight.units import format_si
+
+if TYPE_CHECKING:
+    from ranksight.model.phases.analysis import Analysis
+    from ranksight.model.phases.pet import Times
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="folder with runs of pmpi-events")
+    parser.add_argument("--ranks", type=_ranks, default=(), metavar="LIST", help="predict at these rank counts")
+    parser.add_argument(
+        "--workload",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="the original workload (default: the one that computes most); may be repeated",
+    )
+    parser.add_argument(
+        "--time",
+        choices=("measured", "simulated"),
+        default=None,
+        help="time of computation (default: measured; where ranks shared cores simulated, if there)",
+    )
+    parser.add_argument(
+        "--admissible",
+        default=None,
+        metavar="RULE",
+        help="rank counts that the program takes, such as squares (default: found from the weights); 'list' names all",
+    )
+    parser.add_argument(
+        "--platform", default="generic", metavar="NAME|FILE", help="whose latencies and clock (default: generic)"
+    )
+    parser.add_argument("--instructions", action="store_true", help="print the instruction prediction tables too")
+    parser.add_argument(
+        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
+
+
+def _ranks(text: str) -> tuple[float, ...]:
+    try:
+        values = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers") from None
+    if not all(value >= 1 and value < 1e9 and value.is_integer() for value in values):
+        raise argparse.ArgumentTypeError(f"{text!r}: ranks are whole numbers from 1")
+    return values
+
+
+def _setting(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE with a number") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyse and print; insufficient evidence ends with its own exit code."""
+    from ranksight.model.phases.weights import RULES
+
+    if args.admissible == "list":
+        print("\n".join(RULES))
+        return 0
+    if args.admissible is not None and args.admissible not in RULES:
+        raise UsageError(f"--admissible {args.admissible!r} is no rule", f"known: {', '.join(RULES)}")
+    if not 0 < args.level < 1:
+        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+
+    from ranksight.experiment import read
+    from ranksight.model.phases.analysis import analyse
+    from ranksight.model.resource import Machine
+    from ranksight.platforms import load
+
+    analysis = analyse(
+        read(args.experiment),
+        Machine.of(load(args.platform)),
+        workload=dict(args.workload) or None,
+        clock=args.time,
+        rule=args.admissible,
+    )
+    times = analysis.pet.at(args.ranks, args.level) if args.ranks else None
+    if args.format == "json":
+        json.dump(_content(analysis, times, args), sys.stdout, indent=1, allow_nan=False)
+        print()
+    elif args.format == "csv":
+        _csv(analysis, times)
+    else:
+        _table(analysis, times, args)
+    return 0
+
+
+def _content(analysis: Analysis, times: Times | None, args: argparse.Namespace) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "schema_version": 1,
+        "workload": dict(analysis.workload),
+        "smaller_workload": dict(analysis.small),
+        "ranks": list(analysis.ranks),
+        "time": analysis.clock,
+        "coverage": analysis.coverage,
+        "unrelated": analysis.unrelated,
+        "notes": list(analysis.notes),
+        "phases": [_phase(phase) for phase in analysis.phases],
+    }
+    if times is not None:
+        content["predictions"] = [
+            {
+                "ranks": float(times.ranks[k]),
+                "time": float(times.total[k]),
+                "interval": [_number(times.lower[k]), _number(times.upper[k])],
+                "level": args.level,
+                "computation": float(times.computation[:, k].sum()),
+                "communication": _number(times.communication[:, k].sum()),
+            }
+            for k in range(len(times.ranks))
+        ]
+    if args.instructions:
+        content["instructions"] = [
+            {"phase": number, "group": group, **row} for number, group, row in _instruction_rows(analysis, args.ranks)
+        ]
+    return content
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value == value else None
+
+
+def _phase(phase: Any) -> dict[str, Any]:
+    groups = []
+    for group in phase.groups:
+        point = group.distant
+        groups.append(
+            {
+                "factor": group.power.factor,
+                "exponent": group.power.exponent,
+                "plain_exponent": group.plain.exponent,
+                "spread_of_instructions": None if group.table is None else _number(group.table.spread),
+                "constant": group.constant,
+                "distant": None
+                if point is None
+                else {name: getattr(point, name) for name in point.__dataclass_fields__},
+                "reason": group.reason,
+            }
+        )
+    return {
+        "phase": phase.number,
+        "calls": phase.label,
+        "share": phase.share,
+        "weight": phase.weight.to_dict(),
+        "groups": groups,
+        "communication": [_number(value) for value in phase.communication],
+        "notes": list(phase.notes),
+    }
+
+
+def _csv(analysis: Analysis, times: Times | None) -> None:
+    import csv
+
+    import numpy as np
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    head = ["phase", "calls", "share", "weight", "factor", "exponent", "distant_ranks"]
+    ranks = () if times is None else times.ranks
+    writer.writerow([*head, *(f"seconds_at_{p:g}" for p in ranks)])
+    for at, phase in enumerate(analysis.phases):
+        group = phase.groups[0]
+        seconds = [] if times is None else times.computation[at] + np.nan_to_num(times.communication[at])
+        point = "" if group.distant is None else group.distant.ranks
+        power = [group.power.factor, group.power.exponent]
+        writer.writerow([phase.number, phase.label, phase.share, phase.weight.formula, *power, point, *seconds])
+
+
+def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) -> None:
+    workload = ", ".join(f"{name} {value:g}" for name, value in analysis.workload.items())
+    traced = ", ".join(f"{p:g}" for p in analysis.ranks)
+    clock = "measured" if analysis.clock == "measured" else f"simulated on {analysis.machine.name}"
+    if not args.quiet:
+        print(f"{workload + '; ' if workload else ''}traced at {traced} ranks; time of computation is {clock}\n")
+    for phase in analysis.phases:
+        lines = textwrap.wrap(phase.label, 72, subsequent_indent=" " * 7)
+        print(f"{phase.number:>5}  " + "\n".join(lines[:3]) + (" ..." if len(lines) > 3 else ""))
+    print(f"\n{'phase':>5}{'share':>8}  {'weight':<26}{'computation of one':<22}{'distant point':>14}")
+    for phase in analysis.phases:
+        group = phase.groups[0]
+        power = f"{format_si(group.power.factor, 's')} p^{group.power.exponent:.3f}"
+        point = f"{group.distant.ranks:g} ranks" if group.distant is not None else "-"
+        print(f"{phase.number:>5}{phase.share:>8.1%}  {_short(phase.weight.formula, 25):<26}{power:<22}{point:>14}")
+    print(f"\ncoverage: {analysis.coverage:.1%} of the run lies in phases that repeat")
+    if analysis.unrelated > 0:
+        print(f"unrelated: {analysis.unrelated:.1%} of the run lies in calls that are no phase of other rank counts")
+    if not args.quiet:
+        _explain(analysis)
+    if args.instructions:
+        _print_instructions(analysis, args.ranks)
+    if times is not None:
+        _print_times(times, args.level)
+    if not args.quiet:
+        print(f"\n{_next(analysis, args)}")
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _explain(analysis: Analysis) -> None:
+    reasons: dict[str, list[str]] = {}
+    for phase in analysis.phases:
+        for group in phase.groups:
+            if group.distant is not None:
+                point = group.distant
+                workload = ", ".join(f"{name} {value:g}" for name, value in analysis.small.items())
+                print(
+                    f"phase {phase.number}: {workload} on {point.measured_ranks} ranks ({point.instructions:.7g} "
+                    f"instructions,\n  {format_si(point.time, 's', 4)}, CPI {point.cpi:.3f}) "
+                    f"stands for {point.ranks:g} ranks ({point.difference:.2%} off)"
+                )
+            elif group.reason:
+                reasons.setdefault(group.reason, []).append(str(phase.number))
+    for reason, numbers in reasons.items():
+        print(f"no distant point for phase {', '.join(dict.fromkeys(numbers))}: {reason}")
+    for phase in analysis.phases:
+        for note in phase.notes:
+            print(f"phase {phase.number}: {note}")
+    for note in analysis.notes:
+        print(f"note: {note}")
+
+
+def _instruction_rows(analysis: Analysis, ranks: Sequence[float]) -> list[tuple[int, int, dict[str, Any]]]:
+    rows = []
+    for phase in analysis.phases:
+        for number, group in enumerate(phase.groups, 1):
+            if group.table is None:
+                continue
+            for row in group.table.frame(ranks or analysis.ranks).to_dict("records"):
+                rows.append((phase.number, number, {str(name): value for name, value in row.items()}))
+    return rows
+
+
+def _print_instructions(analysis: Analysis, ranks: Sequence[float]) -> None:
+    print(f"\n{'phase':>5}{'group':>6}  {'':<10}{'instructions':>15}{'ranks':>8}{'weight':>8}{'disp.':>7}{'total':>19}")
+    for phase, group, row in _instruction_rows(analysis, ranks):
+        print(
+            f"{phase:>5}{group:>6}  {row['part']:<10}{row['instructions']:>15.0f}{row['ranks']:>8g}"
+            f"{row['weight']:>8g}{row['displacement']:>7g}{row['total']:>19.0f}"
+        )
+
+
+def _print_times(times: Times, level: float) -> None:
+    print(f"\n{'ranks':>8}{'PET':>10}  {f'{level:.0%} interval':<22}{'computation':>12}{'in MPI':>10}")
+    for k, p in enumerate(times.ranks):
+        low, high = times.lower[k], times.upper[k]
+        interval = f"{format_si(low, 's')} .. {format_si(high, 's')}" if low == low else "none: two points"
+        inside = times.communication[:, k].sum()
+        said = format_si(inside, "s") if inside == inside else "unknown"
+        print(
+            f"{p:>8g}{format_si(times.total[k], 's'):>10}  {interval:<22}"
+            f"{format_si(times.computation[:, k].sum(), 's'):>12}{said:>10}"
+        )
+    if not (times.communication == times.communication).all():
+        print("the time in MPI is not known and not in the sum")
+
+
+def _next(analysis: Analysis, args: argparse.Namespace) -> str:
+    if any(group.constant and group.distant is None for phase in analysis.phases for group in phase.groups) and (
+        not analysis.small and analysis.workload
+    ):
+        name, value = next(iter(analysis.workload.items()))
+        smaller = max(value // 4, 1)
+        return f"next: ranksight measure --distant --{name} {smaller:g} --ranks LIST -o {args.experiment} -- COMMAND"
+    if not args.ranks:
+        return f"next: ranksight phases {args.experiment} --ranks {8 * analysis.ranks[-1]:g}"
+    return f"next: ranksight fit {args.experiment}"

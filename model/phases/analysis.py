@@ -1,0 +1,237 @@
+"""From an experiment with event traces to its phases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ranksight.errors import InputError, InsufficientError
+from ranksight.experiment import Experiment
+from ranksight.model.phases.calls import LOADS, Calls, read_calls, traced
+from ranksight.model.phases.pet import Pet, PhaseTime
+from ranksight.model.phases.phase import Phase, build_phase
+from ranksight.model.phases.relate import UNRELATED, Related, relate
+from ranksight.model.phases.table import Clock, phase_table
+from ranksight.model.resource import Machine
+
+Workload = tuple[tuple[str, float], ...]
+_RELATED = 0.5
+"""Share of the run's time that related phases must hold: with less, the sum over phases says nothing of the run."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Phases of an experiment.
+
+    Attributes
+    ----------
+    workload, small : mapping of str to float
+        Parameters beside the ranks: of the original workload, and of the smaller one that the distant points come from
+        (empty without one).
+    ranks : tuple of float
+        Rank counts of the original workload.
+    phases : tuple of Phase
+    clock : {"measured", "simulated"}
+    machine : Machine
+        Whose latencies and clock turn counts into cycles.
+    coverage, unrelated : float
+        Share of the run's time (of its computation where times in MPI are no truth), at the largest rank count, in
+        phases that repeat and in calls that are no phase of other rank counts.
+    table : DataFrame
+        See :func:`ranksight.model.phases.table.phase_table`; original workload only.
+    shared : bool
+        Whether ranks shared cores.
+    notes : tuple of str
+    """
+
+    workload: Mapping[str, float]
+    small: Mapping[str, float]
+    ranks: tuple[float, ...]
+    phases: tuple[Phase, ...]
+    clock: Clock
+    machine: Machine
+    coverage: float
+    unrelated: float
+    table: pd.DataFrame
+    shared: bool
+    notes: tuple[str, ...]
+
+    @property
+    def pet(self) -> Pet:
+        """What predictions need."""
+        times = tuple(
+            PhaseTime(
+                phase.label,
+                phase.weight,
+                tuple(group.power for group in phase.groups),
+                phase.communication,
+                max((group.distant.ranks for group in phase.groups if group.distant is not None), default=0.0),
+            )
+            for phase in self.phases
+        )
+        network = "measured" if all(x == x for phase in self.phases for x in phase.communication) else ""
+        return Pet(self.workload, self.ranks, times, self.clock, self.coverage, network)
+
+
+def workloads(experiment: Experiment) -> dict[Workload, list[float]]:
+    """Rank counts with an event trace, by the values of the other parameters."""
+    found: dict[Workload, list[float]] = {}
+    for point in traced(experiment):
+        named = dict(zip(experiment.parameters, point, strict=True))
+        p = named.pop("ranks")
+        found.setdefault(tuple(named.items()), []).append(p)
+    return {workload: sorted(set(ranks)) for workload, ranks in found.items()}
+
+
+def analyse(
+    experiment: Experiment,
+    machine: Any,
+    *,
+    workload: Mapping[str, float] | None = None,
+    clock: Clock | None = None,
+    rule: str | None = None,
+) -> Analysis:
+    """Find the phases of an experiment and learn how they change with the ranks.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        With a parameter ``ranks``, and runs of the collector ``pmpi-events`` at two rank counts or more.
+    machine : Machine
+    workload : mapping of str to float, optional
+        The original workload; that which computes most where not given. Others are smaller ones for distant points.
+    clock : {"measured", "simulated"}, optional
+        Which time of computation is taken. When not given, measured time where every rank had a core, and simulated
+        time where not and loads were simulated between calls.
+    rule : str, optional
+        Rank counts that the program admits, of :data:`ranksight.model.phases.weights.RULES`.
+
+    Raises
+    ------
+    InputError
+        When the experiment has no parameter ``ranks``, or no such workload.
+    InsufficientError
+        Without event traces, with one rank count, where nothing repeats, one phase is all there is, or phases of
+        different rank counts are not those of one program.
+    """
+    if "ranks" not in experiment.parameters:
+        raise InputError(f"{experiment.path} has no parameter 'ranks'", "phases are followed over rank counts")
+    runs = traced(experiment)
+    if not runs:
+        raise InsufficientError(
+            f"{experiment.path} holds no event trace", "measure with --collector pmpi-events (also callgrind-intervals)"
+        )
+    given = [read_calls(experiment, each) for each in runs.values()]
+    chosen = _original(given, workload)
+    mine = [calls for calls in given if _workload(calls) == chosen]
+    ranks = sorted(calls.ranks for calls in mine)
+    if len(set(ranks)) < 2:
+        raise InsufficientError(
+            f"event traces of {_words(dict(chosen))} are there at {ranks[0] if ranks else 0} ranks only",
+            "trace at two rank counts or more, better four",
+        )
+    mine.sort(key=lambda calls: calls.ranks)
+    others = [calls for calls in given if _workload(calls) != chosen]
+    shared = any(calls.shared for calls in mine)
+    if clock is None:
+        simulated = all(calls.has(name) for calls in mine for name in ("instructions", *LOADS))
+        clock = "simulated" if simulated and (shared or not all(c.has("computation") for c in mine)) else "measured"
+    related = relate([*mine, *others])
+    table = phase_table([*mine, *others], related, clock, machine)
+    if not table["computation"].notna().all():
+        raise InsufficientError(
+            "the traces hold no times of computation", "add --collector callgrind-intervals, or trace with times"
+        )
+    if shared or clock == "simulated":
+        table["communication"] = np.nan  # waiting for a core, or beside computation of another machine
+    table["original"] = table["point"] < len(mine)
+    last = table[table["point"] == len(mine) - 1]
+    inside = last["computation"] + (0.0 if shared else last["communication"].fillna(0.0))
+    spent = (inside * last["weight"]).groupby(last["phase"]).sum()
+    weight = last.groupby("phase")["weight"].median()
+    total = float(spent.sum())
+    coverage = float(spent[(weight > 1) & (spent.index != UNRELATED)].sum()) / total
+    unrelated = float(spent.get(UNRELATED, 0.0)) / total
+    _refuse(related, weight, unrelated, ranks)
+    smaller, small = _smaller(table, others)
+    phases = []
+    for number, body in enumerate(related.bodies):
+        rows = table[table["original"] & (table["phase"] == number)]
+        if rows["ranks"].nunique() < 2:
+            continue  # its calls were read as other phases' at other rank counts
+        their = smaller[smaller["phase"] == number]
+        phases.append(build_phase(number + 1, body, rows, their, float(spent.get(number, 0.0)) / total, rule))
+    notes = [note for calls in given for note in calls.notes]
+    if related.how["order"]:
+        notes.append(f"{related.how['order']} ranks make other calls; their phases are related by order")
+    if related.how["bodies"]:
+        notes.append(f"{related.how['bodies']} ranks have another number of phases; their calls were looked up")
+    if shared:
+        what = "computation is processor time, " if clock == "measured" else ""
+        notes.append(f"ranks shared cores: {what}their times in MPI are waiting and are left out")
+    return Analysis(
+        dict(chosen), small, tuple(map(float, ranks)), tuple(phases), clock, machine, coverage, unrelated,
+        table[table["original"]].drop(columns="original"), shared, tuple(notes),
+    )  # fmt: skip
+
+
+def _workload(calls: Calls) -> Workload:
+    return tuple((name, float(value)) for name, value in calls.configuration.items() if name != "ranks")
+
+
+def _words(workload: Mapping[str, float]) -> str:
+    return " ".join(f"{name}={value:g}" for name, value in workload.items()) or "the program"
+
+
+def _original(given: list[Calls], wanted: Mapping[str, float] | None) -> Workload:
+    """The workload asked for, or the one that computes most, at the least rank count of each."""
+    present = dict.fromkeys(_workload(calls) for calls in given)
+    if wanted is not None:
+        fits = [each for each in present if all(dict(each).get(name) == value for name, value in wanted.items())]
+        if len(fits) != 1:
+            known = "; ".join(_words(dict(each)) for each in list(present)[:5])
+            raise InputError(f"{_words(wanted)} names {len(fits)} workloads with event traces", f"there are: {known}")
+        return fits[0]
+    work: dict[Workload, float] = {}
+    for calls in given:
+        name = "instructions" if all(each.has("instructions") for each in given) else "computation"
+        total = float(calls.table[name].sum()) if name in calls.table else 0.0
+        work[_workload(calls)] = max(work.get(_workload(calls), 0.0), total)
+    return max(work, key=lambda each: work[each])
+
+
+def _smaller(table: pd.DataFrame, others: list[Calls]) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Rows of the smaller workload with most rank counts, and that workload."""
+    rest = table[~table["original"]]
+    counts: dict[Workload, int] = {}
+    for calls in others:
+        counts[_workload(calls)] = counts.get(_workload(calls), 0) + 1
+    if not counts:
+        return rest, {}
+    chosen = max(counts, key=lambda each: counts[each])
+    first = int(table.loc[table["original"], "point"].max()) + 1
+    points = [first + at for at, calls in enumerate(others) if _workload(calls) == chosen]
+    return rest[rest["point"].isin(points)], dict(chosen)
+
+
+def _refuse(related: Related, weight: pd.Series, unrelated: float, ranks: list[int]) -> None:
+    if not (weight.drop(UNRELATED, errors="ignore") > 1).any():
+        raise InsufficientError(
+            f"nothing repeats in the trace at {ranks[-1]} ranks: no sequence of calls follows itself",
+            "trace more time steps or iterations",
+        )
+    if len(related.bodies) == 1 and len(related.bodies[0]) == 1:
+        kernel, operation = related.bodies[0][0]
+        raise InsufficientError(
+            f"the whole trace is one phase, {operation} in {kernel}: there is nothing to tell apart",
+            "'ranksight fit' models the kernels of such a program",
+        )
+    if unrelated > 1 - _RELATED or not np.isfinite(unrelated):
+        raise InsufficientError(
+            f"{unrelated:.0%} of the time at {ranks[-1]} ranks lies in calls that are no phase of other rank counts",
+            "trace rank counts at which the program takes the same path",
+        )

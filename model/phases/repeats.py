@@ -1,0 +1,214 @@
+"""Repeated sequences in one rank's trace: loops of loops, found without knowing the source.
+
+A trace is a sequence of symbols, one a call. Where it equals itself moved by `p` places over a stretch of `l >= p`
+places, a body of `p` symbols stands there ``l // p + 1`` times in a row. The period that explains most of the sequence
+is folded into one symbol, the loop, whatever the number of its turns; then the rest is searched again, until no
+sequence follows itself. Phases are what remains between the ends of loops: stretches of calls without a loop in them,
+the bodies of loops among these. Stretches of the same calls are one phase.
+
+Source: the search follows the idea of PAS2P (Wong et al. 2015; Panadero et al. 2015, section 2.1), that repeated
+patterns of communication and computation are phases, with the times they occur as weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_COST = 2
+"""Symbols that it takes to write a loop, its mark and its number of turns: shorter repetitions are no loops."""
+_AHEAD = 4
+_PERIODS = 48
+_MOST_FOLDS = 10_000
+
+
+@dataclass(slots=True)
+class Node:
+    """A call, or a loop.
+
+    Attributes
+    ----------
+    symbol : int
+        Calls of one symbol are alike; so are loops, whose turns may differ in number.
+    first, last : int
+        Places in the trace, `last` not included.
+    turns : list of list of Node
+        Each turn of a loop; empty for a call.
+    """
+
+    symbol: int
+    first: int
+    last: int
+    turns: list[list[Node]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Phases of one sequence.
+
+    Attributes
+    ----------
+    bodies : tuple of tuple of int
+        Symbols of each phase, in the order of their first occurrence.
+    phase : (n,)
+        Phase of each place.
+    occurrence : (n,)
+        How often its phase had occurred before, at each place.
+    """
+
+    bodies: tuple[tuple[int, ...], ...]
+    phase: Ints
+    occurrence: Ints
+
+    @property
+    def weights(self) -> Ints:
+        """How often each phase occurs."""
+        found: Ints = np.zeros(len(self.bodies), dtype=np.int64)
+        np.maximum.at(found, self.phase, self.occurrence + 1)
+        return found
+
+
+def find_phases(symbols: Ints, work: Floats | None = None) -> Phases:
+    """Find the phases of a trace.
+
+    Parameters
+    ----------
+    symbols : (n,)
+        Of each call; not negative.
+    work : (n,), optional
+        Computation before each call. Where a loop may begin at several places, as its turns can be cut at any of
+        their calls, it decides: the first turn shall compute as the others do.
+    """
+    symbols = np.asarray(symbols, dtype=np.int64)
+    nodes = _fold(symbols, np.zeros(len(symbols)) if work is None else work, {})
+    phase = np.zeros(len(symbols), dtype=np.int64)
+    occurrence = np.zeros(len(symbols), dtype=np.int64)
+    numbers: dict[tuple[int, ...], int] = {}
+    counts: list[int] = []
+    for first, last in _stretches(nodes):
+        body = tuple(int(symbol) for symbol in symbols[first:last])
+        number = numbers.setdefault(body, len(numbers))
+        if number == len(counts):
+            counts.append(0)
+        phase[first:last] = number
+        occurrence[first:last] = counts[number]
+        counts[number] += 1
+    return Phases(tuple(numbers), phase, occurrence)
+
+
+def _stretches(nodes: list[Node]) -> list[tuple[int, int]]:
+    """Stretches without a loop in them, in the order of the trace."""
+    found: list[tuple[int, int]] = []
+    stack: list[tuple[list[Node], int]] = [(nodes, 0)]
+    begin = -1
+    while stack:
+        level, at = stack.pop()
+        while at < len(level) and not level[at].turns:
+            begin = level[at].first if begin < 0 else begin
+            at += 1
+        if begin >= 0:
+            found.append((begin, level[at - 1].last))
+            begin = -1
+        if at < len(level):
+            stack.append((level, at + 1))
+            stack.extend((turn, 0) for turn in reversed(level[at].turns))
+    return found
+
+
+def _fold(symbols: Ints, work: Floats, loops: dict[tuple[int, ...], int]) -> list[Node]:
+    """Fold a sequence; the nodes' places are those of `symbols`. Symbols from ``-1`` down are those of `loops`."""
+    nodes = [Node(symbol, at, at + 1) for at, symbol in enumerate(symbols.tolist())]
+    total = np.concatenate([[0.0], np.cumsum(work)])
+    for _ in range(_MOST_FOLDS):
+        period, runs = _best(np.array([node.symbol for node in nodes], dtype=np.int64))
+        if not runs:
+            break
+        folded: list[Node] = []
+        done = 0
+        for begin, length in runs:
+            count = length // period
+            each = np.array([total[node.last] - total[node.first] for node in nodes[begin : begin + length]])
+            begin, each = _cut(begin, each, period)
+            turns = [nodes[at : at + period] for at in range(begin, begin + count * period, period)]
+            body = tuple(node.symbol for node in turns[0])
+            # A loop found first may hold others: what holds for one turn holds for all.
+            inner = _fold(np.array(body), each.mean(axis=0), loops) if period > 1 else []
+            if any(node.turns for node in inner):
+                turns = [_apply(inner, turn) for turn in turns]
+            folded.extend(nodes[done:begin])
+            symbol = loops.setdefault(body, -1 - len(loops))
+            folded.append(Node(symbol, turns[0][0].first, turns[-1][-1].last, turns))
+            done = begin + count * period
+        nodes = folded + nodes[done:]
+    return nodes
+
+
+def _apply(structure: list[Node], turn: list[Node]) -> list[Node]:
+    """The nodes of a turn in the structure that was found for its places."""
+    return [
+        Node(node.symbol, turn[node.first].first, turn[node.last - 1].last, [_apply(each, turn) for each in node.turns])
+        if node.turns
+        else turn[node.first]
+        for node in structure
+    ]
+
+
+def _cut(begin: int, work: Floats, period: int) -> tuple[int, Floats]:
+    """Where the first turn begins, so that turns compute alike and none is lost; and the work of each turn's places."""
+    turns, spare = divmod(len(work), period)
+    best, chosen = np.inf, 0
+    for shift in range(spare + 1):
+        each = work[shift : shift + turns * period].reshape(turns, period)
+        off = float(np.abs(each - np.median(each, axis=0)).sum())
+        if off < best * (1 - 1e-9):
+            best, chosen = off, shift
+    return begin + chosen, work[chosen : chosen + turns * period].reshape(turns, period)
+
+
+def _best(symbols: Ints) -> tuple[int, list[tuple[int, int]]]:
+    """The period whose folding shortens the sequence most, with the runs where it holds: begin and length."""
+    best: tuple[int, int, list[tuple[int, int]]] = (0, 0, [])
+    for period in _periods(symbols):
+        runs = [run for run in _runs(symbols, period) if (run[1] // period - 1) * period > _COST]
+        saved = sum((length // period - 1) * period for _, length in runs)
+        if saved > best[0]:
+            best = (saved, period, runs)
+    return best[1], best[2]
+
+
+def _periods(symbols: Ints) -> list[int]:
+    """Distances at which symbols come again, the most frequent ones, shortest first."""
+    order = np.argsort(symbols, kind="stable")
+    place, ordered = order, symbols[order]
+    gaps = [
+        (place[k:] - place[:-k])[ordered[k:] == ordered[:-k]] for k in range(1, min(_AHEAD, max(len(order) - 1, 0)) + 1)
+    ]
+    if not gaps:
+        return []
+    found, count = np.unique(np.concatenate(gaps), return_counts=True)
+    fits = found <= len(symbols) // 2
+    found, count = found[fits], count[fits]
+    # A long period that comes seldom may explain as much as a short one that comes often.
+    chosen = np.argsort(-(count * found.astype(np.float64)), kind="stable")[: _PERIODS // 2]
+    often = np.argsort(-count, kind="stable")[: _PERIODS // 2]
+    return sorted({int(found[at]) for at in np.concatenate([chosen, often])})
+
+
+def _runs(symbols: Ints, period: int) -> list[tuple[int, int]]:
+    """Stretches of at least two periods in which the sequence equals itself moved by a period; none overlap."""
+    same = np.concatenate([[False], symbols[:-period] == symbols[period:], [False]])
+    edges = np.flatnonzero(same[1:] != same[:-1])
+    begins, ends = edges[::2], edges[1::2]
+    found: list[tuple[int, int]] = []
+    free = 0
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        begin = max(begin, free)
+        if end - begin >= period:
+            length = end - begin + period
+            found.append((begin, length))
+            free = begin + length
+    return found
