@@ -2,6 +2,7 @@
 
   ranksight predict heat.model.json --ranks 1024,2048 --size 256
   ranksight predict heat.model.json --ranks 1024 --size 256 --metric time --format json
+  ranksight predict heat.model.json --ranks 1024 --size 256 --messages
 
 Every parameter of the model is an option by its name; several values ask for all combinations. An answer that the
 measurements cannot carry is marked insufficient, with the reason; exit code 4 when none is carried.
@@ -32,6 +33,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+    )
+    parser.add_argument(
+        "--messages",
+        nargs="?",
+        const="class",
+        choices=("class", "rank", "links"),
+        metavar="BY",
+        help="the table of messages instead: by 'class' of ranks that do the same (default), by 'rank', or by 'links', "
+        "who talks to whom",
     )
     parser.add_argument(
         "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
@@ -100,6 +110,12 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
     model = Model.load(args.model).placed(args.placement, args.ranks_per_node)
+    if args.messages is not None:
+        from ranksight.cli._messages import print_messages
+
+        if args.metric:
+            raise UsageError("--messages and --metric exclude each other", "ask for one at a time")
+        return print_messages(model, args)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     points = model.combinations(args.asked)
     prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics)

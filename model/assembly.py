@@ -18,6 +18,7 @@ from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.functions import Functions, find_minor
 from ranksight.model.levels import fit_levels
+from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model, model_of
 from ranksight.model.neighbours import Tables, fit_neighbours
 from ranksight.model.resource import Machine
@@ -128,6 +129,9 @@ def assemble(
     extras: dict[str, Any] = dict(model.extras)
     if found := functions.structures():
         extras["structures"] = found
+    each = {name: value for name, value in settings.items() if name != "jobs"}
+    if (messages := fit_messages(experiment, **each)) is not None:
+        extras["messages"] = messages.to_dict()
     equation = _equation(experiment, sampled, platform, domains, **settings)
     if equation != Application():
         extras["application"] = equation.to_dict()

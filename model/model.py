@@ -23,6 +23,8 @@ from ranksight.model.application import Application, Breakdown, Refined
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import ARRAYS, Functions
+from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.table import MessageTable
 from ranksight.model.prediction import Answer, Prediction
 
 if TYPE_CHECKING:
@@ -225,6 +227,28 @@ class Model:
             return self
         equation = self.equation.placed(placement, ranks_per_node)
         return replace(self, extras={**self.extras, "application": equation.to_dict()})
+
+    def messages(self, *, level: float = 0.9, **values: float | Sequence[float]) -> tuple[MessageTable, ...]:
+        """Who sends what to whom, at all combinations of the values given, such as ``messages(ranks=4096)``.
+
+        Returns
+        -------
+        tuple of MessageTable
+            One for each combination; see :meth:`~ranksight.model.messages.table.MessageTable.by_class`.
+
+        Raises
+        ------
+        InputError
+            As :meth:`predict`, and when the model was fitted to no traces of messages.
+        """
+        given = self.extras.get("messages")
+        if given is None:
+            raise InputError(
+                "the model holds no messages",
+                "trace two numbers of ranks or more with 'ranksight measure --collector pmpi' and fit again",
+            )
+        held = Messages.from_dict(given)
+        return tuple(held.predict(point, level) for point in self.combinations(values))
 
     @cached_property
     def functions(self) -> Functions:

@@ -4,7 +4,7 @@ What a rank does for its halo is done once for each neighbour: with n_d neighbou
 rank is ``a + sum_d n_d b_d``, a and b_d functions of the other parameters alone (that a rank's partners and volumes are
 equations of its number is Panadero et al.'s general communication). The coefficients come from all ranks of all runs by
 least squares, exact for a deterministic count; the grid at any number of ranks is known
-(:mod:`ranksight.model.decomposition`), and with it mean and maximum over ranks. Where the law does not hold to a
+(:mod:`ranksight.comm.patterns.grid`), and with it mean and maximum over ranks. Where the law does not hold to a
 fraction of a percent, or the neighbours do not vary enough to tell the directions apart, nothing is claimed.
 """
 
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ranksight.comm.patterns.grid import Cartesian, cartesian_of
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, Experiment, Run
 from ranksight.metrics import metric
 from ranksight.model import forecast
-from ranksight.model.decomposition import Cartesian, cartesian_of
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.forecast import Forecast

@@ -39,7 +39,8 @@ class TraceTables:
         `size_class` is the upper bound in bytes of a power-of-two class, 0 for calls without bytes; `peers` counts
         distinct ranks.
     peers : DataFrame
-        ``rank``, ``operation``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside it), ``count``, ``bytes``.
+        ``kernel``, ``rank``, ``operation``, ``comm_size``, ``size_class``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside
+        it), ``count``, ``bytes``.
     phases : DataFrame
         Computation between two MPI calls: ``rank``, ``thread``, ``before`` and ``after`` (the kernels that made the two
         calls), ``seconds``, ``cpu_seconds``.
@@ -94,7 +95,7 @@ def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
     ranks = pd.DataFrame([_whole(trace) for trace in traces])
     return TraceTables(
         messages=messages,
-        peers=keyed.groupby(["rank", "operation", "peer"], observed=True)[["count", "bytes"]].sum().reset_index(),
+        peers=keyed,
         phases=stretches,
         ranks=ranks,
         counters=_counters(messages, ranks),

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import WHOLE, Experiment, Run
-from ranksight.model.decomposition import Cartesian
 from ranksight.platforms import Platform
 
 GRID = Cartesian(3, (False, False, False))

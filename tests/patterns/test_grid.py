@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranksight.comm.patterns.grid import Cartesian, cartesian_of, dims_create
 from ranksight.errors import InputError
-from ranksight.model.decomposition import Cartesian, cartesian_of, dims_create
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""Sizes of communicators as equations of the number of ranks: all of them, a fixed few, a line of the process grid."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ranksight.comm.patterns.grid import dims_create
+from ranksight.comm.patterns.rule import exact_root
+from ranksight.errors import InputError
+
+_NAMED: dict[str, Callable[[int], int]] = {"ranks": lambda p: p, "sqrt(ranks)": exact_root}
+for _d in (2, 3):
+    for _n in range(1, _d):
+        for _axes in itertools.combinations(range(_d), _n):
+
+            def _extent(p: int, d: int = _d, axes: tuple[int, ...] = _axes) -> int:
+                found = 1
+                for axis in axes:
+                    found *= dims_create(p, d)[axis]
+                return found
+
+            _NAMED[f"{' x '.join('xyz'[a] for a in _axes)} of a {_d}-d grid"] = _extent
+
+
+@dataclass(frozen=True, slots=True)
+class CommunicatorSize:
+    """An equation of the size of a communicator.
+
+    Attributes
+    ----------
+    name : str
+        ``ranks``, ``sqrt(ranks)``, ``x of a 2-d grid``, ..., ``constant``, ``ranks /``, or ``unknown``: several sizes
+        that no equation explains, told as one.
+    number : int
+        Of the last two.
+    """
+
+    name: str
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        if self.name not in _NAMED and self.name not in ("constant", "ranks /", "unknown"):
+            raise InputError(f"no communicator has the size {self.name!r}", "fit the model again")
+
+    def at(self, ranks: int) -> int:
+        """Size at a number of ranks; 0 where it is not known or not whole."""
+        if self.name == "constant":
+            return self.number
+        if self.name == "unknown":
+            return 0
+        if self.name == "ranks /":
+            return ranks // self.number if self.number and ranks % self.number == 0 else 0
+        return _NAMED[self.name](ranks)
+
+    @property
+    def text(self) -> str:
+        """As people read it."""
+        return {"constant": str(self.number), "ranks /": f"ranks / {self.number}"}.get(self.name, self.name)
+
+
+UNKNOWN = CommunicatorSize("unknown")
+
+
+def communicator_sizes(seen: Mapping[int, Sequence[int]]) -> list[CommunicatorSize]:
+    """Equations whose values are exactly the sizes seen at each number of ranks.
+
+    Parameters
+    ----------
+    seen : mapping of int to sequence of int
+        Sizes at each number of ranks; 0 stands for operations without a communicator.
+
+    Returns
+    -------
+    list of CommunicatorSize
+        As few as will do; :data:`UNKNOWN` alone where no equations explain all sizes.
+    """
+    wanted = {p: set(sizes) for p, sizes in seen.items()}
+    first = next(iter(wanted))
+    candidates = [CommunicatorSize("constant", 0), CommunicatorSize("ranks")]
+    candidates += [CommunicatorSize("constant", n) for n in sorted(wanted[first]) if n]
+    candidates += [CommunicatorSize("ranks /", first // n) for n in sorted(wanted[first]) if n and first // n > 1]
+    candidates += [CommunicatorSize(name) for name in _NAMED if name != "ranks"]
+    fitting = [c for c in candidates if all(c.at(p) in sizes for p, sizes in wanted.items())]
+    chosen: list[CommunicatorSize] = []
+    left = {(p, size) for p, sizes in wanted.items() for size in sizes}
+    while left:
+        gains = [len({(p, c.at(p)) for p in wanted} & left) for c in fitting]
+        if not gains or max(gains) == 0:
+            return [UNKNOWN]
+        best = fitting[gains.index(max(gains))]
+        chosen.append(best)
+        left -= {(p, best.at(p)) for p in wanted}
+    return chosen

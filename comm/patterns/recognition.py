@@ -1,0 +1,170 @@
+"""From who talked to whom at a few numbers of ranks to the rules behind it.
+
+An *explanation* is a set of rules of one world (one process grid, one set of distances ...) whose links, put together,
+are exactly those of every run: none missing, none too many. Small runs are often explained by several: with two ranks
+along a dimension a ring is a line. All of them are kept, the simplest first; where they disagree about the number of
+ranks that is asked for, the answer is not known, and :func:`telling_ranks` says which run would tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ranksight.comm.patterns.rule import FAMILIES, Ints, Links, Rule, Talk
+from ranksight.comm.patterns.steps import Step
+
+MOST_EXPLANATIONS = 12
+"""Explanations that are kept: more say nothing new about what is not known."""
+FACES = 6
+ASKED = (*range(2, 33), 36, 48, 49, 54, 60, 64, 72, 96, 100, 120, 128)
+"""Numbers of ranks that are tried for a run that tells explanations apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Rules that together are who talks to whom."""
+
+    rules: tuple[Rule, ...]
+
+    def links(self, ranks: int) -> list[Links]:
+        """Links of each rule."""
+        return [_links(rule, ranks) for rule in self.rules]
+
+    def codes(self, ranks: int) -> Ints:
+        """All links, sorted, each once; see :class:`~ranksight.comm.patterns.rule.Talk`."""
+        return _union(self.rules, ranks)
+
+    @property
+    def text(self) -> str:
+        """The rules, as people read them; steps on one grid together."""
+        grids: dict[str, list[str]] = {}
+        for rule in self.rules:
+            way, on, grid = rule.text.partition(" on a ")
+            grids.setdefault(on + grid, []).append(way)
+        return "; ".join((", " if grid else "; ").join(ways) + grid for grid, ways in grids.items())
+
+
+@lru_cache(maxsize=8192)
+def _small(rule: Rule, ranks: int) -> Links:
+    return rule.links(ranks)
+
+
+def _links(rule: Rule, ranks: int) -> Links:
+    return _small(rule, ranks) if ranks <= 256 else rule.links(ranks)
+
+
+def _union(rules: Iterable[Rule], ranks: int) -> Ints:
+    parts = [_links(rule, ranks).codes(ranks) for rule in rules]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
+def explain(talks: Sequence[Talk]) -> tuple[Explanation, ...]:
+    """All explanations of what was seen, the simplest first; none where no world explains every run.
+
+    Parameters
+    ----------
+    talks : sequence of Talk
+        One for each number of ranks; those without any link say that there is none.
+    """
+    if not any(talk.codes.size for talk in talks):
+        return ()
+    found: dict[frozenset[Rule], Explanation] = {}
+    for family in sorted((FAMILIES[name] for name in FAMILIES), key=lambda kind: kind.order):
+        for world in family.propose(talks):
+            for rules in _covers(world, talks):
+                found.setdefault(frozenset(rules), Explanation(rules))
+    # More rules than a grid has faces are a strange way to say what one rule says.
+    best = sorted(found.values(), key=lambda e: (len(e.rules) > FACES, e.rules[0].order))
+    # Where steps along axes explain all, diagonals on some other grid that happen to do so too are far-fetched.
+    if any(_straight(one) for one in best):
+        best = [one for one in best if _straight(one) or one.rules[0].family != "step"]
+    return _distinct(best)[:MOST_EXPLANATIONS] or _mixed(talks)
+
+
+def _straight(explanation: Explanation) -> bool:
+    return all(isinstance(rule, Step) and rule.straight for rule in explanation.rules)
+
+
+def _distinct(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    """Without those that say the same as a simpler one at every number of ranks that is tried."""
+    if len(explanations) < 2:
+        return tuple(explanations)
+    kept: dict[bytes, Explanation] = {}
+    for one in explanations:
+        kept.setdefault(b"|".join(one.codes(p).tobytes() for p in ASKED), one)
+    return tuple(kept.values())
+
+
+def _covers(world: Sequence[Rule], talks: Sequence[Talk]) -> list[tuple[Rule, ...]]:
+    """Choices of the world's rules that are exactly what was seen: all that fit, and as few as will do."""
+    kept = [rule for rule in world if _fits(rule, talks)]
+    if not kept or any(len(_union(kept, talk.ranks)) != talk.codes.size for talk in talks):
+        return []
+    fewer = list(kept)
+    for rule in reversed(kept):
+        rest = [other for other in fewer if other is not rule]
+        if rest and all(len(_union(rest, talk.ranks)) == talk.codes.size for talk in talks):
+            fewer = rest
+    return [tuple(kept)] if len(fewer) == len(kept) else [tuple(kept), tuple(fewer)]
+
+
+def _fits(rule: Rule, talks: Sequence[Talk]) -> bool:
+    """Whether all links of a rule were seen in every run, and any in one."""
+    some = False
+    for talk in talks:
+        codes = _links(rule, talk.ranks).codes(talk.ranks)
+        some |= bool(codes.size)
+        if codes.size > talk.codes.size * 64 or not np.isin(codes, talk.codes).all():
+            return False
+    return some
+
+
+def _mixed(talks: Sequence[Talk]) -> tuple[Explanation, ...]:
+    """Rules of several worlds: at each step the one that explains most of what is left."""
+    fitting: dict[Rule, None] = {}
+    for family in sorted((FAMILIES[name] for name in FAMILIES), key=lambda kind: kind.order):
+        for world in family.propose(talks):
+            fitting.update(dict.fromkeys(rule for rule in world if rule not in fitting and _fits(rule, talks)))
+    left = {talk.ranks: talk.codes for talk in talks}
+    chosen: list[Rule] = []
+    while any(codes.size for codes in left.values()):
+        gains = [
+            sum(np.isin(codes, _links(rule, p).codes(p)).sum() / max(codes.size, 1) for p, codes in left.items())
+            for rule in fitting
+        ]
+        if not gains or max(gains) <= 0:
+            return ()
+        rule = list(fitting)[int(np.argmax(gains))]
+        chosen.append(rule)
+        left = {p: np.setdiff1d(codes, _links(rule, p).codes(p)) for p, codes in left.items()}
+    return (Explanation(tuple(chosen)),)
+
+
+def disagree(explanations: Sequence[Explanation], ranks: int) -> bool:
+    """Whether the explanations differ at a number of ranks."""
+    if len(explanations) < 2:
+        return False
+    first = explanations[0].codes(ranks)
+    return any(not np.array_equal(first, other.codes(ranks)) for other in explanations[1:])
+
+
+def telling_ranks(explanations: Sequence[Explanation], measured: Iterable[int], asked: int) -> int | None:
+    """Number of ranks whose run would tell what holds at `asked`; None where none of those tried does.
+
+    The smallest at which explanations that differ at `asked` differ as well, or at least some of them.
+    """
+    groups: dict[bytes, Explanation] = {}
+    for one in explanations:
+        groups.setdefault(one.codes(asked).tobytes(), one)
+    known, best, most = set(measured), None, 1
+    for ranks in ASKED:
+        told = len({one.codes(ranks).tobytes() for one in groups.values()})
+        if ranks not in known and told > most:
+            best, most = ranks, told
+        if most == len(groups):
+            break
+    return best

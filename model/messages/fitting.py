@@ -1,0 +1,227 @@
+"""Learn who sends what to whom, and how much, from the traces of a few numbers of ranks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.patterns.recognition import Explanation, explain
+from ranksight.comm.patterns.rule import Talk
+from ranksight.comm.patterns.steps import Step
+from ranksight.experiment import Experiment
+from ranksight.model.messages.entry import Entry, Part
+from ranksight.model.messages.laws import find_law
+from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.observations import Observed, Traced, observed, traced
+from ranksight.model.messages.sharing import Shared, per_rank, profile, share_links, share_ranks
+from ranksight.model.messages.volumes import fit_volumes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class _Collected:
+    """Volumes as they are found: rows of values over the configurations, and what each is of."""
+
+    configurations: int
+    values: list[Array] = field(default_factory=list)
+    names: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, label: str, metric: str, places: list[int], found: list[float]) -> int:
+        row = np.full(self.configurations, np.nan)
+        row[places] = found
+        self.values.append(row)
+        self.names.append((f"{label} #{len(self.names)}", metric))
+        return len(self.values) - 1
+
+
+def fit_messages(experiment: Experiment, **settings: Any) -> Messages | None:
+    """Model the message table of an experiment; None where no traces with ``ranks`` are in it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Its traced runs give the tables ``messages`` and ``peers``.
+    **settings
+        Of :func:`ranksight.model.fitting.fit_series`, for volumes that follow no exact law.
+    """
+    if "ranks" not in experiment.parameters:
+        return None
+    runs, points = traced(experiment)
+    found = list(observed(runs))
+    if not found:
+        return None
+    ranks = np.array([run.ranks for run in runs])
+    explanations = [_explained(one, runs) for one in found]
+    grid = _grid(explanations)
+    collected = _Collected(len(runs))
+    elsewhere = np.delete(points, experiment.parameters.index("ranks"), axis=1)
+    groups = np.unique(elsewhere, axis=0, return_inverse=True)[1].reshape(-1)
+    entries = []
+    for one, said in zip(found, explanations, strict=True):
+        gone = [int(p) for p, run in zip(ranks, runs, strict=True) if p > 1 and run.place not in one.rows]
+        missing = max(gone, default=0)
+        if said:
+            made = _linked(one, said, runs, groups, collected)
+        else:
+            beside = [e for o, e in zip(found, explanations, strict=True) if o.kernel == one.kernel and e]
+            made = _ranked(one, runs, groups, grid, beside, collected)
+        entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, **made))
+    volumes = fit_volumes(experiment.parameters, points, np.array(collected.values), collected.names, **settings)
+    return Messages(experiment.parameters, tuple(entries), volumes, grid, tuple(sorted(set(ranks.tolist()))))
+
+
+def _explained(one: Observed, runs: list[Traced]) -> tuple[Explanation, ...]:
+    """Rules behind an operation's partners, where every call with a partner is one message to it."""
+    talks = []
+    for run in runs:
+        peers, rows = one.peers.get(run.place), one.rows.get(run.place)
+        if run.peers is None or rows is None:
+            # One rank alone that is silent says that nobody sends to itself.
+            if run.ranks == 1 and run.peers is not None and one.peers:
+                talks.append(Talk(1, np.zeros(0, dtype=np.int64)))
+            continue
+        if peers is None or int(peers["count"].sum()) != int(rows["count"].sum()):
+            return ()
+        talks.append(Talk.of(run.ranks, peers["rank"].to_numpy(), peers["peer"].to_numpy()))
+    distinct = {(talk.ranks, talk.codes.tobytes()): talk for talk in talks}
+    if len({talk.ranks for talk in talks}) < len(distinct):
+        return ()  # partners depend on more than the number of ranks
+    return explain(list(distinct.values()))
+
+
+def _grid(explanations: list[tuple[Explanation, ...]]) -> tuple[int, ...]:
+    """Dimensions and order of the extents of the process grid that most operations go by; empty where none does."""
+    seen = Counter(
+        (len(rule.vector), int(rule.rising))
+        for said in explanations
+        if said
+        for rule in said[0].rules[:1]
+        if isinstance(rule, Step) and len(rule.vector) > 1
+    )
+    return seen.most_common(1)[0][0] if seen else ()
+
+
+def _populations(tables: dict[int, pd.DataFrame]) -> list[dict[int, pd.DataFrame]]:
+    """Messages of the smallest size class of each run, of the next, ...; all together where runs differ in how many."""
+    classes = {place: np.unique(table["size_class"]) for place, table in tables.items()}
+    if len({len(found) for found in classes.values()}) != 1:
+        return [tables]
+    n = len(next(iter(classes.values())))
+    return [{place: t[t["size_class"] == classes[place][j]] for place, t in tables.items()} for j in range(n)]
+
+
+def _linked(
+    one: Observed, said: tuple[Explanation, ...], runs: list[Traced], groups: NDArray[np.intp], collected: _Collected
+) -> dict[str, Any]:
+    """Volumes of an operation with partners, per link of its rules."""
+    ranks = {run.place: run.ranks for run in runs}
+    label, parts, spreads = f"{one.kernel}: {one.operation}", list[Part](), [0.0]
+    chosen = said[0]
+    populations = _populations(one.peers)
+    once = _once(chosen, one.peers, ranks, groups)
+    for j, tables in enumerate(populations):
+        shares = {place: share_links(table, chosen, ranks[place], once) for place, table in tables.items()}
+        spreads += [spread for _, spread in shares.values()]
+        for who in range(len(chosen.rules)):
+            # A rule that has no link at a number of ranks says nothing of its volume there.
+            here = [p for p in shares if chosen.rules[who].links(ranks[p]).source.size]
+            counts = [shares[p][0][who][0] for p in here]
+            sizes = [np.divide(b, c, out=np.zeros_like(b), where=c > 0) for c, b in (shares[p][0][who] for p in here)]
+            count_profile, count = profile(counts)
+            size_profile, size = profile(sizes)
+            parts.append(
+                Part(
+                    who,
+                    j,
+                    collected.add(label, "messages", here, count),
+                    collected.add(label, "bytes_sent", here, size),
+                    count_profile,
+                    size_profile,
+                )
+            )
+    return {"kind": "links", "explanations": said, "parts": tuple(parts), "once": once, "spread": max(spreads)}
+
+
+def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, int], groups: NDArray[np.intp]) -> bool:
+    """Whether two rules that meet in one link carry one message there: where only that makes counts follow a law."""
+    lawful = []
+    for once in (False, True):
+        rows = np.full((len(chosen.rules), len(groups)), np.nan)
+        for place, table in peers.items():
+            shares, _ = share_links(table, chosen, ranks[place], once)
+            for who, (count, _) in enumerate(shares):
+                if chosen.rules[who].links(ranks[place]).source.size:
+                    rows[who, place] = count.mean()
+        at = np.array([ranks.get(place, 1) for place in range(len(groups))])
+        lawful.append(sum(bool(find_law(at, groups, row)) for row in rows))
+    return lawful[1] > lawful[0]
+
+
+def _ranked(
+    one: Observed,
+    runs: list[Traced],
+    groups: NDArray[np.intp],
+    grid: tuple[int, ...],
+    beside: list[tuple[Explanation, ...]],
+    collected: _Collected,
+) -> dict[str, Any]:
+    """Volumes of an operation without partners, per kind of rank: the simplest kind that is exact and has laws.
+
+    `beside` are the explanations of the kernel's other operations: a wait for each message follows their partners.
+    """
+    ranks = {run.place: run.ranks for run in runs}
+    label = f"{one.kernel}: {one.operation}"
+    populations = _populations(one.rows)
+    values = [{place: per_rank(table, ranks[place]) for place, table in tables.items()} for tables in populations]
+    kinds: list[tuple[str, tuple[Explanation, ...]]] = [("all", ()), ("root", ()), ("last", ())]
+    kinds += [("degree", said) for said in beside]
+    kinds += [("grid", ())] if grid else []
+    at = np.array([ranks.get(place, 1) for place in range(len(groups))])
+    best: tuple[float, str, tuple[Explanation, ...], list[list[Shared]], float] = (np.inf, "", (), [], 0.0)
+    for kind, follows in (*kinds, ("mean", ())):
+        if kind == "mean" and best[1]:
+            break
+        shares = [share_ranks(list(each.values()), kind, grid, follows[0] if follows else None) for each in values]
+        spread = max(found.spread for population in shares for found in population)
+        if spread > 0.0 and kind != "mean":
+            continue
+        lawless = 0
+        for each, found in zip(values, shares, strict=True):
+            rows = np.full((len(found[0].count), len(groups)), np.nan)
+            rows[:, list(each)] = np.array([one.count for one in found]).T
+            lawless += sum(not find_law(at, groups, row) for row in rows)
+        if lawless < best[0]:
+            best = (lawless, kind, follows, shares, spread)
+        if best[0] == 0:
+            break
+    _, kind, follows, shares, spread = best
+    parts = []
+    for j, (each, found) in enumerate(zip(values, shares, strict=True)):
+        for who in range(len(found[0].count)):
+            places = list(each)
+            count = [float(one.count[who]) for one in found]
+            volume = [float(one.bytes[who]) for one in found]
+            size = [b / c if c > 0 else 0.0 for c, b in zip(count, volume, strict=True)]
+            parts.append(
+                Part(
+                    who,
+                    j,
+                    collected.add(label, "messages", places, count),
+                    collected.add(label, "bytes_sent", places, size),
+                )
+            )
+    return {
+        "kind": kind,
+        "explanations": follows,
+        "parts": tuple(parts),
+        "spread": spread,
+        "grid": grid if kind == "grid" else (),
+    }

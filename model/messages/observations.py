@@ -1,0 +1,116 @@
+"""What the traces of an experiment say of each kernel's operations: who, how often, how much, with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, communicator_sizes
+from ranksight.experiment import Experiment
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ints = NDArray[np.int64]
+KEYS = ("kernel", "rank", "operation", "comm_size", "size_class")
+OUTSIDE = frozenset({"Init", "Init_thread", "Finalize"})
+"""Operations that belong to no communication."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One configuration's run.
+
+    Attributes
+    ----------
+    place : int
+        Index of the configuration.
+    ranks : int
+    rows : DataFrame
+        Messages: :data:`KEYS`, ``count`` and ``bytes``, without calls that moved nothing.
+    peers : DataFrame or None
+        :data:`KEYS`, ``peer``, ``count`` and ``bytes``; None where the run does not tell partners by kernel.
+    """
+
+    place: int
+    ranks: int
+    rows: pd.DataFrame
+    peers: pd.DataFrame | None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One operation of one kernel on one kind of communicator, in all configurations that have it.
+
+    Attributes
+    ----------
+    rows, peers : mapping of int to DataFrame
+        By the configuration's index: ``rank``, ``size_class``, ``count``, ``bytes``, and ``peer``.
+    """
+
+    kernel: str
+    operation: str
+    communicator: CommunicatorSize
+    rows: dict[int, pd.DataFrame]
+    peers: dict[int, pd.DataFrame]
+
+
+def traced(experiment: Experiment) -> tuple[list[Traced], NDArray[np.float64]]:
+    """The first traced run of every configuration, and the configurations (n, m).
+
+    Counts and bytes are decided by the program, so repetitions say the same; runs that were not traced whole, or whose
+    numbers are not those of single ranks, are left out.
+    """
+    found: list[Traced] = []
+    points: dict[tuple[float, ...], int] = {}
+    for run in experiment.runs:
+        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        if point in points or (rows := experiment.table(run, "messages")) is None:
+            continue
+        ranks = int(run.configuration["ranks"])
+        if len(rows) and (rows["rank"].min() < 0 or rows["rank"].max() >= ranks):
+            continue
+        rows = rows[(rows["count"] > 0) & ~rows["operation"].isin(list(OUTSIDE))]
+        peers = experiment.table(run, "peers")
+        if peers is not None:
+            peers = peers[peers["peer"] >= 0] if set(KEYS) <= set(peers.columns) else None
+        points[point] = len(points)
+        found.append(Traced(len(found), ranks, _plain(rows), None if peers is None else _plain(peers)))
+    return found, np.array(list(points), dtype=np.float64).reshape(len(points), -1)
+
+
+def _plain(table: pd.DataFrame) -> pd.DataFrame:
+    return table.astype({"kernel": str, "operation": str})
+
+
+def observed(runs: list[Traced]) -> Iterator[Observed]:
+    """Every kernel's operation, split by kinds of communicators where they can be told apart at every run."""
+    groups: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
+    partners: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
+    for run in runs:
+        for (kernel, operation), part in run.rows.groupby(["kernel", "operation"], observed=True):
+            groups.setdefault((str(kernel), str(operation)), {})[run.place] = part
+        if run.peers is not None:
+            for (kernel, operation), part in run.peers.groupby(["kernel", "operation"], observed=True):
+                partners.setdefault((str(kernel), str(operation)), {})[run.place] = part
+    ranks = {run.place: run.ranks for run in runs}
+    for key, rows in groups.items():
+        # One rank has only communicators of one: what it says of their sizes fits every equation.
+        telling = {place: part for place, part in rows.items() if ranks[place] > 1} or rows
+        seen: dict[int, list[int]] = {}
+        for place, part in telling.items():
+            sizes = seen.setdefault(ranks[place], [])
+            sizes += [int(size) for size in part["comm_size"].unique() if size not in sizes]
+        for communicator in communicator_sizes(seen):
+
+            def mine(held: dict[int, pd.DataFrame], what: CommunicatorSize = communicator) -> dict[int, pd.DataFrame]:
+                if what == UNKNOWN:
+                    return held
+                parts = {place: part[part["comm_size"] == what.at(ranks[place])] for place, part in held.items()}
+                return {place: part for place, part in parts.items() if len(part)}
+
+            yield Observed(*key, communicator, mine(telling), mine(partners.get(key, {})))

@@ -1,0 +1,132 @@
+"""What each link of a rule, or each kind of rank, carries in one run: the volumes behind a table of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.patterns.grid import Cartesian, dims_create
+from ranksight.comm.patterns.recognition import Explanation
+from ranksight.model.messages.laws import EXACT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Volumes of one run: what every link or kind of rank has, and how far single ones are from it.
+
+    Attributes
+    ----------
+    count, bytes : (w,) or (w, rounds)
+        Messages and bytes of each link, for each rule and round; or of each kind of rank.
+    spread : float
+        Largest difference, relative to the mean.
+    """
+
+    count: Array
+    bytes: Array
+    spread: float
+
+
+def incidence(explanation: Explanation, ranks: int, once: bool) -> tuple[NDArray[np.int64], Array, list[int]]:
+    """Distinct links of the rules, a column for each rule and round with its share of a link, and rounds of each rule.
+
+    Two rules may hold the same link; with `once` they carry one message together, each its part, otherwise one each.
+    """
+    each = explanation.links(ranks)
+    rounds = [int(links.round.max()) + 1 if links.round.size else 1 for links in each]
+    codes = np.unique(np.concatenate([links.codes(ranks) for links in each]))
+    matrix = np.zeros((len(codes), sum(rounds)))
+    start = 0
+    for links, n in zip(each, rounds, strict=True):
+        matrix[np.searchsorted(codes, links.codes(ranks)), start + links.round] = 1.0
+        start += n
+    if once:
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return codes, matrix, rounds
+
+
+def share_links(
+    peers: pd.DataFrame, explanation: Explanation, ranks: int, once: bool
+) -> tuple[list[tuple[Array, Array]], float]:
+    """Messages and bytes of each link, per rule: arrays over its rounds, by least squares over all links.
+
+    Returns
+    -------
+    list of (count, bytes), and the spread
+        Where rules share all their links the volume is shared evenly, the solution of least norm.
+    """
+    codes, matrix, rounds = incidence(explanation, ranks, once)
+    values = np.zeros((len(codes), 2))
+    at = np.searchsorted(codes, (peers["rank"] * ranks + peers["peer"]).to_numpy(dtype=np.int64))
+    np.add.at(values, at, peers[["count", "bytes"]].to_numpy(dtype=float))
+    solution: Array = np.linalg.lstsq(matrix, values, rcond=None)[0].astype(np.float64)
+    solution[np.abs(solution) < 1e-9 * np.abs(values).max(axis=0)] = 0.0
+    scale = np.maximum(values.mean(axis=0), 1e-300)
+    spread = float((np.abs(matrix @ solution - values).max(axis=0) / scale).max())
+    ends = np.cumsum(rounds)
+    parts: list[Array] = [np.asarray(solution[end - n : end]) for end, n in zip(ends, rounds, strict=True)]
+    return [(part[:, 0], part[:, 1]) for part in parts], spread if spread > EXACT else 0.0
+
+
+def profile(values: Sequence[Array]) -> tuple[str, list[float]]:
+    """How a volume goes with the round, in all runs, and its factor in each; the mean where it goes by no profile."""
+    for name, base in (("even", 1.0), ("doubling", 2.0), ("halving", 0.5)):
+        scaled = [row / base ** np.arange(len(row)) for row in values]
+        if all(np.ptp(row) <= EXACT * np.abs(row).max(initial=0.0) for row in scaled):
+            return name, [float(row[0]) for row in scaled]
+    return "even", [float(row.mean()) for row in values]
+
+
+def per_rank(rows: pd.DataFrame, ranks: int) -> Array:
+    """Count and bytes of every rank, (ranks, 2); zeros where a rank has none."""
+    values = np.zeros((ranks, 2))
+    np.add.at(values, rows["rank"].to_numpy(dtype=np.int64), rows[["count", "bytes"]].to_numpy(dtype=float))
+    return values
+
+
+def basis(kind: str, ranks: int, grid: tuple[int, ...] = (), follows: Explanation | None = None) -> Array:
+    """Kinds of ranks as columns, (ranks, w); see :class:`ranksight.model.messages.entry.Part`."""
+    if kind in ("root", "last"):
+        root = np.zeros(ranks)
+        root[0 if kind == "root" else -1] = 1.0
+        return np.stack([root, 1.0 - root], axis=1)
+    if kind == "degree" and follows is not None:
+        return np.bincount(follows.codes(ranks) // ranks, minlength=ranks).astype(float)[:, None]
+    if kind == "grid":
+        return np.concatenate([np.ones((ranks, 1)), grid_neighbours(ranks, grid)], axis=1)
+    return np.ones((ranks, 1))
+
+
+def grid_neighbours(ranks: int, grid: tuple[int, ...]) -> Array:
+    """Number of neighbours of every rank in every dimension of a grid that is not periodic: (ranks, dimensions)."""
+    dimensions, rising = grid
+    if not rising:
+        return Cartesian(dimensions, (False,) * dimensions).neighbours(ranks).astype(float)
+    extents = dims_create(ranks, dimensions)[::-1]
+    place = np.stack(np.unravel_index(np.arange(ranks), extents), axis=1)
+    return np.asarray((place > 0).astype(float) + (place < np.array(extents) - 1))
+
+
+def share_ranks(
+    values: Sequence[Array], kind: str, grid: tuple[int, ...], follows: Explanation | None = None
+) -> list[Shared]:
+    """Volumes of each kind of rank in every run, by least squares; `values` are (ranks, 2) of count and bytes."""
+    found = []
+    for each in values:
+        columns = basis(kind, len(each), grid, follows)
+        solution: Array = np.linalg.lstsq(columns, each, rcond=None)[0].astype(np.float64)
+        largest = np.abs(each).max(axis=0)
+        solution[np.abs(solution) < 1e-9 * largest] = 0.0
+        scale = np.maximum(each.mean(axis=0), 1e-300)
+        spread = float((np.abs(columns @ solution - each).max(axis=0) / scale).max())
+        found.append(Shared(solution[:, 0], solution[:, 1], spread if spread > EXACT else 0.0))
+    return found

@@ -1,0 +1,296 @@
+"""A predicted message table: per rank, or per class of ranks that do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.patterns.rule import Ints, limited
+from ranksight.model.forecast import Forecast
+from ranksight.model.messages.entry import Entry, Part
+from ranksight.model.messages.sharing import basis, grid_neighbours, incidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+PLACES = ("interior", "face", "edge", "corner")
+"""Ranks of a grid by the number of dimensions in which they lie at its border."""
+BASES = {"even": 1.0, "doubling": 2.0, "halving": 0.5}
+COLUMNS = (
+    *("kernel", "class", "class_ranks", "operation", "comm_size", "size_class", "count", "bytes", "peers"),
+    *("bytes_low", "bytes_high", "spread", "to", "status", "reason"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operation's messages of one size class, on every rank.
+
+    Attributes
+    ----------
+    count, bytes, low, high : (ranks,)
+        Calls, bytes, and ends of the interval of bytes.
+    links : (e,) int64
+        ``source * ranks + target`` of every link, sorted; empty where partners are not known by rules.
+    link_count, link_bytes : (e,)
+        Messages and bytes of each.
+    spread : float
+        How far single ranks or links were from their rule, relative to the mean.
+    to : str
+        Rules of the partners.
+    reason : str
+        Why it cannot be told; empty where it can.
+    """
+
+    kernel: str
+    operation: str
+    comm_size: int
+    size_class: int
+    count: Array
+    bytes: Array
+    low: Array
+    high: Array
+    links: Ints
+    link_count: Array
+    link_bytes: Array
+    spread: float
+    to: str
+    reason: str
+
+
+def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
+    """Rows of one entry, a size class each; rows without a message are left out."""
+    limited(ranks, ranks)
+    linked = entry.kind == "links"
+    give = _links if linked else _ranks
+    found: dict[int, list[Array]] = {}
+    codes = np.zeros(0, dtype=np.int64)
+    if linked:
+        codes, columns, rounds = incidence(entry.explanations[0], ranks, entry.once)
+        starts = np.cumsum([0, *rounds])
+    else:
+        follows = entry.explanations[0] if entry.explanations else None
+        columns, starts = basis(entry.kind, ranks, entry.grid, follows), np.arange(len(entry.parts) + 1)
+        rounds = [1] * columns.shape[1]
+    for part in entry.parts:
+        for size_class, share in give(part, columns, starts, rounds, said):
+            held = found.setdefault(size_class, [np.zeros(len(columns)) for _ in range(4)])
+            for total, more in zip(held, share, strict=True):
+                total += more
+    rows = []
+    for size_class, (count, volume, low, high) in sorted(found.items()):
+        if not (count > 1e-9).any():
+            continue
+        kept = count > 1e-9
+        source = codes[kept] // ranks if linked else codes
+
+        def ranked(x: Array, source: Ints = source, kept: NDArray[np.bool_] = kept) -> Array:
+            return np.bincount(source, weights=x[kept], minlength=ranks).astype(float) if linked else x
+
+        rows.append(
+            Row(
+                kernel=entry.kernel,
+                operation=entry.operation,
+                comm_size=entry.communicator.at(ranks),
+                size_class=size_class,
+                count=ranked(count),
+                bytes=ranked(volume),
+                low=ranked(low),
+                high=ranked(high),
+                links=codes[kept] if linked else codes,
+                link_count=count[kept] if linked else np.zeros(0),
+                link_bytes=volume[kept] if linked else np.zeros(0),
+                spread=entry.spread,
+                to=entry.explanations[0].text if linked else "",
+                reason=reason,
+            )
+        )
+    return rows
+
+
+def _size_class(size: float) -> int:
+    """Upper bound in bytes of the power-of-two class, as tracers have it; 0 without bytes."""
+    return 0 if size <= 1e-6 else 1 << (int(np.ceil(size * (1 - 1e-9) - 1e-9)) - 1).bit_length()
+
+
+Shares = Iterator[tuple[int, tuple[Array, Array, Array, Array]]]
+
+
+def _links(part: Part, matrix: Array, starts: NDArray[np.intp], rounds: list[int], said: Forecast) -> Shares:
+    """What the links of one rule carry, by round: size class, and count, bytes, low and high of every link."""
+    for k in range(rounds[part.who]):
+        column = matrix[:, starts[part.who] + k]
+        yield from _share(part, column, BASES[part.count_profile] ** k, BASES[part.size_profile] ** k, said)
+
+
+def _ranks(part: Part, columns: Array, starts: NDArray[np.intp], rounds: list[int], said: Forecast) -> Shares:
+    """What a kind of rank has."""
+    yield from _share(part, columns[:, part.who], 1.0, 1.0, said)
+
+
+def _share(part: Part, column: Array, times: float, larger: float, said: Forecast) -> Shares:
+    count, size = (np.nan_to_num(said.value[i, 0]) for i in (part.count, part.size))
+    ends = (said.lower, said.upper)
+    low, high = (float(np.nan_to_num(end[part.count, 0] * end[part.size, 0])) for end in ends)
+    if abs(count) < 1e-12 and high <= 0:
+        return
+    both = times * larger
+    yield (
+        _size_class(float(size * larger)),
+        (column * count * times, column * count * size * both, column * low * both, column * high * both),
+    )
+
+
+@dataclass(frozen=True)
+class MessageTable:
+    """The messages of a program at one configuration.
+
+    Attributes
+    ----------
+    configuration : mapping of str to float
+    ranks : int
+    rows : tuple of Row
+    grid : tuple of int
+        Dimensions and order of extents of the process grid, empty without one.
+    periodic : bool
+        Whether the grid has no borders.
+    """
+
+    configuration: Mapping[str, float]
+    ranks: int
+    rows: tuple[Row, ...]
+    grid: tuple[int, ...] = ()
+    periodic: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether any row is carried by the evidence."""
+        return any(not row.reason for row in self.rows)
+
+    def per_rank(self) -> pd.DataFrame:
+        """One line a rank and row: ``kernel``, ``rank``, ``operation``, ``comm_size``, ``size_class``, ``count``,
+        ``bytes``, ``peers``, ``status``; the columns of a measured message table but for times.
+        """
+        import pandas as pd
+
+        parts = []
+        for row in self.rows:
+            at = np.flatnonzero(row.count > 1e-9)
+            peers = np.bincount(row.links // self.ranks, minlength=self.ranks)[at]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "kernel": row.kernel,
+                        "rank": at,
+                        "operation": row.operation,
+                        "comm_size": row.comm_size,
+                        "size_class": row.size_class,
+                        "count": np.round(row.count[at], 6),
+                        "bytes": np.round(row.bytes[at], 6),
+                        "peers": peers,
+                        "status": "insufficient" if row.reason else "ok",
+                    }
+                )
+            )
+        names = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "peers", "status"]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
+
+    def partners(self) -> pd.DataFrame:
+        """Who talks to whom: ``kernel``, ``rank``, ``operation``, ``peer``, ``count``, ``bytes``."""
+        import pandas as pd
+
+        parts = [
+            pd.DataFrame(
+                {
+                    "kernel": row.kernel,
+                    "rank": row.links // self.ranks,
+                    "operation": row.operation,
+                    "peer": row.links % self.ranks,
+                    "count": np.round(row.link_count, 6),
+                    "bytes": np.round(row.link_bytes, 6),
+                }
+            )
+            for row in self.rows
+            if len(row.links)
+        ]
+        names = ["kernel", "rank", "operation", "peer", "count", "bytes"]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
+
+    def classes(self) -> tuple[NDArray[np.intp], list[str]]:
+        """Class of every rank, (ranks,), and the classes' names: ranks of a class have the same rows."""
+        values = np.round(np.stack([x for row in self.rows for x in (row.count, row.bytes)]), 6)
+        _, first, of = np.unique(values, axis=1, return_index=True, return_inverse=True)
+        of = of.reshape(-1)
+        members = [np.flatnonzero(of == i) for i in range(len(first))]
+        return of, _names(members, self.ranks, () if self.periodic else self.grid)
+
+    def by_class(self) -> pd.DataFrame:
+        """One line a row and class of ranks, columns :data:`COLUMNS`."""
+        import pandas as pd
+
+        if not self.rows:
+            return pd.DataFrame(columns=list(COLUMNS))
+        of, names = self.classes()
+        sizes = np.bincount(of)
+        first = np.array([int(np.flatnonzero(of == i)[0]) for i in range(len(names))])
+        lines: list[dict[str, Any]] = []
+        for row in self.rows:
+            peers = np.bincount(row.links // self.ranks, minlength=self.ranks)
+            same = np.ptp(np.stack([row.count, row.bytes, peers]), axis=1).max() <= 1e-6
+            for i in (0,) if same else np.argsort(first):
+                at = first[i]
+                if row.count[at] > 1e-9:
+                    who = ("all", self.ranks) if same else (names[i], int(sizes[i]))
+                    values = (
+                        *(row.kernel, *who, row.operation, row.comm_size, row.size_class),
+                        *(round(float(row.count[at]), 6), round(float(row.bytes[at]), 6), int(peers[at])),
+                        *(round(float(row.low[at]), 6), round(float(row.high[at]), 6)),
+                        *(row.spread, row.to),
+                        *("insufficient" if row.reason else "ok", row.reason),
+                    )
+                    lines.append(dict(zip(COLUMNS, values, strict=True)))
+        return pd.DataFrame(lines, columns=list(COLUMNS))
+
+
+def _names(members: list[NDArray[np.intp]], ranks: int, grid: tuple[int, ...]) -> list[str]:
+    """Names of classes: by the place on the grid where that tells them, with the neighbours along each dimension where
+    places alone do not; otherwise their ranks.
+    """
+    if len(members) == 1:
+        return ["all"]
+    if grid:
+        neighbours = grid_neighbours(ranks, grid).astype(int)
+        border = (neighbours < 2).sum(axis=1)
+        names = []
+        for who in members:
+            places = np.unique(border[who])
+            kinds = np.unique(neighbours[who], axis=0)
+            name = PLACES[places[0]] if len(places) == 1 and grid[0] == 3 else _flat(places, grid[0])
+            names.append((name, " ".join(map(str, kinds[0])) if len(kinds) == 1 else ""))
+        plain = [name for name, _ in names]
+        if all(plain) and len(set(plain)) == len(plain):
+            return plain
+        full = [f"{name} ({kind})" for name, kind in names]
+        if all(name and kind for name, kind in names) and len(set(full)) == len(full):
+            return full
+    return [_some(who, ranks) for who in members]
+
+
+def _flat(places: NDArray[np.intp], dimensions: int) -> str:
+    if len(places) != 1:
+        return ""
+    return ("interior", "edge", "corner")[places[0]] if dimensions == 2 else ("interior", "end")[min(places[0], 1)]
+
+
+def _some(who: NDArray[np.intp], ranks: int) -> str:
+    """``rank 0``, ``ranks 1-7``, ``ranks 0, 2, 4, ...``."""
+    if len(who) == 1:
+        return f"rank {who[0]}"
+    if who[-1] - who[0] == len(who) - 1:
+        return f"ranks {who[0]}-{who[-1]}"
+    return f"ranks {', '.join(map(str, who[:3].tolist()))}" + (", ..." if len(who) > 3 else "")

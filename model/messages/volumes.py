@@ -1,0 +1,185 @@
+"""Counts and sizes of messages as functions of the parameters: by an exact law of the ranks, or as the search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model import forecast
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.forecast import Forecast
+from ranksight.model.functions import ARRAYS, choose
+from ranksight.model.levels import Levels, fit_levels
+from ranksight.model.messages.laws import LAWS, find_law, weight
+from ranksight.model.series import Series
+
+Array = NDArray[np.float64]
+Functions = Fitted | Levels
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """Functions of s volumes.
+
+    Attributes
+    ----------
+    parameters, others : tuple of str
+        Of the model, and those beside ``ranks``.
+    laws : tuple of str
+        Of the s volumes, of :data:`ranksight.model.messages.laws.LAWS`; empty where a function of all parameters
+        stands.
+    factors : Fitted, Levels or array
+        Factor of each lawful volume as a function of the others, in order; plain values where no other varied.
+    functions : Fitted, Levels or None
+        Of the volumes without a law, in order.
+    """
+
+    parameters: tuple[str, ...]
+    others: tuple[str, ...]
+    laws: tuple[str, ...]
+    factors: Functions | Array
+    functions: Functions | None
+
+    def __post_init__(self) -> None:
+        lawful, free = sum(bool(law) for law in self.laws), sum(not law for law in self.laws)
+        held = len(self.factors) if isinstance(self.factors, np.ndarray) else len(self.factors.kernels)
+        if held != lawful or (0 if self.functions is None else len(self.functions.kernels)) != free:
+            raise InputError("'volumes' does not fit together", "fit the model again")
+        if set(self.laws) - {*LAWS, ""}:
+            raise InputError("'volumes' names an unknown law", "fit the model again")
+
+    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+        """Forecast the s volumes at `points` (k, m)."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        s, k = len(self.laws), len(points)
+        empty = np.zeros((s, k))
+        answer = Forecast(
+            empty, empty, empty, np.full((s, k), forecast.OK), np.full((s, k), "", dtype=object), empty, empty, level
+        )
+        lawful = np.array([i for i, law in enumerate(self.laws) if law], dtype=np.intp)
+        free = np.array([i for i, law in enumerate(self.laws) if not law], dtype=np.intp)
+        everywhere = np.ones((1, k), dtype=bool)
+        if self.functions is not None:
+            answer = choose(answer, self.functions.predict(points, level), free, everywhere)
+        if len(lawful):
+            ranks = points[:, self.parameters.index("ranks")]
+            scale = np.array([[weight(self.laws[i], int(p)) for p in ranks] for i in lawful])
+            answer = choose(answer, self._lawful(points, scale, level), lawful, everywhere)
+        return answer
+
+    def _lawful(self, points: Array, scale: Array, level: float) -> Forecast:
+        if isinstance(self.factors, np.ndarray):
+            value = self.factors[:, None] * scale
+            fine, none = np.full(value.shape, forecast.OK), np.full(value.shape, "", dtype=object)
+            half = np.full(value.shape, 0.5)
+            return Forecast(value, value, value, fine, none, half, half, level)
+        said = self.factors.predict(points[:, [self.parameters.index(name) for name in self.others]], level)
+        arrays = {name: getattr(said, name) for name in ARRAYS}
+        # No volume at any configuration is none at any other, whatever the search says of a series of zeros.
+        zero = (said.value == 0) & (said.upper == 0)
+        arrays["status"] = np.where(zero, forecast.OK, said.status)
+        arrays |= {name: arrays[name] * scale for name in ("value", "lower", "upper")}
+        return Forecast(level=level, **arrays)
+
+    def text(self, i: int) -> str:
+        """The function of volume `i`, as people read it."""
+        if not self.laws[i]:
+            at = sum(not law for law in self.laws[:i])
+            return "" if self.functions is None else self.functions.formula(at)
+        at = sum(bool(law) for law in self.laws[:i])
+        held = self.factors
+        factor = f"{held[at]:.6g}" if isinstance(held, np.ndarray) else held.formula(at)
+        return factor if self.laws[i] == "constant" else f"({factor}) * {self.laws[i]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "parameters": list(self.parameters),
+            "others": list(self.others),
+            "laws": list(self.laws),
+            "factors": _plain(self.factors),
+            "functions": None if self.functions is None else _plain(self.functions),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Volumes:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            names = {name: tuple(map(str, content[name])) for name in ("parameters", "others", "laws")}
+            factors = _back(content["factors"])
+            functions = None if content["functions"] is None else _back(content["functions"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"'volumes' is damaged: {error}", "fit the model again") from error
+        if isinstance(functions, np.ndarray):
+            raise InputError("'volumes' is damaged: plain values are no functions", "fit the model again")
+        return cls(factors=factors, functions=functions, **names)
+
+
+def _plain(held: Functions | Array) -> dict[str, Any]:
+    if isinstance(held, np.ndarray):
+        return {"kind": "values", "content": held.tolist()}
+    return {"kind": "levels" if isinstance(held, Levels) else "fitted", "content": held.to_dict()}
+
+
+def _back(content: Mapping[str, Any]) -> Functions | Array:
+    if content["kind"] == "values":
+        values = np.array(content["content"], dtype=np.float64)
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise ValueError("a factor is no finite number")
+        return values
+    return (Levels if content["kind"] == "levels" else Fitted).from_dict(content["content"])
+
+
+def fit_volumes(
+    parameters: tuple[str, ...], points: Array, values: Array, names: Sequence[tuple[str, str]], **settings: Any
+) -> Volumes:
+    """Find the law or the function of every volume.
+
+    Parameters
+    ----------
+    parameters : tuple of str
+        One of them ``ranks``.
+    points : (n, m)
+        Distinct configurations.
+    values : (s, n)
+        NaN where a volume is missing.
+    names : sequence of (str, str)
+        What each volume is of, for messages, and its metric: ``messages`` or ``bytes_sent``.
+    **settings
+        Of :func:`ranksight.model.fitting.fit_series`.
+    """
+    at = parameters.index("ranks")
+    others = tuple(name for name in parameters if name != "ranks")
+    elsewhere = np.delete(points, at, axis=1)
+    places, groups = np.unique(elsewhere, axis=0, return_inverse=True)
+    groups = groups.reshape(-1)
+    ranks = points[:, at].astype(np.int64)
+    laws = [find_law(ranks, groups, row) for row in values]
+    lawful = [i for i, law in enumerate(laws) if law]
+    scaled = np.full((len(lawful), len(places)), np.nan)
+    for row, i in enumerate(lawful):
+        each = values[i] / np.array([weight(laws[i], int(p)) for p in ranks])
+        for g in range(len(places)):
+            here = each[(groups == g) & np.isfinite(each)]
+            if len(here):
+                scaled[row, g] = here.mean()
+    factors: Functions | Array
+    if len(places) == 1 or not lawful:
+        factors = scaled[:, 0] if lawful else np.zeros(0)
+    else:
+        kernels, metrics = zip(*(names[i] for i in lawful), strict=True)
+        series = Series(others, places, scaled[:, :, None], kernels, metrics)
+        factors = fit_levels(series, **settings) or fit_series(series, **settings)
+    free = [i for i, law in enumerate(laws) if not law]
+    functions: Functions | None = None
+    if free:
+        kernels, metrics = zip(*(names[i] for i in free), strict=True)
+        series = Series(parameters, points, values[free][:, :, None], kernels, metrics)
+        functions = fit_levels(series, **settings) or fit_series(series, **settings)
+    return Volumes(parameters, others, tuple(laws), factors, functions)
