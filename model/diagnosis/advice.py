@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import WHOLE
-from ranksight.model.decomposition import Cartesian
 from ranksight.model.diagnosis import whatif
 from ranksight.model.diagnosis.causes import VERDICTS, Causes
 from ranksight.model.diagnosis.evidence import Evidence
