@@ -93,6 +93,7 @@ _add("peers", "", "requirement", "max", "ranks that messages are sent to", addit
 _add("memory_peak", "B", "state", "max", "largest resident memory", additive=False)
 _add("memory_pss", "B", "state", "mean", "proportional resident memory", additive=False)
 _add("memory_pss_before", "B", "state", "mean", "proportional resident memory before MPI_Init", additive=False)
+_add("memory_allocated", "B", "state", "max", "memory that the kernel took from the heap and kept", additive=False)
 for _whole, _part in (("flops", "visit"), ("instructions", "visit"), ("loads", "visit"), ("bytes", "message")):
     _unit = "B" if _whole == "bytes" else ""
     _add(f"{_whole}_per_{_part}", _unit, "requirement", "mean", f"{_whole} per {_part}", additive=False)

@@ -197,6 +197,9 @@ class _Table:
         """One reading a configuration and repetition, in order of the configurations."""
         frame = self._frame()
         point = [f"p{at}" for at in range(len(self.columns.parameters))]
+        if not point:
+            # Parameters come from elsewhere: all rows are of one configuration.
+            point, frame["p0"] = ["p0"], 0.0
         frame["copy"] = frame.groupby([*point, "label", "kernel", "rank"], sort=False).cumcount()
         # Labels and copies of one configuration become 0, 1, 2, ... in the order of the file.
         runs = frame[[*point, "label", "copy"]].drop_duplicates()
@@ -213,6 +216,7 @@ class _Table:
         for key, group in frame.groupby([*point, "repetition"], sort=True):
             assert isinstance(key, tuple)
             *values, repetition = (float(str(part)) for part in key)
+            values = values[: len(self.columns.parameters)]
             counters = group[wanted].dropna(axis=1, how="all").reset_index(drop=True)
             yield Reading(
                 configuration=dict(zip(self.columns.parameters, values, strict=True)),

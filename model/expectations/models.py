@@ -18,6 +18,9 @@ from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
 Key = tuple[str, str]
+LITTLE = 0.5
+"""Adjusted R2 below which a model explains so little that a wider space is tried."""
+LARGEST_EXPONENT = 128.0
 
 
 @dataclass(frozen=True)
@@ -138,8 +141,9 @@ def fit_models(
 ) -> dict[Key, Model]:
     """Fit functions, each in the space around a growth.
 
-    Where the upper boundary of a generated space is the best of it, the space is widened beyond, so that what grows
-    faster than the boundary is named and not taken for it.
+    Where the best term of a generated space is its upper boundary, or no term explains much, the space is widened
+    beyond, by exponentials too where that is not enough, so that what grows faster than the boundary is named and not
+    taken for it. A wider space is believed only where it finds something outside of the narrower one.
 
     Parameters
     ----------
@@ -161,19 +165,30 @@ def fit_models(
     for growth, keys in groups.items():
         space = terms(growth, series.parameters, rulers, depth)
         found |= _fit(series, rows, keys, space, over_repetitions, False)
-        short = [key for key in keys if _at_boundary(found[key], growth, rulers)]
-        if short:
-            space = wider(growth, series.parameters, rulers, depth)
-            found |= _fit(series, rows, short, space, over_repetitions, True)
+        for exponential in (False, True):
+            short = [key for key in keys if _short(found[key], growth, rulers)]
+            known = {name for name in series.parameters if name in rulers}
+            if not short or known == set(series.parameters) or (exponential and not _countable(series)):
+                break
+            space = wider(growth, series.parameters, rulers, depth, exponential)
+            tried = _fit(series, rows, short, space, over_repetitions, True)
+            found |= {key: model for key, model in tried.items() if model.growth() not in found[key].space}
     return found
 
 
-def _at_boundary(model: Model, growth: Growth, rulers: Mapping[str, Ruler]) -> bool:
+def _short(model: Model, growth: Growth, rulers: Mapping[str, Ruler]) -> bool:
+    """Whether the space seems too narrow: its boundary is the best of it, or nothing in it explains much."""
     if model.empty:
         return False
     best = model.growth()
     highest = {name: max(term[name] for term in model.space) for name in model.fitted.parameters}
-    return any(best[name] == highest[name] for name in model.fitted.parameters if name not in rulers)
+    bounded = any(best[name] == highest[name] for name in model.fitted.parameters if name not in rulers)
+    return bounded or model.adjusted_r2 < LITTLE
+
+
+def _countable(series: Series) -> bool:
+    """Whether a parameter is small enough for exponentials: 2^x is a number that something could take."""
+    return bool((np.abs(series.points).max(axis=0) <= LARGEST_EXPONENT).any())
 
 
 def _fit(

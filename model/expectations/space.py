@@ -137,14 +137,29 @@ def terms(
 
 
 def wider(
-    expected: Growth, parameters: Sequence[str], rulers: Mapping[str, Ruler] | None = None, depth: int = DEPTH
+    expected: Growth,
+    parameters: Sequence[str],
+    rulers: Mapping[str, Ruler] | None = None,
+    depth: int = DEPTH,
+    exponential: bool = False,
 ) -> tuple[Growth, ...]:
     """The space of :func:`terms` and, along generated rulers, what lies beyond its upper boundary as far again.
 
     A logarithm goes on with powers up to x^2, what falls with what rises as fast.
+
+    Parameters
+    ----------
+    expected, parameters, rulers, depth
+        See :func:`terms`.
+    exponential : bool
+        Go on with exponentials up to 2^(2 x), too.
     """
-    beyond = Growth.of((name, _next(expected[name])) for name in parameters)
-    both = {name: Ruler.listing((*ruler(expected[name], depth), *ruler(beyond[name], depth))) for name in parameters}
+    both = {}
+    for name in parameters:
+        orders = {*ruler(expected[name], depth), *ruler(_next(expected[name]), depth)}
+        if exponential:
+            orders |= {Order(Fraction(n, 4), Fraction(i)) for n in range(1, 9) for i in range(5)}
+        both[name] = Ruler.listing(orders)
     return terms(expected, parameters, {**both, **(rulers or {})}, 0)
 
 

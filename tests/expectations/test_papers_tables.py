@@ -6,6 +6,7 @@ From the printed formulas, and again from values that the printed models give, t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -218,3 +219,36 @@ def test_table_4_again_from_values_of_its_models(tmp_path: Path) -> None:
         assert finding.match.found == growth(model), finding.function
         assert (str(finding.match.divergence), finding.verdict) == (f"O({delta})", rank)
     assert result.exit_code == 0
+
+
+def counted_subsets(power: int) -> list[float]:
+    """Work of visiting every subset of k dimensions at the cost of a power of its size, with all lower-order terms."""
+    return [float(sum(comb(k, j) * j**power for j in range(k + 1))) for k in range(3, 17)]
+
+
+def store_subsets(folder: Path) -> Experiment:
+    experiment = Experiment.create(folder, "subspaces", ["k"])
+    counts = {"gen": counted_subsets(3), "dedup": counted_subsets(4), "pcount": counted_subsets(1)}
+    for i, k in enumerate(range(3, 17)):
+        table = pd.DataFrame(
+            {"kernel": list(counts), "rank": -1, "instructions": [1000 + 20 * v[i] for v in counts.values()]}
+        )
+        experiment.add(Run({"k": float(k)}, 0, "csv", provenance={"instructions": "measured"}), table)
+    return experiment
+
+
+def test_exponential_growth_of_counted_subsets_is_found(tmp_path: Path) -> None:
+    lines = 'gen = "O(k^3 2^k)"\ndedup = "O(k^4 2^k)"\npcount = "O(k 2^k)"'
+    result = check(parse_study(f"[expect.instructions]\n{lines}"), store_subsets(tmp_path / "e"))
+    assert [finding.verdict for finding in result.findings] == [T, T, T]
+
+
+def test_who_expects_a_power_is_told_of_an_exponential(tmp_path: Path) -> None:
+    lines = 'gen = "O(k^3)"\ndedup = "O(k^4)"\npcount = "O(k)"'
+    result = check(parse_study(f"[expect.instructions]\n{lines}"), store_subsets(tmp_path / "e"))
+    for finding in result.findings:
+        assert finding.verdict == N
+        assert finding.widened
+        assert finding.match is not None
+        # Up to k = 16 nothing tells k^4 2^k from k^12 log k.
+        assert finding.function == "dedup" or finding.match.found["k"].rate == 1
