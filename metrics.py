@@ -37,6 +37,9 @@ class Metric:
         What it is, in a few words.
     additive : bool
         Whether summing over kernels gives the program's total.
+    steady : bool
+        Whether a requirement follows from the program alone. What each cache level serves depends on what fits into
+        it, too: such counts change in steps, and scatter.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Metric:
     over_ranks: Reduction
     text: str
     additive: bool = True
+    steady: bool = True
 
     def format(self, value: float) -> str:
         """Write a value of this metric with its unit."""
@@ -54,8 +58,10 @@ class Metric:
 METRICS: Registry[Metric] = Registry("metric", group="ranksight.metrics")
 
 
-def _add(name: str, unit: str, kind: Kind, over_ranks: Reduction, text: str, additive: bool = True) -> None:
-    METRICS.register(name)(Metric(name, unit, kind, over_ranks, text, additive))
+def _add(
+    name: str, unit: str, kind: Kind, over_ranks: Reduction, text: str, additive: bool = True, steady: bool = True
+) -> None:
+    METRICS.register(name)(Metric(name, unit, kind, over_ranks, text, additive, steady))
 
 
 _add("time", "s", "time", "max", "time in the kernel, exclusive of its callees")
@@ -72,21 +78,21 @@ _add("instructions", "", "requirement", "mean", "instructions retired")
 _add("stall_cycles", "", "time", "mean", "cycles stalled on memory")
 _add("loads", "", "requirement", "mean", "loads retired")
 _add("stores", "", "requirement", "mean", "stores retired")
-_add("loads_l1", "", "requirement", "mean", "loads served by the first-level cache")
-_add("loads_l2", "", "requirement", "mean", "loads served by the second-level cache")
-_add("loads_l3", "", "requirement", "mean", "loads served by the last-level cache")
-_add("loads_mem", "", "requirement", "mean", "loads served by memory")
-_add("store_misses_l1", "", "requirement", "mean", "stores that miss the first-level cache")
-_add("bytes_mem_read", "B", "requirement", "mean", "bytes read from memory")
-_add("bytes_mem_written", "B", "requirement", "mean", "bytes written to memory")
-_add("bytes_mem", "B", "requirement", "mean", "bytes moved to and from memory")
-_add("bytes_l2", "B", "requirement", "mean", "bytes moved between first- and second-level cache")
-_add("bytes_l3", "B", "requirement", "mean", "bytes moved between second- and last-level cache")
+_add("loads_l1", "", "requirement", "mean", "loads served by the first-level cache", steady=False)
+_add("loads_l2", "", "requirement", "mean", "loads served by the second-level cache", steady=False)
+_add("loads_l3", "", "requirement", "mean", "loads served by the last-level cache", steady=False)
+_add("loads_mem", "", "requirement", "mean", "loads served by memory", steady=False)
+_add("store_misses_l1", "", "requirement", "mean", "stores that miss the first-level cache", steady=False)
+_add("bytes_mem_read", "B", "requirement", "mean", "bytes read from memory", steady=False)
+_add("bytes_mem_written", "B", "requirement", "mean", "bytes written to memory", steady=False)
+_add("bytes_mem", "B", "requirement", "mean", "bytes moved to and from memory", steady=False)
+_add("bytes_l2", "B", "requirement", "mean", "bytes moved between first- and second-level cache", steady=False)
+_add("bytes_l3", "B", "requirement", "mean", "bytes moved between second- and last-level cache", steady=False)
 _add("flops", "", "requirement", "mean", "floating-point operations")
 _add("flops_dp", "", "requirement", "mean", "floating-point operations, double precision")
 _add("flops_sp", "", "requirement", "mean", "floating-point operations, single precision")
 _add("branches", "", "requirement", "mean", "branch instructions")
-_add("branch_misses", "", "requirement", "mean", "mispredicted branches")
+_add("branch_misses", "", "requirement", "mean", "mispredicted branches", steady=False)
 _add("messages", "", "requirement", "mean", "messages sent, or collective operations entered")
 _add("bytes_sent", "B", "requirement", "mean", "bytes sent, or contributed to collective operations")
 _add("peers", "", "requirement", "max", "ranks that messages are sent to", additive=False)

@@ -25,7 +25,7 @@ from ranksight.model import leastsquares
 from ranksight.model.basis import Products
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
-from ranksight.model.physics import admissible
+from ranksight.model.physics import admissible, cancelling
 from ranksight.model.problem import Problem, pose
 from ranksight.model.search import CANCELLED, Screened
 from ranksight.model.terms import ONE, Factor
@@ -303,7 +303,9 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
             ids = np.take_along_axis(mine[:, local], order, axis=2)
             allowed, penalty = admissible(here, np.take_along_axis(solved.coefficients, order, axis=2), ids)
             allowed &= usable[:, local].all(axis=2) & np.isfinite(solved.residual)
-            determinant = solved.determinant - 2 * log_share[:, local].sum(axis=2)
+            share = log_share[:, local]
+            penalty = penalty + cancelling(solved.coefficients, share)
+            determinant = solved.determinant - 2 * share.sum(axis=2)
             known = prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
             residual[part, rows] = solved.residual
             known = known + DIVIDED * divided[:, local].any(axis=2)

@@ -31,6 +31,9 @@ are exact."""
 TIME = 0.05**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
+MOST = 0.1**2
+"""Relative variance beyond which what others stray by is no scatter, but forms that none of them has."""
+
 
 def configuration_variance(location: Location, kind: Kind) -> Array:
     """Relative variance (s,) of a configuration's value from noise alone; a weak guess where nothing was repeated."""

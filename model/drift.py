@@ -19,7 +19,7 @@ from ranksight.metrics import Kind
 from ranksight.model.forecast import components
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
-from ranksight.model.prevalence import shifted
+from ranksight.model.prevalence import of, shifted
 from ranksight.model.search import Found, evidence, keep
 
 Array = NDArray[np.float64]
@@ -92,7 +92,7 @@ def densities(
     mine, held = location.part(use), held[use]
     rest = replace(mine, repeats=np.where(held, 0.0, mine.repeats))
     problem, screened = space.screen(points, rest, positive[use], kind)
-    score = shifted(evidence(screened, problem.count, v0[use], d0[use]), shift)
+    score = shifted(evidence(screened, problem.count, v0[use], d0[use]), of(shift, use))
     found = keep(problem, screened, score, v0[use], d0[use], kept=8)
     if not (found.members >= 0).any():
         return result

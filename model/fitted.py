@@ -13,6 +13,7 @@ from ranksight.errors import InputError
 from ranksight.metrics import Kind, metric
 from ranksight.model import forecast
 from ranksight.model.forecast import Forecast, components, mixture_forecast
+from ranksight.model.noise import behaviour
 from ranksight.model.strong import Change, change
 from ranksight.model.terms import values, write_term
 
@@ -268,7 +269,7 @@ class Fitted:
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.fmax(np.log(hidden / high), np.log(low / hidden))
         out = np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0)
-        kinds = {name: metric(name).kind for name in set(self.metrics)}
+        kinds = {name: behaviour(name) for name in set(self.metrics)}
         tau = np.array([expected_drift(kinds[name]) for name in self.metrics])
         return np.asarray(tau[:, None] * out.max(axis=1, initial=0.0)[None, :])
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ranksight.errors import InputError
-from ranksight.metrics import Kind, metric
+from ranksight.metrics import Kind
 from ranksight.model import discrepancy, drift, forecast, noise, prevalence
 from ranksight.model.bend import bend
 from ranksight.model.fitted import Fitted, is_positive
@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
+LIGHTEST = 1e-3
+"""Forms lighter than this move no interval's end visibly and are not kept."""
 WORTHWHILE = 1000
 """Series that a process must have to be worth its start."""
 
@@ -37,7 +39,7 @@ WORTHWHILE = 1000
 class _Habits:
     """What all series of a metric teach each of them."""
 
-    common: tuple[float, float] | None
+    noise: tuple[float, float] | None
     shift: Array
     drift: dict[int, Array]
 
@@ -143,7 +145,7 @@ class _Task:
 
     def _metric(self, name: str, rows: NDArray[np.intp], location: Location) -> tuple[Found, Array, Array]:
         """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
-        kind = metric(name).kind
+        kind = noise.behaviour(name)
         positive = self.positive[rows]
         base = discrepancy.configuration_variance(location, kind)
         step = max(1, BATCH // max(1, self.space.load))
@@ -162,21 +164,29 @@ class _Task:
         self, name: str, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind
     ) -> tuple[Found, Array, Array]:
         problem, screened = self.space.screen(self.points, location, positive, kind)
-        if name not in self.habits:
-            self.habits[name] = _learn(base, location.freedom, problem, screened)
+        common = self.habits.get(name)
+        if common is None:
+            # Counts are exact or jitter, each in its own way; times share the machine's noise.
+            noise_of_all = None if problem.exact else discrepancy.learn(problem, screened, base, location.freedom)
+        else:
+            noise_of_all = common.noise
+        v0, d0 = _prior(noise_of_all, base, location.freedom, problem, screened)
+        score = evidence(screened, problem.count, v0, d0)
+        if common is None:
+            every, shift = prevalence.shift(problem, screened, score)
+            self.habits[name] = _Habits(noise_of_all, every, {})
+        else:
+            shift = common.shift
         habits = self.habits[name]
-        v0, d0 = _prior(habits.common, base, location.freedom, problem, screened)
-        score = prevalence.shifted(evidence(screened, problem.count, v0, d0), habits.shift)
+        score = prevalence.shifted(score, shift)
         found = keep(problem, screened, score, v0, d0)
-        if self.points.shape[1] == 1 and kind == "time":
+        if self.points.shape[1] == 1 and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
             total = logsumexp(score, axis=1)
-            found = without_first(
-                self.space, self.points, location, positive, kind, found, total, ratio, v0, d0, habits.shift
-            )
+            found = without_first(self.space, self.points, location, positive, kind, found, total, ratio, v0, d0, shift)
         stray = np.zeros((len(base), self.points.shape[1]))
         for axis in range(self.points.shape[1] if self.intervals else 0):
-            density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, habits.shift, axis)
+            density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, shift, axis)
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             law = habits.drift[axis]
@@ -208,21 +218,14 @@ def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
     return Found(basis=founds[0].basis, **arrays)
 
 
-def _learn(base: Array, known: Array, problem: Problem, screened: Screened) -> _Habits:
-    """Discrepancy, then common forms with it; drift follows from the first batch."""
-    # Counts are exact or jitter, each in its own way; times share the machine's noise.
-    common = None if problem.exact else discrepancy.learn(problem, screened, base, known)
-    v0, d0 = _prior(common, base, known, problem, screened)
-    return _Habits(common, prevalence.shift(problem, screened, evidence(screened, problem.count, v0, d0)), {})
-
-
 def _prior(
     common: tuple[float, float] | None, base: Array, known: Array, problem: Problem, screened: Screened
 ) -> tuple[Array, Array]:
     """Prior of the variance around functions: of all series of the metric, or of each by itself."""
     if common is None:
         return discrepancy.alone(problem, screened, base, known)
-    return base * common[0], np.full(len(base), common[1])
+    limit = np.maximum(discrepancy.MOST, base)
+    return np.minimum(base * common[0], limit), np.full(len(base), common[1])
 
 
 def _assemble(
@@ -233,8 +236,13 @@ def _assemble(
     found: Found,
     stray: Array,
 ) -> Fitted:
-    occurring = np.unique(found.members[found.members >= 0])
-    members = np.where(found.members >= 0, np.searchsorted(occurring, found.members), -1)
+    weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
+    weight[:, 0] = found.weight[:, 0]
+    total_weight = weight.sum(axis=1, keepdims=True)
+    weight /= np.where(total_weight > 0, total_weight, 1.0)
+    members = np.where((weight > 0)[..., None], found.members, -1)
+    occurring = np.unique(members[members >= 0])
+    members = np.where(members >= 0, np.searchsorted(occurring, members), -1)
     present = location.repeats > 0
     count = present.sum(axis=1)
     varied = int((np.ptp(series.points, axis=0) > 0).sum()) if len(series.points) else 0
@@ -263,7 +271,7 @@ def _assemble(
         label,
         found.basis.decode(occurring),
         members,
-        found.weight,
+        weight,
         found.coefficients,
         found.root,
         found.variance,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
+from ranksight.metrics import Kind, metric
 from ranksight.model import repetitions
 from ranksight.model.reduction import reduce
 
@@ -53,6 +54,13 @@ def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
     back = np.argsort(np.concatenate(orders))
     names = ("values", "scale", "repeats", "variance", "freedom")
     return Location(*(np.concatenate([getattr(part, name) for part in parts])[back] for name in names))
+
+
+def behaviour(name: str) -> Kind:
+    """Kind of a metric as its values behave: counts that caches decide scatter and change in steps like any measured
+    quantity."""
+    described = metric(name)
+    return described.kind if described.steady else "other"
 
 
 def locate(values: Array, how: str = "auto") -> Location:

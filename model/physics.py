@@ -15,6 +15,9 @@ UNSEEN = 1.5
 besides the first: with every one of them there are as many times more forms that show it by chance."""
 NEGATIVE = 3.0
 """What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
+CANCELLING = 2.0
+"""Power with which the density of coefficients falls beyond shares of the whole: Cauchy's tails. Terms many times
+larger than their sum cancel, and what they leave is an accident of the points."""
 
 
 def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> tuple[Mask, Array]:
@@ -55,6 +58,19 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
             allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
     doubt = UNSEEN * len(problem.levels) * max(size - 1, 1)
     return allowed, NEGATIVE * negative.sum(axis=2) + doubt * _unseen(problem, coefficients, terms)
+
+
+def cancelling(coefficients: Array, log_share: Array) -> Array:
+    """What coefficients (s, h, k) cost (s, h) whose terms exceed the whole.
+
+    Parameters
+    ----------
+    log_share : (s, h, k)
+        Logarithm of the largest share that the terms with a coefficient of one have at any point.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.log(np.abs(coefficients)) + log_share
+        return np.asarray(CANCELLING * np.fmax(excess, 0.0).max(axis=2))
 
 
 def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:

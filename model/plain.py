@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-LIGHTEST = 1e-3
-"""Forms lighter than this move no interval's end visibly and are not kept."""
 MOST = 10_000_000
 """Numbers a column may hold."""
 
@@ -34,7 +32,7 @@ def _short(numbers: Iterable[float], digits: int) -> list[float]:
 
 def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
     """Turn fitted functions into plain data."""
-    keep = fitted.weight >= LIGHTEST
+    keep = fitted.weight > 0
     size = (fitted.members >= 0).sum(axis=2)[keep]
     width = fitted.members.shape[2]
     used = np.arange(width)[None, :] < size[:, None]
@@ -47,9 +45,9 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "space": fitted.space,
         "terms": fitted.terms.tolist(),
         "forms": keep.sum(axis=1).tolist(),
-        "weight": _short(weight, 6),
-        "variance": _short(fitted.variance[keep], 6),
-        "freedom": _short(fitted.freedom[keep], 6),
+        "weight": _short(weight, 12),
+        "variance": _short(fitted.variance[keep], 9),
+        "freedom": _short(fitted.freedom[keep], 9),
         "size": size.tolist(),
         "members": fitted.members[keep][used].tolist(),
         "coefficients": _short(fitted.coefficient[keep][used], 13),
@@ -60,7 +58,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "status": fitted.status.tolist(),
         "positive": fitted.positive.tolist(),
         "trained": fitted.trained.tolist(),
-        "drift": [_short(row, 4) for row in fitted.drift],
+        "drift": [_short(row, 9) for row in fitted.drift],
         "within": _finite(_short(fitted.within, 4)),
         "repetitions": _finite(_short(fitted.repetitions, 4)),
         "noisy": fitted.noisy.tolist(),

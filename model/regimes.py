@@ -17,13 +17,13 @@ from scipy.special import logsumexp
 from ranksight.metrics import Kind
 from ranksight.model.noise import Location
 from ranksight.model.offer import Offer
-from ranksight.model.prevalence import shifted
+from ranksight.model.prevalence import of, shifted
 from ranksight.model.search import KEPT, Found, evidence, keep
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-LEAST_POINTS = 5
+LEAST_POINTS = 4
 STRAYS = 4.0
 """Residual variance over that of the noise from which the first value is put to the test."""
 RARE = -3.0
@@ -56,7 +56,7 @@ def without_first(
     ratio : (s,)
         Residual variance over that of the noise.
     """
-    if points.shape[1] != 1 or kind != "time":
+    if points.shape[1] != 1 or kind not in ("time", "other"):
         return found
     present = location.repeats > 0
     rows = np.flatnonzero((ratio > STRAYS) & (present.sum(axis=1) >= LEAST_POINTS) & positive)
@@ -67,7 +67,7 @@ def without_first(
     repeats = mine.repeats.copy()
     repeats[np.arange(len(rows)), first] = 0.0
     problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
-    score = shifted(evidence(screened, problem.count, v0[rows], d0[rows]), shift)
+    score = shifted(evidence(screened, problem.count, v0[rows], d0[rows]), of(shift, rows))
     other = keep(problem, screened, score, v0[rows], d0[rows])
     odds = logsumexp(score, axis=1) + RARE - total[rows]
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)

@@ -22,7 +22,7 @@ from scipy.special import gammaln
 from ranksight.model import leastsquares
 from ranksight.model.basis import Basis
 from ranksight.model.noise import SMALLEST
-from ranksight.model.physics import admissible
+from ranksight.model.physics import admissible, cancelling
 from ranksight.model.problem import Problem
 from ranksight.model.terms import Hypotheses
 
@@ -140,6 +140,7 @@ def screen(space: Hypotheses, problem: Problem) -> Screened:
         determinant = solution.determinant
         for a in range(size):
             determinant = determinant - 2 * log_share[:, members[:, a]]
+        penalty = penalty + cancelling(solution.coefficients, log_share[:, members])
         known = space.prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
         residual[:, rows] = solution.residual
         offset[:, rows] = np.where(allowed & np.isfinite(solution.residual), known - determinant / 2, -np.inf)

@@ -75,6 +75,8 @@ _COARSE: tuple[Factor, ...] = tuple(
 # (-1), two
 # terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them.
 _ALONE, _FALL_AND_GROW, _MORE = -1.0, -2.0, -4.0
+_BEYOND_IDEAL = -1.0
+"""Weight of a decay that is faster than the division of work: it needs caches that take in more with every rank."""
 
 
 @SPACES.register("default")
@@ -127,20 +129,24 @@ def _single() -> Hypotheses:
         prior.append(weight)
 
     for term in GROWING + FALLING:
-        add((term,), _ALONE)
-        add((ONE, term), 0.0)
+        add((term,), _ALONE + _beyond(term))
+        add((ONE, term), _beyond(term))
     for low, high in itertools.combinations(_COARSE, 2):
         if high[0] - low[0] >= 0.5 or low[0] == 0.0:
             add((low, high), _MORE)
             add((ONE, low, high), _MORE)
     for fall in (*_SURFACES, (-0.75, 0.0, 0.0), (-1.0, 0.0, 0.0), (-4 / 3, 0.0, 0.0)):
         for grow in _COARSE[:6]:
-            add((fall, grow), _FALL_AND_GROW)
-            add((ONE, fall, grow), _MORE)
+            add((fall, grow), _FALL_AND_GROW + _beyond(fall))
+            add((ONE, fall, grow), _MORE + _beyond(fall))
     # Volume and surface of a share of the domain.
     for surface in _SURFACES:
         add(((-1.0, 0.0, 0.0), surface), _ALONE)
     return hypotheses(forms, prior)
+
+
+def _beyond(term: Factor) -> float:
+    return _BEYOND_IDEAL if term[0] < -1 else 0.0
 
 
 MOST = 4
