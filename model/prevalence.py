@@ -14,6 +14,7 @@ from ranksight.model.problem import Problem
 from ranksight.model.search import Screened
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 PSEUDO = 20.0
 """Series that the weights before the data count for."""
@@ -55,8 +56,8 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array,
     base = np.exp(screened.prior - screened.prior.max())
     base = base / base.sum()
     group = classes(problem.basis.decode(np.arange(screened.members.max() + 1)), screened.members)
-    expected = np.bincount(group, base)
-    held = np.isfinite(evidence).any(axis=1)
+    expected = np.bincount(group, base).astype(np.float64)
+    held: Mask = np.asarray(np.isfinite(evidence).any(axis=1))
     evidence = evidence[held]
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True)) if len(evidence) else np.ones((0, len(base)))
     ratio = np.ones((1, len(expected)))
