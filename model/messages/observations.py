@@ -80,7 +80,7 @@ def traced(experiment: Experiment) -> tuple[list[Traced], NDArray[np.float64]]:
             peers = peers[peers["peer"] >= 0] if set(KEYS) <= set(peers.columns) else None
         points[point] = len(points)
         found.append(Traced(len(found), ranks, _plain(rows), None if peers is None else _plain(peers)))
-    return found, np.array(list(points), dtype=np.float64).reshape(len(points), -1)
+    return found, np.array(list(points), dtype=np.float64).reshape(len(points), len(experiment.parameters))
 
 
 def _plain(table: pd.DataFrame) -> pd.DataFrame:
