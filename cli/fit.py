@@ -74,7 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="cores that share a memory interface, where no platform tells; its bandwidth is then read off the curve",
     )
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: 1)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes for very many series (default: 1)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
@@ -114,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
         domains=domains,
         over_ranks=_over_ranks(args.ranks_reduce),
         jobs=args.jobs,
+        dask=args.dask,
         **settings,
     )
     model.save(output, force=args.force)

@@ -15,15 +15,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.errors import InputError, UsageError
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment, Run
-    from ranksight.importing import Naming
     from ranksight.reading import Reading
 
 TABLE = "csv"
@@ -58,6 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a metric and what the source (csv: the column) calls it",
     )
     parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that read files (default: 1)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
     parser.add_argument("--strict", action="store_true", help="import nothing when a file or row cannot be used")
     parser.add_argument("--force", action="store_true", help="replace an experiment that is there")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
@@ -85,6 +89,8 @@ def run(chosen: argparse.Namespace) -> int:
     from ranksight.reading import READERS
     from ranksight.recognising import Found, find
 
+    if chosen.jobs < 1:
+        raise UsageError(f"ranksight import: --jobs {chosen.jobs}", "give at least 1")
     if chosen.list_formats:
         for name in READERS:
             print(f"{name:<12} {READERS[name].text}")
@@ -121,7 +127,7 @@ def run(chosen: argparse.Namespace) -> int:
                 "--list-formats tells what else can be read",
             )
     todo, unknown = found.todo, found.unknown
-    naming, read = _table_reader(chosen) if named == TABLE else _reader(chosen)
+    naming, read = table_reader(chosen) if named == TABLE else reader(chosen)
     place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
     refused: list[InputError] = list(found.refused)
     for at, error in enumerate(refused, 1):
@@ -130,9 +136,9 @@ def run(chosen: argparse.Namespace) -> int:
     runs = 0
     with Import(place, chosen.application or place.stem, naming, chosen.force) as work:
         ticker = _Ticker(len(todo), chosen.quiet)
-        for path, reader in ticker.over(todo):
+        for path, name, given in ticker.over(readings(todo, read, chosen)):
             try:
-                runs += work.add(_noting(read(path, reader), notes), reader, path, watch=ticker)
+                runs += work.add(_noting(given(), notes), name, path, watch=ticker)
             except InputError as error:
                 if chosen.strict or len(todo) == 1:
                     raise
@@ -211,74 +217,6 @@ def _tables(paths: list[Path]) -> list[Path]:
     return found
 
 
-def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
-    pairs = []
-    for text in texts:
-        name, mark, value = text.partition("=")
-        if not mark or not name.strip():
-            raise UsageError(f"ranksight import: {option} {text!r}", f"write {option} NAME=VALUE")
-        pairs.append((name.strip(), value.strip()))
-    return pairs
-
-
-def _constants(texts: list[str]) -> dict[str, float]:
-    constants: dict[str, float] = {}
-    for name, value in _pairs(texts, "--set"):
-        try:
-            number = float(value)
-        except ValueError:
-            number = float("nan")
-        if not -1e300 < number < 1e300:
-            raise UsageError(f"ranksight import: --set {name}={value}: {value!r} is no number")
-        if name in constants:
-            raise UsageError(f"ranksight import: --set {name} is given twice")
-        constants[name] = number
-    return constants
-
-
-Read = Callable[[Path, str], Iterable["Reading"]]
-
-
-def _reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
-    from ranksight.importing import Naming, names_of
-    from ranksight.reading import READERS
-
-    naming = Naming(names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric))
-    return naming, lambda path, reader: READERS[reader].read(path)
-
-
-def _table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
-    from ranksight.counters.readers.csv_table import Columns, read_table
-    from ranksight.importing import Naming, names_of
-
-    where: dict[str, tuple[str, ...]] = {}
-    for column, value in _pairs(chosen.where, "--where"):
-        where[column] = (*where.get(column, ()), value)
-    given = names_of(chosen.parameter)
-    if chosen.delimiter is not None:
-        chosen.delimiter = {"tab": "\t", "\\t": "\t"}.get(chosen.delimiter, chosen.delimiter)
-        if len(chosen.delimiter) != 1 or chosen.delimiter in '"\r\n':
-            raise UsageError(
-                f"ranksight import: --delimiter {chosen.delimiter!r} is no character", "write tab for tabs"
-            )
-    columns = Columns(
-        parameters={name: source for name, source in given.items() if "(" not in source},
-        metrics=names_of(chosen.metric),
-        kernel=chosen.kernel,
-        rank=chosen.rank,
-        repetition=chosen.repetition,
-        where=where,
-        total=chosen.total,
-        delimiter=chosen.delimiter,
-        decimal=chosen.decimal,
-    )
-    if chosen.total and not chosen.kernel:
-        raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
-    naming = Naming({name: source for name, source in given.items() if "(" in source}, _constants(chosen.set))
-    outside = bool(naming.parameters or naming.constants)
-    return naming, lambda path, _: read_table(path, columns, chosen.strict, outside)
-
-
 def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Reading]:
     for reading in readings:
         notes.update(dict.fromkeys(reading.notes))
@@ -305,7 +243,7 @@ class _Ticker:
             f"\r\x1b[K{text}" if self.terminal else text, end="" if self.terminal else "\n", file=sys.stderr, flush=True
         )
 
-    def over(self, items: list[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+    def over(self, items: Iterable[T]) -> Iterator[T]:
         """The items one after another; the line is wiped at the end."""
         for self.file, item in enumerate(items, 1):
             yield item

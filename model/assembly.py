@@ -165,7 +165,7 @@ def _scale(model: Model, sampled: Sampled) -> float:
 
 def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: Tables, **settings: Any) -> Functions:
     """The functions of a series with what two levels say and what follows the process grid."""
-    each = {name: value for name, value in settings.items() if name != "jobs"}
+    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     names = set(zip(series.kernels, series.metrics, strict=True))
     law = fit_neighbours(experiment, names, tables, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
@@ -187,7 +187,7 @@ def _equation(
     experiment: Experiment, sampled: Sampled, platform: Any, domains: Domains | None, **settings: Any
 ) -> Application:
     """Resources, communication, network and imbalance, each where its evidence is there."""
-    each = {name: value for name, value in settings.items() if name != "jobs"}
+    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     resources = communication = network = None
     if platform is not None:
         how = each.get("over_repetitions", "auto")

@@ -31,8 +31,8 @@ BATCH = 250_000
 """Hypotheses x series in memory at once."""
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
-WORTHWHILE = 1000
-"""Series that a process must have to be worth its start."""
+MANY = 40_000
+"""Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ def fit_series(
     intervals: bool = True,
     segments: bool = True,
     jobs: int = 1,
+    dask: str | None = None,
 ) -> Fitted:
     """Fit every series.
 
@@ -69,8 +70,9 @@ def fit_series(
         Learn how far series drift from their functions beyond the range measured; without it intervals hold within.
     segments : bool
         Look for a change of behaviour within the range (one parameter, seven values or more).
-    jobs : int
-        Processes.
+    jobs, dask
+        Processes, or the address of a Dask scheduler, for :data:`MANY` series and more; the answer does not depend on
+        them.
 
     Raises
     ------
@@ -82,11 +84,11 @@ def fit_series(
         raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
     if not len(series):
         raise InputError("there is no series to fit", "choose metrics that the experiment holds")
-    if jobs > 1 and len(series) >= 2 * jobs * WORTHWHILE:
-        from ranksight.model.parallel import fit_in_processes
+    if len(series) >= MANY:
+        from ranksight.model.parallel import fit_shares
 
         settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
-        return fit_in_processes(series, jobs, space=space, **settings)
+        return fit_shares(series, jobs, dask, space=space, **settings)
     positive = is_positive(series.metrics, series.values)
     groups = _by_name(series.metrics)
     located = [locate(series.values[rows], over_repetitions) for rows in groups.values()]

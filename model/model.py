@@ -405,18 +405,19 @@ def model_of(
     over_repetitions: str = "auto",
     guide: bool = True,
     jobs: int = 1,
+    dask: str | None = None,
 ) -> Model:
     """Make a model of series.
 
     Parameters
     ----------
-    space, over_repetitions, guide, jobs
+    space, over_repetitions, guide, jobs, dask
         See :func:`ranksight.model.fitting.fit_series`.
     """
     from ranksight.model.fitting import fit_series
     from ranksight.model.reduction import reduce
 
-    fitted = fit_series(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs)
+    fitted = fit_series(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs, dask=dask)
     located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
     said = fitted.at_training(series.points)
     names = np.array(series.metrics, dtype=object)

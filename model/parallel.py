@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.executing import executor, in_order
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.series import Series
@@ -23,14 +22,33 @@ PIECE = 20_000
 """Series a piece."""
 
 
-def fit_in_processes(series: Series, jobs: int, **settings: Any) -> Fitted:
-    """Fit series in `jobs` processes; see :func:`ranksight.model.fitting.fit_series`.
+def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **settings: Any) -> Fitted:
+    """Fit very many series share by share; see :func:`ranksight.model.fitting.fit_series`.
 
-    Every process learns the habits of the metrics from its own share: every jobs-th series.
+    The shares follow from the series alone, with all series of a kernel in one, and each learns the habits of the
+    metrics for itself: the answer is the same whatever works on it.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes.
+    dask : str, optional
+        Address of a Dask scheduler, in place of processes.
     """
-    shares = [np.arange(start, len(series), jobs) for start in range(jobs)]
-    parts = list(_pool(((series.select(share), settings) for share in shares), _fit, jobs))
-    return join(parts, shares)
+    shares = share(series)
+    tasks = ((series.select(rows), settings) for rows in shares)
+    if jobs <= 1 and dask is None:
+        return join([_fit(task) for task in tasks], shares)
+    with executor(jobs, dask) as (pool, width):
+        return join(list(in_order(pool, width, _fit, tasks)), shares)
+
+
+def share(series: Series, size: int = PIECE) -> list[Index]:
+    """Rows of each share: about `size` series, all of a kernel together."""
+    count = max(1, len(series) // size)
+    numbers = {kernel: at % count for at, kernel in enumerate(dict.fromkeys(series.kernels))}
+    belongs = np.array([numbers[kernel] for kernel in series.kernels], dtype=np.intp)
+    return [rows for at in range(count) if len(rows := np.flatnonzero(belongs == at))]
 
 
 def fit_pieces(
@@ -52,7 +70,8 @@ def fit_pieces(
         for piece in pieces:
             yield use(piece, fit_series(piece, **settings))
     else:
-        yield from _pool(((piece, settings, use) for piece in pieces), _fit_and_use, jobs)
+        with executor(jobs) as (pool, width):
+            yield from in_order(pool, width, _fit_and_use, ((piece, settings, use) for piece in pieces))
 
 
 def cut(series: Series, size: int = PIECE) -> Iterator[Series]:
@@ -152,16 +171,3 @@ def _fit(task: tuple[Series, dict[str, Any]]) -> Fitted:
 def _fit_and_use(task: tuple[Series, dict[str, Any], Callable[[Series, Fitted], T]]) -> T:
     series, settings, use = task
     return use(series, fit_series(series, **settings))
-
-
-def _pool(tasks: Iterable[Any], work: Callable[[Any], T], jobs: int) -> Iterator[T]:
-    """Results in order, with at most two tasks a process under way."""
-    # Forked children of a process with threads may hang; spawned ones start clean.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = []
-        for task in tasks:
-            waiting.append(pool.submit(work, task))
-            if len(waiting) >= 2 * jobs:
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()

@@ -18,7 +18,7 @@ from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.mixture import quantile, t_cdf
 from ranksight.model.offer import Listed
-from ranksight.model.parallel import cut, fit_in_processes, fit_pieces, join
+from ranksight.model.parallel import cut, fit_pieces, join, share
 from ranksight.model.series import Series
 from ranksight.model.terms import ONE, hypotheses
 from ranksight.model.verify import verify_largest
@@ -182,12 +182,34 @@ def test_pieces_and_processes_give_what_one_fit_gives() -> None:
     np.testing.assert_allclose(values_of_pieces, whole.predict(np.array([[64.0]])).value)
 
 
+def test_shares_keep_a_kernel_together() -> None:
+    values = np.ones((8, len(X), 1))
+    series = Series(("p",), X[:, None], values, ("a", "b", "c", "d") * 2, ("visits",) * 4 + ("time",) * 4)
+    shares = share(series, 3)
+    assert sorted(np.concatenate(shares)) == list(range(8))
+    assert len(shares) == 2
+    assert all(
+        {series.kernels[i] for i in one}.isdisjoint({series.kernels[i] for i in shares[1]}) for one in shares[:1]
+    )
+
+
 @pytest.mark.slow
-def test_processes() -> None:
-    values = np.arange(1.0, 9.0)[:, None, None] * X[None, :, None]
+def test_processes_and_a_dask_cluster_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ranksight.model import fitting, parallel
+
+    generator = np.random.default_rng(3)
+    values = np.arange(1.0, 9.0)[:, None, None] * X[None, :, None] * generator.lognormal(0, 0.1, (8, len(X), 3))
     series = Series(("p",), X[:, None], values, tuple(f"k{i}" for i in range(8)), ("visits",) * 8)
-    joined = fit_in_processes(series, 2)
-    assert [joined.formula(i) for i in range(8)] == [f"{i} * p" for i in range(1, 9)]
+    monkeypatch.setattr(fitting, "MANY", 8)
+    monkeypatch.setattr(parallel.share, "__defaults__", (4,))
+    far = np.array([[1000.0]])
+    alone = fit_series(series).predict(far)
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        answers = [fit_series(series, jobs=2), fit_series(series, dask=cluster.scheduler_address)]
+    for answer in answers:
+        for name in ("value", "lower", "upper"):
+            np.testing.assert_array_equal(getattr(answer.predict(far), name), getattr(alone, name))
 
 
 def test_mixture_quantiles_invert_the_mixture() -> None:

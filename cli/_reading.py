@@ -1,0 +1,127 @@
+"""How 'import' reads: names and columns as the user gives them, and files read ahead by several processes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from ranksight.counters.readers.csv_table import Columns
+    from ranksight.importing import Naming
+    from ranksight.reading import Reading
+
+
+def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or not name.strip():
+            raise UsageError(f"ranksight import: {option} {text!r}", f"write {option} NAME=VALUE")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def _constants(texts: list[str]) -> dict[str, float]:
+    constants: dict[str, float] = {}
+    for name, value in _pairs(texts, "--set"):
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not -1e300 < number < 1e300:
+            raise UsageError(f"ranksight import: --set {name}={value}: {value!r} is no number")
+        if name in constants:
+            raise UsageError(f"ranksight import: --set {name} is given twice")
+        constants[name] = number
+    return constants
+
+
+Read = Callable[[Path, str], Iterable["Reading"]]
+
+
+def readings(
+    todo: list[tuple[Path, str]], read: Read, chosen: argparse.Namespace
+) -> Iterator[tuple[Path, str, Callable[[], Iterable[Reading]]]]:
+    """Each file, its reader, and what gives its readings or raises; read ahead where there are processes for it."""
+    from ranksight.executing import executor, in_order
+
+    if len(todo) < 2 or (chosen.jobs == 1 and chosen.dask is None):
+        for path, reader in todo:
+            yield path, reader, partial(read, path, reader)
+        return
+    with executor(chosen.jobs, chosen.dask) as (pool, width):
+        results = in_order(pool, width, _read_whole, ((read, path, reader) for path, reader in todo))
+        for (path, reader), result in zip(todo, results, strict=True):
+            yield path, reader, partial(_given, result)
+
+
+def _read_whole(task: tuple[Read, Path, str]) -> list[Reading] | InputError:
+    """All readings of a file, in a process of its own; an error is brought back as what it is."""
+    read, path, reader = task
+    try:
+        return list(read(path, reader))
+    except InputError as error:
+        return error
+
+
+def _given(result: list[Reading] | InputError) -> list[Reading]:
+    if isinstance(result, InputError):
+        raise result
+    return result
+
+
+def _read_named(path: Path, reader: str) -> Iterable[Reading]:
+    from ranksight.reading import READERS
+
+    return READERS[reader].read(path)
+
+
+def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
+    """What the user says of names, and the reading of a file by the reader named."""
+    from ranksight.importing import Naming, names_of
+
+    return Naming(names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)), _read_named
+
+
+def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
+    """What the user says of names, and the reading of a table by its columns; UsageError where they say nothing."""
+    from ranksight.counters.readers.csv_table import Columns
+    from ranksight.importing import Naming, names_of
+
+    where: dict[str, tuple[str, ...]] = {}
+    for column, value in _pairs(chosen.where, "--where"):
+        where[column] = (*where.get(column, ()), value)
+    given = names_of(chosen.parameter)
+    if chosen.delimiter is not None:
+        chosen.delimiter = {"tab": "\t", "\\t": "\t"}.get(chosen.delimiter, chosen.delimiter)
+        if len(chosen.delimiter) != 1 or chosen.delimiter in '"\r\n':
+            raise UsageError(
+                f"ranksight import: --delimiter {chosen.delimiter!r} is no character", "write tab for tabs"
+            )
+    columns = Columns(
+        parameters={name: source for name, source in given.items() if "(" not in source},
+        metrics=names_of(chosen.metric),
+        kernel=chosen.kernel,
+        rank=chosen.rank,
+        repetition=chosen.repetition,
+        where=where,
+        total=chosen.total,
+        delimiter=chosen.delimiter,
+        decimal=chosen.decimal,
+    )
+    if chosen.total and not chosen.kernel:
+        raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
+    naming = Naming({name: source for name, source in given.items() if "(" in source}, _constants(chosen.set))
+    outside = bool(naming.parameters or naming.constants)
+    return naming, partial(_read_table, columns, chosen.strict, outside)
+
+
+def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reader: str) -> Iterable[Reading]:
+    from ranksight.counters.readers.csv_table import read_table
+
+    return read_table(path, columns, strict, outside)
