@@ -207,6 +207,7 @@ def _tell(
 
     from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
     from ranksight.reports.plots import plot_breakdown, plot_compute, plot_validation, save_figure
+    from ranksight.reports.sweep import sweep
     from ranksight.reports.validation import validate
 
     check, known = validate(model, checked), validate(model, trained)
@@ -222,7 +223,7 @@ def _tell(
     plot_validation(check, axes[0])
     if timed:
         plot_compute(model, known, check, size, axes[1])
-        plot_breakdown(model, [2**i for i in range(11)], size, axes[2])
+        plot_breakdown(sweep(model, to=TARGET, at=size), ax=axes[2])
     for suffix in ("png", "svg"):
         save_figure(figure, folder / f"demo.{suffix}")
 

@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "predict": "tell the runtime at other ranks and sizes, with its interval",
     "check": "hold an experiment against expectations of how its functions scale",
     "plan": "say which runs to make next, for the most certainty per core-hour",
+    "report": "write what a model says, and its evidence, into one HTML file",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""

@@ -1,8 +1,14 @@
-"""Colours of all plots: Okabe and Ito's palette, told apart by people with every common kind of colour vision."""
+"""Colours of all plots: Okabe and Ito's palette, told apart by people with every common kind of colour vision.
+
+:data:`DARK` gives each colour its counterpart on a dark ground, with a contrast of three to one or more against it.
+"""
 
 MEASURED = "#000000"
 PREDICTED = "#0072B2"
 BAND = "#56B4E9"
+COMPUTATION = "#009E73"
+IDEAL = "#D55E00"
+RANGE = "#EDEDED"
 PARTS = {
     "execution": "#009E73",
     "loads_l1": "#F0E442",
@@ -24,4 +30,17 @@ NAMES = {
     "direct": "kernels without counters",
     "imbalance": "imbalance",
     "communication": "communication",
+}
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+"""Colours of lines, one a kernel or operation."""
+DARK = {
+    "#000000": "#F2F2F2",
+    "#0072B2": "#4FA8E0",
+    "#56B4E9": "#8FD0F5",
+    "#009E73": "#2CC79B",
+    "#D55E00": "#F2854B",
+    "#CC79A7": "#E09CC2",
+    "#EDEDED": "#23282E",
+    "#FEFEFE": "#14171A",
+    "#7F7F7F": "#9A9A9A",
 }

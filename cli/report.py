@@ -1,0 +1,156 @@
+"""Write everything that a model says into one HTML file that needs no network.
+
+  ranksight report heat.model.json --experiment heat.exp -o heat.html
+  ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
+
+The front says in a sentence what the model predicts at the target, what stands in the way and how far it can be
+trusted; then come where the time goes, all kernels, communication, platform, what was refused, and the evidence.
+--PARAMETER VALUE sets the target: without it, 16 times the most ranks measured, and the largest measured value of the
+others. An experiment adds its measured points; configurations that the model was not fitted to are held against it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.errors import UsageError
+
+if TYPE_CHECKING:
+    from ranksight.reports.html.context import Context
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
+    parser.usage = "ranksight report MODEL [-o FILE] [--experiment FOLDER] [--PARAMETER VALUE] [options]"
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the report (default: MODEL with .html)")
+    parser.add_argument(
+        "--experiment",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="measured runs to show, fitted to or not; may be repeated",
+    )
+    parser.add_argument("--platform", metavar="NAME", help="machine to describe, by name or file")
+    parser.add_argument("--along", metavar="PARAMETER", help="what to draw over (default: ranks where they varied)")
+    parser.add_argument("--title", help="of the page")
+    parser.add_argument(
+        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="of the summary (default: table)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output file")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; every other option ``--NAME VALUE`` sets a parameter of the target.
+
+    Raises
+    ------
+    UsageError
+        When an option lacks its value or the value is no number.
+    """
+    args, rest = parser.parse_known_args(list(arguments))
+    args.target = {}
+    while rest:
+        name, equals, text = rest.pop(0).partition("=")
+        if not name.startswith("--") or len(name) < 3:
+            raise UsageError(
+                f"{parser.prog}: {name!r} is not understood", f"'{parser.prog} --help' lists what it takes"
+            )
+        if not equals:
+            if not rest:
+                raise UsageError(f"{parser.prog}: {name} needs a value", f"such as {name} 1024")
+            text = rest.pop(0)
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if value - value != 0 or name[2:] in args.target:
+            raise UsageError(f"{parser.prog}: {name} {text!r} is no single number", f"write {name} 1024, once")
+        args.target[name[2:]] = value
+    return args
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute, write, tell where; 4 when the evidence does not carry the time at the target."""
+    if not 0 < args.level < 1:
+        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+    output = args.output or args.model.with_name(args.model.name.removesuffix(".json").removesuffix(".model") + ".html")
+    from ranksight.reports.html.page import refuse_existing, render, write
+
+    refuse_existing(output, args.force)
+    context = _context(args)
+    page = render(context, args.title)
+    write(page, output, force=args.force)
+    told = _summary(context, output, len(page.encode("utf-8")))
+    if not args.quiet:
+        _print(told, args.format)
+    return 0 if told["carried"] or not context.sweep.timed else 4
+
+
+def _context(args: argparse.Namespace) -> Context:
+    from ranksight.experiment import read
+    from ranksight.model.model import Model
+    from ranksight.platforms import load
+    from ranksight.reports.html.context import Context
+    from ranksight.reports.sweep import axis_of, sweep
+
+    platform = load(args.platform) if args.platform is not None else None
+    experiments = tuple(read(path) for path in args.experiment)
+    model = Model.load(args.model)
+    along = args.along or axis_of(model)
+    held = {name: value for name, value in args.target.items() if name != along}
+    return Context(
+        model,
+        sweep(model, along=along, to=args.target.get(along), at=held, level=args.level),
+        experiments,
+        platform,
+        args.model,
+    )
+
+
+def _summary(context: Context, output: Path, size: int) -> dict[str, object]:
+    from ranksight.reports.answer import answer
+    from ranksight.reports.sweep import carried
+
+    return {
+        "report": str(output),
+        "bytes": size,
+        "kernels": len(context.kernels),
+        "refused": len(context.refusals),
+        "functions": len(context.model.fitted),
+        "target": context.sweep.target,
+        "carried": context.sweep.timed and carried(context.sweep.total),
+        "answer": answer(context.sweep, context.ideal, context.losses),
+    }
+
+
+def _print(told: dict[str, object], how: str) -> None:
+    if how == "json":
+        json.dump({"schema_version": 1, **told}, sys.stdout, indent=1, allow_nan=False)
+        print()
+        return
+    if how == "csv":
+        import csv
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["report", "bytes", "kernels", "functions", "refused", "carried", "answer"])
+        writer.writerow([told[k] for k in ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")])
+        return
+    import textwrap
+
+    from ranksight.units import format_si
+
+    print(textwrap.fill(str(told["answer"]), 79))
+    print(f"\n{told['kernels']} kernels, {told['functions']} functions, {told['refused']} refused at the target")
+    print(f"{told['report']}: {format_si(float(str(told['bytes'])), 'B')}, nothing outside of it is needed")
+    print(f"next: open {told['report']} in a browser")

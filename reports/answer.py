@@ -1,0 +1,66 @@
+"""The answer in one sentence: what the model says at the target, and what holds the program back there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ranksight.metrics import metric
+from ranksight.model.application import PARTS
+from ranksight.reports.ideal import SMALL, Ideal, Loss
+from ranksight.reports.palette import NAMES
+from ranksight.reports.refusals import next_run
+from ranksight.reports.sweep import Sweep, carried, place
+
+MOST = 0.5
+"""Share of what is lost from which one loss is most of it."""
+
+
+def target_words(sweep: Sweep) -> str:
+    """The target as people read it: ``1,024 ranks, size 24``."""
+    return ", ".join(place(name, value) for name, value in sweep.target.items())
+
+
+def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = ()) -> str:
+    """One sentence; where the evidence carries none, that it does not and which run would help."""
+    program, where = sweep.model.application or "the program", target_words(sweep)
+    if not sweep.timed:
+        return f"{program} was measured without times: what it takes at {where} is not told."
+    total, seconds = sweep.total, metric("time")
+    value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
+    if not carried(total):
+        return (
+            f"What was measured of {program} does not carry a prediction at {where}: "
+            f"{total.reason[0, -1] or 'no time was fitted'}; measure at {next_run(sweep)} next."
+        )
+    said = (
+        f"At {where}, {program} is predicted to take {seconds.format(value)} "
+        f"({sweep.level:.0%} interval {seconds.format(low)} to {seconds.format(high)})"
+    )
+    if against is None:
+        return said + "."
+    efficiency = float(against.efficiency(sweep)[-1])
+    share = max(0.0, 1 - efficiency)
+    if not np.isfinite(efficiency):
+        return said + "."
+    if share < SMALL:
+        return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency."
+    most = f", most of it to {loss_words(lost[0])} in {lost[0].kernel}" if lost and lost[0].share > MOST else ""
+    most = most or (f", the largest part to {loss_words(lost[0])} in {lost[0].kernel}" if lost else "")
+    return f"{said}: {efficiency:.0%} efficient in {against.kind} scaling, so {share:.0%} of the time is lost{most}."
+
+
+def loss_words(loss: Loss) -> str:
+    """What a lost time is, in a few words."""
+    if loss.part == "direct":
+        return "time whose cause was not counted"
+    return NAMES[loss.part]
+
+
+def parts_of(sweep: Sweep, k: int = -1) -> list[tuple[str, float, float]]:
+    """Part, seconds and share of the time at one point, the largest first; parts of nothing are left out."""
+    parts = sweep.breakdown.parts
+    total = sum(float(np.nan_to_num(parts[name][k])) for name in PARTS)
+    rows = [(name, float(parts[name][k]), float(parts[name][k]) / total if total > 0 else 0.0) for name in PARTS]
+    return sorted((row for row in rows if row[1] > 1e-9 * total), key=lambda row: -row[1])

@@ -1,0 +1,80 @@
+"""What all sections of the report draw on, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.model import Model
+from ranksight.platforms import Platform
+from ranksight.reports.ideal import Ideal, Loss, ideal, losses
+from ranksight.reports.measured import Measured, measured
+from ranksight.reports.refusals import Refusal, refusals
+from ranksight.reports.sweep import Sweep
+from ranksight.reports.traffic import Traffic, traffic
+
+
+@dataclass(frozen=True)
+class Context:
+    """Model, what was measured, and the question that the report answers.
+
+    Attributes
+    ----------
+    model : Model
+    sweep : Sweep
+        From what was measured to the target.
+    experiments : sequence of Experiment
+        Fitted to, and held against.
+    platform : Platform or None
+    model_file : Path or None
+    """
+
+    model: Model
+    sweep: Sweep
+    experiments: Sequence[Experiment] = ()
+    platform: Platform | None = None
+    model_file: Path | None = None
+
+    @cached_property
+    def measured(self) -> Measured | None:
+        """What the experiments measured."""
+        return measured(self.model, self.experiments)
+
+    @cached_property
+    def ideal(self) -> Ideal | None:
+        """Ideal scaling, where the sweep is along ranks."""
+        return ideal(self.sweep)
+
+    @cached_property
+    def losses(self) -> list[Loss]:
+        """What keeps the program from it."""
+        return [] if self.ideal is None else losses(self.sweep, self.ideal)
+
+    @cached_property
+    def traffic(self) -> Traffic | None:
+        """Messages over the sweep."""
+        return traffic(self.sweep)
+
+    @cached_property
+    def refusals(self) -> list[Refusal]:
+        """What has no answer at the target."""
+        return refusals(self.sweep)
+
+    @cached_property
+    def kernels(self) -> list[str]:
+        """All kernels: the whole program first where it has metrics, then by their time at the target."""
+        broken = self.sweep.breakdown
+        times = dict(zip(broken.kernels, broken.by_kernel[:, -1].tolist(), strict=True))
+        names = list(dict.fromkeys([*self.model.fitted.kernels, *broken.kernels]))
+        shares: dict[str, float] = {}
+        for name, share in zip(self.model.fitted.kernels, self.model.shares.tolist(), strict=True):
+            shares[name] = max(shares.get(name, 0.0), share)
+        return sorted(names, key=lambda name: (name != WHOLE, -(times.get(name) or 0.0), -shares.get(name, 0.0), name))
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Number of each kernel, by which the page links to it."""
+        return {name: at for at, name in enumerate(self.kernels)}

@@ -1,0 +1,180 @@
+"""Figures of the report: drawn by matplotlib, put into the page as SVG that follows light and dark.
+
+The SVG keeps its text as text. Its styles become presentation attributes, which a stylesheet can override and a strict
+content security policy allows; each colour of the palette becomes a class.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ranksight.reports.palette import DARK
+
+SVG = "{http://www.w3.org/2000/svg}"
+HREF = "{http://www.w3.org/1999/xlink}href"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ranksight",
+    "font.family": "DejaVu Sans",
+    "font.size": 10.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#7f7f7f",
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#7f7f7f",
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "xtick.color": "#7f7f7f",
+    "ytick.color": "#7f7f7f",
+    "xtick.labelcolor": "#000000",
+    "ytick.labelcolor": "#000000",
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_FONT = re.compile(r"^(?:(?:normal|italic|bold|[0-9]{3})\s+)*([0-9.]+)px\s")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of the page.
+
+    Attributes
+    ----------
+    id, svg : str
+    alternative : str
+        What it shows, for who cannot see it.
+    hover : mapping
+        What the script tells at a value of the horizontal axis: ``x`` (positions in the SVG), ``heads`` and ``rows``
+        (label and a text for each position); empty where there is nothing to tell.
+    """
+
+    id: str
+    svg: str
+    alternative: str
+    hover: dict[str, Any] = field(default_factory=dict)
+
+
+def draw(
+    name: str,
+    plot: Callable[[Any], Any],
+    alternative: str,
+    size: tuple[float, float] = (10.0, 4.4),
+    values: Sequence[float] | None = None,
+    rows: Sequence[tuple[str, Sequence[str]]] = (),
+    heads: Sequence[str] = (),
+) -> Figure:
+    """Draw a figure for the page.
+
+    Parameters
+    ----------
+    name : str
+        Its id; unique in the page.
+    plot : callable
+        Draws into the axes that it is given.
+    alternative : str
+    values : sequence of float, optional
+        Where on the horizontal axis (data coordinates) `rows` have a text.
+    rows : sequence of (label, texts)
+    heads : sequence of str
+        What each value is called.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+
+    with matplotlib.rc_context(STYLE):
+        figure = Canvas(figsize=size, dpi=72, layout="constrained")
+        ax = figure.add_subplot()
+        plot(ax)
+        target = io.StringIO()
+        figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        hover: dict[str, Any] = {}
+        if values is not None and len(values):
+            height = size[1] * 72
+            places = ax.transData.transform(np.column_stack([values, np.full(len(values), ax.get_ylim()[0])]))
+            box = ax.get_window_extent()
+            hover = {
+                "x": [round(float(x), 1) for x in places[:, 0]],
+                "top": round(height - float(box.y1), 1),
+                "bottom": round(height - float(box.y0), 1),
+                "heads": list(heads),
+                "rows": [[label, list(texts)] for label, texts in rows],
+            }
+    return Figure(name, clean(target.getvalue(), name, alternative), alternative, hover)
+
+
+def clean(text: str, name: str, alternative: str) -> str:
+    """An SVG file as part of a page: no styles, no ids of its own, palette colours as classes."""
+    root = ElementTree.fromstring(text)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in (f"{SVG}metadata", f"{SVG}style") or not isinstance(child.tag, str):
+                parent.remove(child)
+    used = {match for element in root.iter() for key, value in element.items() for match in _references(key, value)}
+    for element in root.iter():
+        _restyle(element)
+        identity = element.attrib.pop("id", None)
+        if identity in used:
+            element.set("id", f"{name}-{identity}")
+        for key, value in list(element.attrib.items()):
+            for reference in _references(key, value):
+                value = value.replace(f"#{reference}", f"#{name}-{reference}")
+            if key == HREF:
+                del element.attrib[key]
+                key = "href"
+            if key in ("d", "x", "y", "transform", "points", "width", "height"):
+                value = _NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), value)
+            element.set(key, " ".join(value.split()))
+        element.tag = element.tag.removeprefix(SVG)
+    for key in ("width", "height", "version"):
+        root.attrib.pop(key, None)
+    root.set("fill", "currentColor")
+    root.set("role", "img")
+    root.set("aria-label", alternative)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _references(key: str, value: str) -> list[str]:
+    """Ids that an attribute points to."""
+    return [value[1:]] if key == HREF and value.startswith("#") else re.findall(r"url\(#([^)]+)\)", value)
+
+
+def _restyle(element: ElementTree.Element) -> None:
+    """Turn a style attribute into presentation attributes and classes."""
+    style = element.attrib.pop("style", "")
+    for part in style.split(";"):
+        key, _, value = (piece.strip() for piece in part.partition(":"))
+        if key == "font":
+            match = _FONT.match(value)
+            if match:
+                element.set("font-size", match[1])
+            if "bold" in value.split():
+                element.set("font-weight", "bold")
+        elif key and value:
+            element.set(key, value)
+    classes = []
+    for key in ("fill", "stroke"):
+        value = element.get(key, "").upper()
+        if value in DARK:
+            classes.append(f"{key[0]}{value[1:].lower()}")
+    if classes:
+        element.set("class", " ".join(classes))
+
+
+def dark_rules(scope: str) -> str:
+    """Style rules that give the palette's classes their colours on a dark ground."""
+    return "".join(
+        f"{scope} .{key[0]}{light[1:].lower()}{{{key}:{dark}}}"
+        for light, dark in DARK.items()
+        for key in ("fill", "stroke")
+    )

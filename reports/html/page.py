@@ -1,0 +1,123 @@
+"""The page: sections put together with their styles and script, under a policy that lets nothing else run or load."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ranksight import __version__
+from ranksight.errors import InputError
+from ranksight.reports.html import writing
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.figures import dark_rules
+from ranksight.reports.html.sections import SECTIONS
+
+STYLES = ("page.css", "tables.css", "figures.css", "kernels.css")
+SCRIPTS = ("theme.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
+
+
+def render(context: Context, title: str | None = None) -> str:
+    """The report as one HTML document."""
+    environment = Environment(
+        loader=PackageLoader("ranksight.reports.html", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )
+    environment.filters |= {
+        "shown": writing.shown,
+        "whole": writing.whole,
+        "percent": writing.percent,
+        "formula": writing.formula,
+        "size": writing.size,
+        "embed": writing.embed,
+        "plural": lambda count, one, many=None: f"{count:,} {one if count == 1 else many or one + 's'}",
+    }
+    built = [(section, section.build(context)) for section in SECTIONS]
+    sections = [(section, data) for section, data in built if data is not None]
+    figures = {figure.id: figure.hover for _, data in sections for figure in data.get("figures", ()) if figure.hover}
+    style = _read(STYLES) + _dark()
+    script = _read(SCRIPTS)
+    return environment.get_template("page.html").render(
+        title=title or f"{writing.whole(context.model.application) or 'program'}: predicted performance",
+        version=__version__,
+        context=context,
+        numbers=context.numbers,
+        sections=sections,
+        figures=figures,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+        Markup=Markup,
+    )
+
+
+def write(page: str, path: Path, *, force: bool = False) -> None:
+    """Write the page, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        When there is a file already and `force` is not given, or it cannot be written.
+    """
+    refuse_existing(path, force)
+    try:
+        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(page)
+            os.chmod(beside, 0o644)
+            os.replace(beside, path)
+        finally:
+            Path(beside).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written"
+        ) from error
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raise InputError where there is something at `path` that must not be replaced."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", "name a file, such as report.html")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists already", "name another file with -o, or give --force to replace it")
+
+
+def _read(names: tuple[str, ...]) -> str:
+    folder = resources.files("ranksight.reports.html") / "templates"
+    return "".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def _dark() -> str:
+    return (
+        "@media screen{" + dark_rules('[data-theme="dark"]') + "}"
+        "@media screen and (prefers-color-scheme:dark){" + dark_rules(':root:not([data-theme="light"])') + "}"
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded and nothing runs but the page's own style and script, told by their hashes."""
+
+    def hashed(text: str) -> str:
+        return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+    rules: dict[str, Any] = {
+        "default-src": "'none'",
+        "script-src": hashed(script),
+        "style-src": hashed(style),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())

@@ -1,0 +1,26 @@
+"""The sections of the report, in their order; one a file, each with a template of its name."""
+
+from ranksight.reports.html.sections import (
+    breakdown,
+    communication,
+    evidence,
+    front,
+    kernels,
+    pages,
+    platform,
+    ranking,
+    refused,
+)
+from ranksight.reports.html.sections._section import Section
+
+SECTIONS = (
+    Section("front", "Prediction", front.build),
+    Section("breakdown", "Where the time goes", breakdown.build),
+    Section("ranking", "Kernels over scale", ranking.build),
+    Section("kernels", "All kernels", kernels.build),
+    Section("pages", "Kernel by kernel", pages.build),
+    Section("communication", "Communication", communication.build),
+    Section("platform", "Platform", platform.build),
+    Section("refused", "What was refused", refused.build),
+    Section("evidence", "Evidence", evidence.build),
+)

@@ -1,0 +1,80 @@
+"""What the time is made of, over the parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksight.model.application import PARTS
+from ranksight.reports.answer import parts_of
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.figures import draw
+from ranksight.reports.html.writing import percent, value
+from ranksight.reports.palette import NAMES
+from ranksight.reports.plots import plot_breakdown
+
+APART = 0.2
+"""How far the sum of the kernels may lie from the program's time before the page says so."""
+
+
+def build(context: Context) -> dict[str, Any] | None:
+    """What the template needs; None without times."""
+    sweep = context.sweep
+    if not sweep.timed:
+        return None
+    parts = sweep.breakdown.parts
+    total = np.sum([np.nan_to_num(parts[name]) for name in PARTS], axis=0)
+    known = [
+        name for name in PARTS if np.nanmax(np.nan_to_num(parts[name]), initial=0.0) > 1e-4 * total.max(initial=0.0)
+    ]
+    if not known:
+        return None
+    rows = [
+        (
+            NAMES[name],
+            [f"{value(float(x), 'time')} ({percent(float(x / t))})" for x, t in zip(parts[name], total, strict=True)],
+        )
+        for name in known
+    ]
+    first = ", ".join(f"{NAMES[name]} {percent(share)}" for name, _, share in parts_of(sweep)[:4])
+    figure = draw(
+        "breakdown",
+        lambda ax: plot_breakdown(sweep, ax),
+        f"Predicted time over {sweep.along}, stacked by its parts; at {sweep.values[-1]:g}: {first}.",
+        (10.5, 3.9),
+        list(range(len(sweep.values))),
+        [("all", [value(float(t), "time") for t in total]), *rows],
+        sweep.places(),
+    )
+    return {
+        "figures": [figure],
+        "lead": f"At {sweep.places()[-1]}: {first}.",
+        "heads": [sweep.along, "all", *(NAMES[name] for name in known)],
+        "rows": [
+            [f"{x:g}", value(float(total[k]), "time"), *(value(float(parts[name][k]), "time") for name in known)]
+            for k, x in enumerate(sweep.values)
+        ],
+        "notes": _notes(context, total),
+    }
+
+
+def _notes(context: Context, total: Any) -> list[str]:
+    sweep, equation = context.sweep, context.model.equation
+    notes = []
+    if equation.resources is None:
+        notes.append(
+            "Execution and memory are told apart where instructions, loads by cache level and time were measured and "
+            "a platform was given to the fit; here they were not, so all of it stands as kernels without counters."
+        )
+    if equation.communication is not None and equation.network is None:
+        notes.append("Messages were traced but no network was described, so their time is missing here.")
+    elif equation.communication is None:
+        notes.append("No messages were traced: time in MPI is part of the kernels that call it, where it was measured.")
+    whole = float(sweep.total.value[0, -1])
+    if whole > 0 and abs(total[-1] / whole - 1) > APART:
+        notes.append(
+            f"The kernels add up to {total[-1] / whole:.2g} times the program's time: their times overlap, as those of "
+            "nested timers do, or not all were measured. Shares here are of their sum."
+        )
+    return notes

@@ -1,0 +1,93 @@
+"""Messages: how many, how large, how long they take, and who sends to whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksight.model.communication import BETWEEN
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.figures import Figure, draw
+from ranksight.reports.html.writing import shown, value
+from ranksight.reports.plots import plot_pairs, plot_traffic
+from ranksight.reports.traffic import Pairs, Traffic, pairs
+
+
+def build(context: Context) -> dict[str, Any] | None:
+    """What the template needs; None where no messages were traced."""
+    traffic, matrix = context.traffic, pairs(context.experiments)
+    if traffic is None and matrix is None:
+        return None
+    figures: list[Figure] = []
+    rows: list[dict[str, Any]] = []
+    timed = False
+    if traffic is not None:
+        timed = bool(np.isfinite(traffic.seconds).any())
+        figures += [_lines(context, traffic, "seconds")] if timed else []
+        figures.append(_lines(context, traffic, "bytes"))
+        rows = _rows(traffic)
+    picture = None if matrix is None else _picture(matrix)
+    return {
+        "figures": figures,
+        "matrix": picture,
+        "pairs": matrix,
+        "rows": rows,
+        "timed": timed,
+        "target": context.sweep.places()[-1],
+        "given": bool(context.experiments),
+    }
+
+
+def _lines(context: Context, traffic: Traffic, quantity: str) -> Figure:
+    sweep = context.sweep
+    values = traffic.bytes if quantity == "bytes" else traffic.seconds
+    unit = "bytes_sent" if quantity == "bytes" else "time"
+    order = np.argsort(-np.nan_to_num(values[:, -1]))[:8]
+    word = "Bytes" if quantity == "bytes" else "Predicted time"
+    return draw(
+        f"traffic-{quantity}",
+        lambda ax: plot_traffic(sweep, traffic, quantity, ax),
+        f"{word} per rank of the operations that hold most, over {sweep.along}; most at {sweep.values[-1]:g}: "
+        f"{shown(traffic.names[order[0]])}.",
+        (7.0, 4.2),
+        sweep.values.tolist(),
+        [(shown(traffic.names[row], 40), [value(float(x), unit) for x in values[row]]) for row in order],
+        sweep.places(),
+    )
+
+
+def _rows(traffic: Traffic) -> list[dict[str, Any]]:
+    order = np.lexsort((-np.nan_to_num(traffic.bytes[:, -1]), -np.nan_to_num(traffic.seconds[:, -1])))
+    rows = []
+    for row in order:
+        kernel, _, operation = traffic.names[row].rpartition(BETWEEN)
+        count, volume, seconds = (float(part[row, -1]) for part in (traffic.messages, traffic.bytes, traffic.seconds))
+        rows.append(
+            {
+                "kernel": kernel,
+                "operation": operation,
+                "count": count,
+                "count_text": value(count, "messages"),
+                "bytes": volume,
+                "bytes_text": value(volume, "bytes_sent"),
+                "each": volume / count if count > 0 else float("nan"),
+                "each_text": value(volume / count, "bytes_sent") if count > 0 else "–",
+                "seconds": seconds,
+                "seconds_text": value(seconds, "time"),
+                "formula": traffic.formulas[row][0],
+                "bytes_formula": traffic.formulas[row][1],
+            }
+        )
+    return rows
+
+
+def _picture(matrix: Pairs) -> Figure:
+    sent = int((matrix.bytes > 0).sum())
+    return draw(
+        "pairs",
+        lambda ax: (ax.grid(False), plot_pairs(matrix, ax)),
+        f"Matrix of the bytes that each of {matrix.ranks} ranks sends to each other one: {sent} of {matrix.bytes.size} "
+        f"cells are not empty.",
+        (5.4, 4.4),
+    )

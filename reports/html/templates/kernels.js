@@ -1,0 +1,108 @@
+// The small plots of a kernel, drawn when it is opened: points, model with its interval, and what the model misses.
+(() => {
+  const holder = document.getElementById("series");
+  if (!holder) return;
+  const data = JSON.parse(holder.textContent), rows = Numbers.unpack(data.codes, data.scale);
+  const space = "http://www.w3.org/2000/svg", count = data.x.length, points = data.points.length;
+  const W = 320, H = 168, left = 52, right = 310, top = 8, bottom = 118, low = 132, high = 158;
+  const element = (parent, name, given) => {
+    const made = document.createElementNS(space, name);
+    for (const [key, value] of Object.entries(given)) made.setAttribute(key, value);
+    parent.append(made);
+    return made;
+  };
+  const label = (parent, x, y, words, anchor) => { element(parent, "text", { x, y, "text-anchor": anchor }).textContent = words; };
+  const logarithmic = data.x[0] > 0;
+  const span = [Math.min(data.x[0], ...data.points.map(([x]) => x)), Math.max(data.x[count - 1], ...data.points.map(([x]) => x))];
+  const axis = (x) => {
+    const [a, b, c] = logarithmic ? [Math.log(x), Math.log(span[0]), Math.log(span[1])] : [x, span[0], span[1]];
+    return left + (c > b ? (a - b) / (c - b) : 0.5) * (right - left);
+  };
+  const short = (x) => (x >= 10000 ? Numbers.text(x, "").replace(" ", "") : String(Number(x.toPrecision(4))));
+  const rate = (share) => (share >= 100 ? `${Number(share.toPrecision(2))}×` : `${Number((100 * share).toPrecision(2))}%`);
+  const draw = (number) => {
+    const row = rows[number], unit = data.units[number], at = (block) => row.slice(block * count, (block + 1) * count);
+    const curves = data.others.map((_, which) => [at(3 * which), at(3 * which + 1), at(3 * which + 2)]);
+    const base = 3 * count * data.others.length, part = (block) => row.slice(base + block * points, base + (block + 1) * points);
+    const values = part(0), ends = data.repeated ? [part(1), part(2)] : [values, values], fit = part(data.repeated ? 3 : 1);
+    const figure = document.createElement("figure"), caption = document.createElement("figcaption");
+    caption.textContent = data.names[number];
+    const svg = element(figure, "svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
+    figure.prepend(caption);
+    const every = [...curves.flat(2), ...values, ...ends.flat()].filter(Number.isFinite);
+    if (!every.length) { caption.textContent += ": no values"; svg.remove(); return figure; }
+    let least = Math.min(...every), most = Math.max(...every);
+    const log = logarithmic && least > 0 && most > 8 * least;
+    if (log) { least /= 1.25; most *= 1.25; } else { const room = (most - least || Math.abs(most) || 1) * 0.12; least = least >= 0 && least - room < 0 ? 0 : least - room; most += room; }
+    const y = (v) => bottom - (log ? Math.log(v / least) / Math.log(most / least) : (v - least) / (most - least)) * (bottom - top);
+    element(svg, "rect", { class: "range", x: axis(data.trained[0]), y: top, width: Math.max(2, axis(data.trained[1]) - axis(data.trained[0])), height: bottom - top });
+    const ticks = log ? decades(least, most) : [least, (least + most) / 2, most].map((v, k) => (k === 0 && least === 0 ? 0 : Number(v.toPrecision(2)))).filter((v) => v >= least && v <= most);
+    for (const tick of ticks) { element(svg, "line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }); label(svg, left - 5, y(tick) + 4, Numbers.text(tick, unit), "end"); }
+    curves.forEach(([middle, lower, upper], which) => {
+      if (which === 0) {
+        const shown = data.x.map((x, k) => [axis(x), lower[k], upper[k]]).filter(([, a, b]) => Number.isFinite(a) && Number.isFinite(b) && (!log || a > 0));
+        if (shown.length > 1) element(svg, "path", { class: "band", d: "M" + [...shown.map(([x, , b]) => `${x.toFixed(1)} ${y(b).toFixed(1)}`), ...shown.reverse().map(([x, a]) => `${x.toFixed(1)} ${y(a).toFixed(1)}`)].join("L") + "Z" });
+      }
+      let pen = "", carriedPen = "";
+      data.x.forEach((x, k) => {
+        if (!Number.isFinite(middle[k]) || (log && middle[k] <= 0)) { return; }
+        pen += `${pen ? "L" : "M"}${axis(x).toFixed(1)} ${y(middle[k]).toFixed(1)}`;
+        if (Number.isFinite(lower[k])) carriedPen += `${carriedPen ? "L" : "M"}${axis(x).toFixed(1)} ${y(middle[k]).toFixed(1)}`;
+      });
+      if (pen && pen !== carriedPen) element(svg, "path", { class: `curve open c${which}`, d: pen });
+      if (carriedPen) element(svg, "path", { class: `curve c${which}`, d: carriedPen });
+    });
+    const errors = values.map((v, k) => (v ? fit[k] / v - 1 : NaN));
+    const worst = Math.max(0.01, ...errors.filter(Number.isFinite).map(Math.abs)), middle = (low + high) / 2;
+    element(svg, "path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}M${left} ${middle}H${right}` });
+    data.points.forEach(([x, which, trained], k) => {
+      const tone = which < 0 ? "x" : which, kind = `dot c${tone} ${trained ? `d${tone}` : "fresh"}`, place = axis(x);
+      if (which >= 0 && Number.isFinite(values[k]) && (!log || values[k] > 0)) {
+        if (ends[1][k] > ends[0][k]) element(svg, "line", { class: `c${which}`, x1: place, x2: place, y1: y(ends[0][k]), y2: y(ends[1][k]) });
+        const dot = element(svg, "circle", { class: kind, cx: place, cy: y(values[k]), r: 3.2 });
+        element(dot, "title", {}).textContent = `${data.along} ${x}${data.others[which] ? `, ${data.others[which]}` : ""}: measured ${Numbers.text(values[k], unit)}, model ${Numbers.text(fit[k], unit)}${trained ? "" : ", not fitted to"}`;
+      }
+      if (Number.isFinite(errors[k])) {
+        const dot = element(svg, "circle", { class: kind, cx: place, cy: middle - errors[k] / worst * (high - low) / 2, r: 2.4 });
+        element(dot, "title", {}).textContent = `${data.along} ${x}: model ${errors[k] >= 0 ? "+" : "−"}${rate(Math.abs(errors[k]))}`;
+      }
+    });
+    if (errors.some(Number.isFinite)) label(svg, left - 5, middle + 4, `±${rate(worst)}`, "end");
+    for (const x of [data.x[0], data.trained[1], data.x[count - 1]].filter((v, k, all) => all.indexOf(v) === k)) label(svg, axis(x), H - 0.5, short(x), "middle");
+    svg.setAttribute("aria-label", `${data.names[number]} over ${data.along}: model from ${Numbers.text(curves[0][0][0], unit)} at ${data.x[0]} to ${Numbers.text(curves[0][0][count - 1], unit)} at ${data.x[count - 1]}; ${values.filter(Number.isFinite).length} measured points, missed by ${rate(worst)} at most`);
+    return figure;
+  };
+  const decades = (least, most) => {
+    const found = [], step = Math.max(1, Math.ceil(Math.log10(most / least) / 4));
+    for (let power = Math.ceil(Math.log10(least)); 10 ** power <= most; power += step) found.push(10 ** power);
+    if (found.length > 1) return found;
+    return [1, 2, 5].flatMap((d) => [-1, 0, 1].map((k) => d * 10 ** (Math.floor(Math.log10(least)) + k))).filter((v) => v >= least && v <= most).sort((a, b) => a - b);
+  };
+  const legend = () => {
+    const line = document.createElement("p");
+    line.className = "legend";
+    line.append(`Over ${data.along}. Lines: model, dashed where refused; band: ${Math.round(100 * data.level)}% interval; dots: measured, open where not fitted to; below: model / measured − 1.`);
+    if (data.others.length > 1) data.others.forEach((words, which) => { const key = document.createElement("span"); key.className = `key k${which}`; line.append(key, words); });
+    return line;
+  };
+  const fill = (details) => {
+    const place = details.querySelector(".small");
+    if (!place || place.childElementCount) return;
+    place.append(legend(), ...[...details.querySelectorAll("[data-series]")].map((row) => draw(Number(row.dataset.series))));
+  };
+  const all = [...document.querySelectorAll("details.kernel")];
+  for (const details of all) details.addEventListener("toggle", () => { if (details.open) fill(details); });
+  const follow = () => {
+    const found = /^#k\d+$/.test(location.hash) ? document.getElementById(location.hash.slice(1)) : null;
+    if (found) { found.hidden = false; found.open = true; fill(found); found.scrollIntoView(); found.querySelector("summary").focus({ preventScroll: true }); }
+  };
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => { const link = event.target.closest?.('a[href^="#k"]'); if (link && link.hash === location.hash) follow(); });
+  follow();
+  document.querySelector("[data-filter-pages]")?.addEventListener("input", (event) => {
+    const wanted = event.target.value.trim().toLowerCase();
+    for (const details of all) details.hidden = !details.querySelector(".name").textContent.toLowerCase().includes(wanted);
+  });
+  document.querySelector('[data-open="first"]')?.addEventListener("click", () => { for (const details of all.filter((one) => !one.hidden).slice(0, 10)) details.open = true; });
+  document.querySelector('[data-open="none"]')?.addEventListener("click", () => { for (const details of all) details.open = false; });
+})();

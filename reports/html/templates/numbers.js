@@ -1,0 +1,24 @@
+// Packed numbers, and numbers as people read them.
+const Numbers = (() => {
+  const unpack = (codes, scale) => {
+    const bytes = Uint8Array.from(atob(codes), (c) => c.charCodeAt(0));
+    const view = new DataView(bytes.buffer), width = scale.length ? bytes.length / 2 / scale.length : 0;
+    return scale.map(([low, high, log], row) => Array.from({ length: width }, (_, k) => {
+      const code = view.getUint16(2 * (row * width + k), true);
+      if (code === 65535) return NaN;
+      const value = low + code / 65534 * (high - low);
+      return log ? Math.exp(value) : value;
+    }));
+  };
+  const large = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+  const small = [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]];
+  const text = (value, unit) => {
+    if (!Number.isFinite(value)) return "–";
+    if (value === 0) return `0 ${unit}`.trim();
+    const size = Math.abs(value), table = size >= 1 || !unit ? large : small;
+    const [scale, prefix] = table.find(([at]) => size >= at * 0.9995) ?? table[table.length - 1];
+    const digits = Number((value / scale).toPrecision(3));
+    return `${digits} ${prefix}${unit}`.trim();
+  };
+  return { unpack, text };
+})();

@@ -1,0 +1,53 @@
+"""How names and numbers are written on the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from markupsafe import Markup
+
+from ranksight.metrics import metric
+from ranksight.reports.plots._axes import micro, plain
+
+_UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
+_FORMULA = re.compile(r"\*")
+
+
+def embed(data: Any) -> Markup:
+    """JSON that can stand inside a script element: no character of it can end the element."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return Markup(text.translate(_UNSAFE))
+
+
+def shown(name: str, longest: int = 72) -> str:
+    """A kernel's name as a table shows it."""
+    return plain(name, longest)
+
+
+def whole(name: str) -> str:
+    """A kernel's name in full, without control characters."""
+    return plain(name, 1 << 30)
+
+
+def value(number: float, name: str) -> str:
+    """A metric's value with its unit; a dash where there is none."""
+    return micro(metric(name).format(number)) if number - number == 0 else "–"
+
+
+def percent(share: float) -> str:
+    """A share: whole percents, one digit below ten."""
+    if share - share != 0:
+        return "–"
+    return f"{share:.0%}" if abs(share) >= 0.0995 else f"{share:.1%}"
+
+
+def formula(text: str) -> str:
+    """A formula with a sign for times that is no asterisk."""
+    return _FORMULA.sub("·", text)
+
+
+def size(count: float) -> str:
+    """Bytes of a file."""
+    return metric("bytes_mem").format(float(count))

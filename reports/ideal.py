@@ -1,0 +1,110 @@
+"""Ideal scaling, and what keeps a program from it.
+
+In strong scaling a rank's work falls as one over the ranks, in weak scaling it stays. Which of the two a series of runs
+is, its instructions per rank tell; where none were counted, its time per rank does. Ideal is the time at the fewest
+ranks measured, changed as the work would be if nothing else grew. What the prediction holds beyond that is lost, and
+each kernel's parts say where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import WHOLE
+from ranksight.reports.sweep import RANKS, Sweep
+
+Array = NDArray[np.float64]
+
+STEEP = -0.5
+"""Exponent of a rank's work over ranks, halfway between falling as 1/ranks and staying, that tells strong from weak."""
+SMALL = 0.05
+"""Share of the time below which what is lost is not worth a word."""
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """Ideal scaling along ranks.
+
+    Attributes
+    ----------
+    kind : {"strong", "weak"}
+    told_by : str
+        What the kind was told by.
+    reference : int
+        Position of the fewest ranks measured in the sweep.
+    ratio : (k,)
+        Ideal time over that at the reference.
+    time : (k,)
+        Seconds.
+    """
+
+    kind: Literal["strong", "weak"]
+    told_by: str
+    reference: int
+    ratio: Array
+    time: Array
+
+    def efficiency(self, sweep: Sweep) -> Array:
+        """Ideal over predicted time, (k,)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.time / sweep.total.value[0])
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Time at the target that ideal scaling would not spend.
+
+    Attributes
+    ----------
+    kernel, part : str
+        Part is one of :data:`ranksight.model.application.PARTS`.
+    seconds : float
+    share : float
+        Of all that is lost.
+    """
+
+    kernel: str
+    part: str
+    seconds: float
+    share: float
+
+
+def ideal(sweep: Sweep) -> Ideal | None:
+    """Ideal scaling of a sweep along ranks; None along another parameter, or where ranks took one value."""
+    low, high = sweep.trained
+    if sweep.along != RANKS or not high > low or not sweep.timed:
+        return None
+    first, last = (int(np.argmin(np.abs(sweep.values - x))) for x in (low, high))
+    rows = sweep.model.functions.rows
+    counted = [row for (kernel, name), row in rows.items() if name == "instructions" and kernel != WHOLE]
+    if last > first and counted:
+        work, told_by = np.nansum(sweep.said.value[counted], axis=0), "instructions per rank"
+    else:
+        work, told_by = sweep.total.value[0], "time"
+    slope = -np.inf
+    if last > first and work[first] > 0 and work[last] > 0:
+        slope = float(np.log(work[last] / work[first]) / np.log(sweep.values[last] / sweep.values[first]))
+    kind: Literal["strong", "weak"] = "strong" if slope < STEEP else "weak"
+    ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))
+    return Ideal(kind, told_by, first, ratio, ratio * sweep.total.value[0, first])
+
+
+def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
+    """What each part of each kernel takes at the target beyond ideal scaling, the largest first."""
+    names = list(sweep.breakdown.each)
+    stack = np.stack([sweep.breakdown.each[name] for name in names])
+    extra = np.nan_to_num(stack[:, :, -1] - against.ratio[-1] * stack[:, :, against.reference])
+    lost = extra[extra > 0].sum()
+    order = np.argsort(-extra, axis=None)
+    found = []
+    for flat in order[: 4 * len(names)]:
+        part, kernel = np.unravel_index(flat, extra.shape)
+        seconds = float(extra[part, kernel])
+        if seconds <= 0:
+            break
+        found.append(Loss(sweep.breakdown.kernels[kernel], names[part], seconds, float(seconds / lost)))
+    return found

@@ -1,0 +1,124 @@
+"""What was measured, reduced as the model's values were, at every configuration of one or several experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.assembly import means_of_samples
+from ranksight.model.model import Model
+from ranksight.model.reduction import reduce
+from ranksight.model.sampling import settle
+from ranksight.model.series import Series, series_from_experiment
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Values measured at n configurations.
+
+    Attributes
+    ----------
+    points : (n, m)
+        Configurations; one that several experiments hold appears once for each.
+    trained : (n,) bool
+        Whether the model was fitted to the configuration.
+    rows : mapping of (kernel, metric) to int
+        Row of each series of the model in `value`; rows that nothing measured are NaN.
+    value, low, high : (s, n)
+        Median over repetitions, smallest and largest of them.
+    repetitions : (n,) int
+    """
+
+    points: Array
+    trained: NDArray[np.bool_]
+    value: Array
+    low: Array
+    high: Array
+    repetitions: NDArray[np.intp]
+
+    def along(self, model: Model, along: str, held: dict[str, float]) -> NDArray[np.bool_]:
+        """Which configurations (n,) have the held values of the other parameters."""
+        keep = np.ones(len(self.points), dtype=bool)
+        for at, name in enumerate(model.parameters):
+            if name != along:
+                keep &= np.isclose(self.points[:, at], held[name])
+        return keep
+
+    def total(self, model: Model) -> tuple[Array, str]:
+        """Time of the program at all configurations (n,) and what it is.
+
+        The whole program's time where it was measured; else the sum over kernels, which holds no message that the
+        model tells apart.
+        """
+        rows = model.functions.rows
+        if (WHOLE, "time") in rows:
+            return self.value[rows[WHOLE, "time"]], "measured"
+        index = [row for (kernel, name), row in rows.items() if name == "time" and kernel != WHOLE]
+        some = self.value[index]
+        if not len(some):
+            return np.full(len(self.points), np.nan), "measured"
+        held = np.isfinite(some).any(axis=0)
+        apart = model.equation.communication is not None and model.equation.network is not None
+        what = "measured, without messages" if apart else "measured, sum over kernels"
+        return np.where(held, np.nansum(some, axis=0), np.nan), what
+
+
+def measured(model: Model, experiments: Sequence[Experiment]) -> Measured | None:
+    """Gather what `experiments` measured of the model's series; None where there are none.
+
+    Raises
+    ------
+    InputError
+        When an experiment has other parameters than the model.
+    """
+    parts = [
+        _one(model, experiment) for experiment in experiments if any(r.state == "complete" for r in experiment.runs)
+    ]
+    if not parts:
+        return None
+    points = np.concatenate([part.points for part in parts])
+    known = {tuple(point) for point in model.training.tolist()}
+    return Measured(
+        points,
+        np.array([tuple(point) in known for point in points.tolist()]),
+        value=np.concatenate([part.value for part in parts], axis=1),
+        low=np.concatenate([part.low for part in parts], axis=1),
+        high=np.concatenate([part.high for part in parts], axis=1),
+        repetitions=np.concatenate([part.repetitions for part in parts]),
+    )
+
+
+def _one(model: Model, experiment: Experiment) -> Measured:
+    if experiment.parameters != model.parameters:
+        raise InputError(
+            f"{experiment.path} varies {', '.join(experiment.parameters)}, the model {', '.join(model.parameters)}",
+            "give the experiment that the model was fitted to, or another of the same command",
+        )
+    held = set(model.fitted.metrics)
+    names = tuple(name for name in experiment.metrics() if name in held)
+    shape = (len(model.fitted), 0)
+    if not names:
+        empty = np.empty(shape)
+        return Measured(np.empty((0, len(model.parameters))), np.empty(0, bool), empty, empty, empty, np.empty(0, int))
+    series = settle(experiment, series_from_experiment(experiment, names, means_of_samples(experiment, None))).series
+    value, low, high = (_placed(model, series, reduce(series.values, how, axis=2)) for how in ("median", "min", "max"))
+    repetitions = np.isfinite(series.values).any(axis=0).sum(axis=1)
+    return Measured(series.points, np.zeros(len(series.points), bool), value, low, high, repetitions)
+
+
+def _placed(model: Model, series: Series, values: Array) -> Array:
+    """Rows in the model's order."""
+    rows = model.functions.rows
+    placed = np.full((len(model.fitted), len(series.points)), np.nan)
+    index = [(rows[key], at) for at, key in enumerate(zip(series.kernels, series.metrics, strict=True)) if key in rows]
+    if index:
+        mine, theirs = map(list, zip(*index, strict=True))
+        placed[mine] = values[theirs]
+    return placed

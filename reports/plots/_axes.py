@@ -1,0 +1,97 @@
+"""What all plots share: axes, labels that are taken literally, ticks that people read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.units import format_si
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LONGEST = 34
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
+    """The axes given, or those of a new figure that no window shows."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained").add_subplot()
+
+
+def plain(text: str, longest: int = LONGEST) -> str:
+    """A name as it can be drawn: no control characters, and its middle left out where it is long."""
+    text = _CONTROL.sub("\ufffd", text)
+    return text if len(text) <= longest else f"{text[: longest - 12]}…{text[-11:]}"
+
+
+def legend(ax: Any, handles: Sequence[Any], labels: Sequence[str], **settings: Any) -> None:
+    """A legend whose labels are taken literally: dollars set no mathematics, underscores hide nothing."""
+    if not handles:
+        return
+    made = ax.legend(list(handles), ["x"] * len(handles), frameon=False, **settings)
+    for text, label in zip(made.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(label)
+
+
+def value_axis(ax: Any, along: str, values: NDArray[np.float64]) -> None:
+    """A logarithmic axis over a parameter, with its own values as ticks."""
+    if (values > 0).all():
+        ax.set_xscale("log", base=2)
+        low, high = float(values[0]), float(values[-1])
+        ticks = values if len(values) <= 12 else np.geomspace(low, high, 9)
+        if along == "ranks":
+            ticks = 2.0 ** np.arange(np.ceil(np.log2(low) - 1e-9), np.floor(np.log2(high) + 1e-9) + 1)
+            ticks = ticks[:: max(1, int(np.ceil(len(ticks) / 12)))]
+        if len(ticks) < 2:
+            ticks = values
+        ax.set_xticks(ticks, [number(x) for x in ticks])
+        ax.minorticks_off()
+    ax.set_xlabel(along)
+
+
+def number(value: float) -> str:
+    """A parameter's value, in short."""
+    if value >= 10_000:
+        return format_si(value, "", 3).replace(" ", "")
+    return f"{value:.4g}"
+
+
+def micro(text: str) -> str:
+    """The prefix for a millionth as it is printed where more than ASCII is at hand."""
+    return text.replace(" us", " µs")
+
+
+def second_axis(ax: Any, unit: str) -> None:
+    """Ticks of the value axis with their unit, in SI prefixes."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: micro(format_si(float(value), unit, 3))))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def log_values(ax: Any) -> None:
+    """A logarithmic value axis over half a decade at least, with ticks at 1, 2 and 5 where it spans few decades.
+
+    What changes little looks so.
+    """
+    from matplotlib.ticker import LogLocator
+
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    if not low > 0:
+        return
+    wide = np.sqrt(max(1.0, 4.0 / (high / low)))
+    ax.set_ylim(low / wide, high * wide)
+    if np.log10(high / low * wide**2) < 2.5:
+        ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_minor_locator(LogLocator(10, subs=()))

@@ -1,0 +1,53 @@
+"""What the predicted time is made of, over a parameter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.model.application import PARTS as NAMED
+from ranksight.reports.palette import NAMES, PARTS
+from ranksight.reports.plots._axes import legend, new_axes, number, second_axis
+from ranksight.reports.sweep import Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
+    """Predicted time stacked by its parts: execution, each memory level, imbalance, communication; returns the axes."""
+    ax = new_axes(ax)
+    parts = sweep.breakdown.parts
+    places = np.arange(len(sweep.values))
+    bottom = np.zeros(len(places))
+    handles, labels = [], []
+    most = float(np.nanmax(sum(np.nan_to_num(parts[name]) for name in NAMED), initial=0.0))
+    for name in NAMED:
+        height = np.maximum(np.nan_to_num(parts[name]), 0.0)
+        if not height.max(initial=0.0) > 1e-4 * most:
+            continue
+        bars = ax.bar(places, height, 0.78, bottom=bottom, color=PARTS[name], edgecolor=EDGE, lw=0.5)
+        handles.append(bars[0])
+        labels.append(NAMES[name])
+        bottom = bottom + height
+    within = int(np.searchsorted(sweep.values, sweep.trained[1] * (1 + 1e-9), side="right"))
+    if 0 < within < len(places):
+        ax.axvline(within - 0.5, color="#7f7f7f", lw=1, ls="--")
+        ax.annotate(
+            " beyond what was measured",
+            (within - 0.5, 1.0),
+            xycoords=("data", "axes fraction"),
+            fontsize="small",
+            va="bottom",
+        )
+    ax.set_xticks(places, [number(x) for x in sweep.values])
+    ax.set_xlabel(sweep.along)
+    ax.set_ylabel("predicted time")
+    second_axis(ax, "s")
+    ax.set_ylim(0, None)
+    legend(ax, handles[::-1], labels[::-1], fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+EDGE = "#fefefe"

@@ -1,0 +1,70 @@
+"""Messages: their time by operation over ranks, and who talks to whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.reports.palette import LINES
+from ranksight.reports.plots._axes import legend, log_values, new_axes, plain, second_axis, value_axis
+from ranksight.reports.sweep import Sweep
+from ranksight.reports.traffic import Pairs, Traffic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_LINES = 8
+
+
+def plot_traffic(sweep: Sweep, traffic: Traffic, quantity: str = "bytes", ax: Axes | None = None) -> Any:
+    """Bytes, messages or seconds per rank of the operations that hold most, over ranks; returns the axes.
+
+    Parameters
+    ----------
+    quantity : {"bytes", "messages", "seconds"}
+    """
+    ax = new_axes(ax)
+    values = {"bytes": traffic.bytes, "messages": traffic.messages, "seconds": traffic.seconds}[quantity]
+    order = np.argsort(-np.nan_to_num(values[:, -1]))[:MOST_LINES]
+    handles, labels = [], []
+    for at, row in enumerate(order):
+        y = np.where(values[row] > 0, values[row], np.nan)
+        if not np.isfinite(y).any():
+            continue
+        (line,) = ax.plot(sweep.values, y, color=LINES[at % len(LINES)], lw=1.8)
+        handles.append(line)
+        labels.append(plain(traffic.names[row], 40))
+    value_axis(ax, sweep.along, sweep.values)
+    if handles:
+        log_values(ax)
+    second_axis(ax, {"bytes": "B", "messages": "", "seconds": "s"}[quantity])
+    ax.set_ylabel(f"{'time' if quantity == 'seconds' else quantity} per rank")
+    legend(ax, handles, labels, fontsize="medium", loc="best")
+    return ax
+
+
+def plot_pairs(pairs: Pairs, ax: Axes | None = None) -> Any:
+    """Bytes that each rank sends to each other one, as a matrix; ranks beyond a hundred are put together."""
+    from matplotlib.colors import LogNorm
+
+    ax = new_axes(ax, (4.6, 4.0))
+    matrix = np.ma.masked_less_equal(pairs.bytes, 0)
+    if matrix.count():
+        low, high = float(matrix.min()), float(matrix.max())
+        image = ax.pcolormesh(
+            np.arange(matrix.shape[1] + 1) * pairs.step,
+            np.arange(matrix.shape[0] + 1) * pairs.step,
+            matrix,
+            cmap="viridis_r",
+            norm=LogNorm(low, high) if high > 4 * low else None,
+            vmin=None if high > 4 * low else 0,
+            rasterized=matrix.size > 1600,
+        )
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.85)
+        second_axis(bar.ax, "B")
+        bar.set_label("bytes sent")
+    ax.invert_yaxis()
+    ax.set_aspect("equal")
+    ax.set(xlabel="to rank", ylabel="from rank")
+    return ax

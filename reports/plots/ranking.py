@@ -1,0 +1,73 @@
+"""Which kernels take most, over a parameter, and where one overtakes another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.reports.crossings import Crossing, crossings, ranked
+from ranksight.reports.palette import LINES
+from ranksight.reports.plots._axes import log_values, new_axes, plain, second_axis, value_axis
+from ranksight.reports.sweep import Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEADER = {"arrowstyle": "-", "lw": 1.2, "shrinkA": 0, "shrinkB": 0, "relpos": (0.0, 0.5)}
+
+
+def plot_ranking(sweep: Sweep, count: int = 8, found: list[Crossing] | None = None, ax: Axes | None = None) -> Any:
+    """Time per rank of the kernels that are largest at either end, with their crossings; returns the axes."""
+    ax = new_axes(ax)
+    shown = ranked(sweep)[:count]
+    times = sweep.breakdown.by_kernel
+    ends = []
+    for at, place in enumerate(shown):
+        colour, style = LINES[at % len(LINES)], ("-", "--", ":")[at // len(LINES) % 3]
+        y = np.where(times[place] > 0, times[place], np.nan)
+        ax.plot(sweep.values, y, color=colour, ls=style, lw=1.8)
+        known = np.flatnonzero(np.isfinite(y))
+        if len(known):
+            ends.append((float(y[known[-1]]), plain(sweep.breakdown.kernels[place], 28), colour))
+    value_axis(ax, sweep.along, sweep.values)
+    if ends:
+        log_values(ax)
+    second_axis(ax, "s")
+    ax.set_ylabel("predicted time per rank")
+    drawn = {sweep.breakdown.kernels[place] for place in shown}
+    for crossing in crossings(sweep) if found is None else found:
+        if {crossing.above, crossing.below} <= drawn:
+            ax.plot(crossing.value, crossing.time, "o", ms=7, mfc="none", mec="#000000", mew=1.2)
+    _label(ax, ends)
+    return ax
+
+
+def _label(ax: Any, ends: list[tuple[float, str, str]]) -> None:
+    """Names at the right ends of the lines, moved apart where they would overlap."""
+    if not ends:
+        return
+    low, high = np.log(ax.get_ylim())
+    order = sorted(ends)
+    wanted = np.array([(np.log(y) - low) / (high - low) for y, _, _ in order])
+    gap = 0.062
+    places = wanted.copy()
+    for at in range(1, len(places)):
+        places[at] = max(places[at], places[at - 1] + gap)
+    excess = places[-1] - 1.0
+    if excess > 0:
+        places[-1] -= excess
+        for at in range(len(places) - 2, -1, -1):
+            places[at] = min(places[at], places[at + 1] - gap)
+    for place, at, (_, name, colour) in zip(places, wanted, order, strict=True):
+        ax.annotate(
+            name,
+            (1.0, at),
+            (1.035, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            fontsize="medium",
+            parse_math=False,
+            arrowprops={**LEADER, "color": colour},
+        )

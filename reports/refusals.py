@@ -1,0 +1,84 @@
+"""What a model refuses at the target, why, and which run would carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.experiment import WHOLE
+from ranksight.model import forecast
+from ranksight.reports.sweep import Sweep, place
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One metric of one kernel that has no answer at the target.
+
+    Attributes
+    ----------
+    kernel, metric : str
+    share : float
+        Of the kernel in the measured total of the metric.
+    reason : str
+    remedy : str
+        Which measurement would help.
+    """
+
+    kernel: str
+    metric: str
+    share: float
+    reason: str
+    remedy: str
+
+
+def refusals(sweep: Sweep) -> list[Refusal]:
+    """Every series without an answer at the target, those of times first, the largest share first."""
+    model, fitted = sweep.model, sweep.model.fitted
+    status = sweep.said.status[:, -1]
+    found = []
+    for row in np.flatnonzero(status != forecast.OK):
+        found.append(
+            Refusal(
+                fitted.kernels[row],
+                fitted.metrics[row],
+                1.0 if fitted.kernels[row] == WHOLE else float(model.shares[row]),
+                str(sweep.said.reason[row, -1]),
+                remedy(sweep, int(status[row]), int(row)),
+            )
+        )
+    return sorted(found, key=lambda refusal: (refusal.metric != "time", -refusal.share))
+
+
+def remedy(sweep: Sweep, status: int, row: int | None = None) -> str:
+    """The measurement that would help against one reason."""
+    model = sweep.model
+    if status in (forecast.WIDE, forecast.DISAGREE, forecast.NOT_POSITIVE):
+        return f"measure at {next_run(sweep)}"
+    if status == forecast.NOISE:
+        needed = float("nan") if row is None else float(model.fitted.repetitions[row])
+        return f"repeat every run {needed:.0f} times" if np.isfinite(needed) else "repeat every run more often"
+    if status == forecast.FEW_POINTS:
+        low, high = sweep.trained
+        return f"measure more values of {sweep.along} between {low:g} and {2 * high:g}"
+    if status == forecast.UNVARIED:
+        fixed = [
+            name
+            for at, name in enumerate(model.parameters)
+            if len(np.unique(model.training[:, at])) == 1 and sweep.target[name] != model.training[0, at]
+        ]
+        return f"measure two more values of {' and of '.join(fixed) or sweep.along}"
+    if status == forecast.NO_DATA:
+        return "measure with a collector that counts it"
+    return f"ask for {sweep.along} where the function has a value"
+
+
+def next_run(sweep: Sweep) -> str:
+    """The target where it is near, else twice what was measured: a run that people can do, and that moves the bound."""
+    asked: Mapping[str, float] = sweep.target
+    words = []
+    for at, name in enumerate(sweep.model.parameters):
+        high = float(sweep.model.training[:, at].max())
+        words.append(place(name, min(asked[name], 2 * high) if asked[name] > high else asked[name]))
+    return ", ".join(words)

@@ -1,0 +1,188 @@
+"""A model asked along one parameter, from where it was measured to a target: what plots and reports draw.
+
+Everything is asked for once and shared: the whole program's time with its interval, its parts by kernel, and every
+series of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.application import Breakdown
+from ranksight.model.forecast import OK, Forecast
+from ranksight.model.functions import ARRAYS
+from ranksight.model.model import Model
+
+Array = NDArray[np.float64]
+
+REACH = 16.0
+"""How many times the largest measured value the target is where none is named."""
+RANKS = "ranks"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Answers of a model at k values of one parameter, the others held.
+
+    Attributes
+    ----------
+    model : Model
+    along : str
+        The parameter that varies.
+    values : (k,)
+        Its values, rising; the last is the target.
+    held : mapping of str to float
+        The other parameters.
+    points : (k, m)
+    said : Forecast
+        Of every series of the model.
+    total : Forecast
+        Time of the whole program, one row; NaN where the model has no time.
+    breakdown : Breakdown
+        What the time is made of, by kernel.
+    level : float
+        Probability of the intervals.
+    """
+
+    model: Model
+    along: str
+    values: Array
+    held: Mapping[str, float]
+    points: Array
+    said: Forecast
+    total: Forecast
+    breakdown: Breakdown
+    level: float
+
+    @property
+    def timed(self) -> bool:
+        """Whether the model tells a time."""
+        return "time" in self.model.fitted.metrics
+
+    @property
+    def trained(self) -> tuple[float, float]:
+        """Smallest and largest measured value of the parameter."""
+        column = self.model.training[:, self.model.parameters.index(self.along)]
+        return float(column.min()), float(column.max())
+
+    @property
+    def target(self) -> dict[str, float]:
+        """The configuration at the end."""
+        return {name: float(x) for name, x in zip(self.model.parameters, self.points[-1], strict=True)}
+
+    @property
+    def nearest(self) -> int:
+        """Position of the largest value that was measured."""
+        return int(np.searchsorted(self.values, self.trained[1] * (1 + 1e-9), side="right")) - 1
+
+    def where(self) -> str:
+        """The parameters that are held, as people read them."""
+        return ", ".join(place(name, value) for name, value in self.held.items())
+
+    def places(self) -> list[str]:
+        """The values of the parameter, as people read them."""
+        return [place(self.along, float(value)) for value in self.values]
+
+
+def axis_of(model: Model) -> str:
+    """The parameter that a model is told along: ranks where they varied, else the first that did."""
+    varied = [name for at, name in enumerate(model.parameters) if len(np.unique(model.training[:, at])) > 1]
+    if RANKS in varied or not varied:
+        return RANKS if RANKS in model.parameters else model.parameters[0]
+    return varied[0]
+
+
+def sweep(
+    model: Model,
+    *,
+    along: str | None = None,
+    to: float | None = None,
+    at: Mapping[str, float] | None = None,
+    level: float = 0.9,
+    count: int = 14,
+) -> Sweep:
+    """Ask a model along one parameter.
+
+    Parameters
+    ----------
+    model : Model
+    along : str, optional
+        The parameter; ``ranks`` where they varied, else the first that did.
+    to : float, optional
+        The target; :data:`REACH` times the largest measured value when not given.
+    at : mapping of str to float, optional
+        Values of the other parameters; each one's largest measured value when not given.
+    level : float
+    count : int
+        Values between the smallest measured one and the target, beside the measured ones.
+
+    Raises
+    ------
+    InputError
+        When a parameter is unknown or a value is not positive.
+    """
+    along = axis_of(model) if along is None else along
+    unknown = [name for name in (along, *(at or {})) if name not in model.parameters]
+    if unknown:
+        raise InputError(
+            f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(model.parameters)}"
+        )
+    column = model.training[:, model.parameters.index(along)]
+    low, high = float(column.min()), float(column.max())
+    end = high * REACH if to is None else float(to)
+    if not (np.isfinite(end) and end > 0):
+        raise InputError(f"{along} is asked at {end:g}", "give a number above 0")
+    most = {name: float(x) for name, x in zip(model.parameters, model.training.max(axis=0), strict=True)}
+    held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name != along}
+    values = _values(column, low, end, count, whole=along == RANKS)
+    points = np.array([[x if name == along else held[name] for name in model.parameters] for x in values])
+    said = model.forecast(points, level)
+    broken = model.breakdown(points, level)
+    return Sweep(model, along, values, held, points, said, _total(model, said, broken), broken, level)
+
+
+def _values(column: Array, low: float, end: float, count: int, whole: bool) -> Array:
+    """Measured values up to the end and others between, evenly by their logarithm where all are positive.
+
+    A target that is a power of two beyond measured ranks is reached through powers of two: they are what people run.
+    """
+    start = min(low, end)
+    if start <= 0:
+        between = np.linspace(start, end, count)
+    else:
+        doublings = np.log2(end / start)
+        if whole and abs(doublings - round(doublings)) < 1e-9 and doublings < 2 * count:
+            between = start * 2.0 ** np.arange(round(doublings) + 1)
+        else:
+            between = np.geomspace(start, end, count)
+    if whole:
+        between = np.maximum(np.round(between), 1.0)
+    measured = np.unique(column[column <= end])
+    if len(measured) > count:  # those that stand for all
+        measured = measured[np.unique(np.linspace(0, len(measured) - 1, count).astype(int))]
+    return np.unique(np.concatenate([measured, between, [end]]))
+
+
+def _total(model: Model, said: Forecast, broken: Breakdown) -> Forecast:
+    """The whole program's time: what was fitted to it where it was measured, else the sum."""
+    row = model.functions.rows.get((WHOLE, "time"))
+    if row is None:
+        return broken.total
+    return Forecast(level=said.level, **{name: getattr(said, name)[[row]] for name in ARRAYS})
+
+
+def place(name: str, value: float) -> str:
+    """One parameter's value as people read it: ``1,024 ranks``, ``size 24``."""
+    number = f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
+    return f"{number} rank{'' if value == 1 else 's'}" if name == RANKS else f"{name} {number}"
+
+
+def carried(forecast: Forecast, row: int = 0, k: int = -1) -> bool:
+    """Whether the evidence carries the answer of a series at the k-th point."""
+    return bool(forecast.status[row, k] == OK and np.isfinite(forecast.value[row, k]))

@@ -1,0 +1,111 @@
+"""Messages at other configurations, by kernel and operation, and who sends to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import Experiment, Run
+from ranksight.reports.sweep import Sweep
+
+Array = NDArray[np.float64]
+
+MOST_CELLS = 96
+"""Rows of a matrix of ranks; more ranks are put together."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Messages per rank of every kernel's operations at the k points of a sweep.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Kernel and operation.
+    messages, bytes, seconds : (s, k)
+        Seconds are NaN where no network is described.
+    formulas : tuple of (str, str)
+        Of messages and bytes.
+    """
+
+    names: tuple[str, ...]
+    messages: Array
+    bytes: Array
+    seconds: Array
+    formulas: tuple[tuple[str, str], ...]
+
+
+def traffic(sweep: Sweep) -> Traffic | None:
+    """Messages that the model knows of; None where none were traced."""
+    equation = sweep.model.equation
+    if equation.communication is None:
+        return None
+    functions = equation.communication.functions
+    said = functions.predict(sweep.points, sweep.level)
+    names, rows = equation.communication.names, functions.rows
+    index = {metric: np.array([rows[name, metric] for name in names]) for metric in ("messages", "bytes_sent")}
+    seconds = np.full((len(names), len(sweep.points)), np.nan)
+    if equation.network is not None:
+        seconds = equation.communication.times(sweep.points, equation.network.fabric(), sweep.level).value
+    return Traffic(
+        names,
+        said.value[index["messages"]],
+        said.value[index["bytes_sent"]],
+        seconds,
+        tuple(
+            (functions.formula(int(one)), functions.formula(int(two)))
+            for one, two in zip(index["messages"], index["bytes_sent"], strict=True)
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Who sends to whom in one run.
+
+    Attributes
+    ----------
+    run : str
+        Its id.
+    ranks, step : int
+        Ranks of the run, and how many of them one row or column holds.
+    bytes, messages : (g, g)
+        From row to column.
+    """
+
+    run: str
+    ranks: int
+    step: int
+    bytes: Array
+    messages: Array
+
+
+def pairs(experiments: Sequence[Experiment]) -> Pairs | None:
+    """The matrix of the run with most ranks that tells its peers; None where none does."""
+    runs = [(run, experiment) for experiment in experiments for run in experiment.runs if run.state == "complete"]
+    runs.sort(key=lambda pair: -_ranks(pair[0]))
+    for run, experiment in runs:
+        table = experiment.table(run, "peers")
+        if table is None or not {"rank", "peer", "operation", "bytes", "count"} <= set(table.columns):
+            continue
+        sent = table[~table["operation"].astype(str).str.contains("recv", case=False)]
+        sent = sent[(sent["rank"] >= 0) & (sent["peer"] >= 0)]
+        if sent.empty:
+            continue
+        ranks = int(max(_ranks(run), sent["rank"].max() + 1, sent["peer"].max() + 1))
+        step = -(-ranks // MOST_CELLS)
+        cells = -(-ranks // step)
+        shape = (cells, cells)
+        place = (sent["rank"].to_numpy() // step, sent["peer"].to_numpy() // step)
+        volume, count = np.zeros(shape), np.zeros(shape)
+        np.add.at(volume, place, sent["bytes"].to_numpy(dtype=np.float64))
+        np.add.at(count, place, sent["count"].to_numpy(dtype=np.float64))
+        return Pairs(run.id, ranks, step, volume, count)
+    return None
+
+
+def _ranks(run: Run) -> int:
+    return int(run.configuration.get("ranks", 0))

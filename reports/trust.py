@@ -1,0 +1,172 @@
+"""How far a prediction can be trusted: the facts that speak for and against it, each with its figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ranksight.experiment import WHOLE
+from ranksight.model import forecast
+from ranksight.reports.measured import Measured
+from ranksight.reports.sweep import Sweep, carried, place
+
+Grade = Literal["good", "fair", "poor"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that speaks for or against a prediction.
+
+    Attributes
+    ----------
+    grade : {"good", "fair", "poor"}
+    title, text : str
+        What it is about, and what was found.
+    """
+
+    grade: Grade
+    title: str
+    text: str
+
+
+def trust(sweep: Sweep, found: Measured | None = None) -> list[Fact]:
+    """Everything that bears on the prediction at the target of `sweep`."""
+    facts = [
+        _interval(sweep),
+        _distance(sweep),
+        *_checked(sweep, found),
+        *_parts(sweep),
+        *_fit(sweep),
+        *_sources(sweep),
+    ]
+    facts.extend(_messages(sweep))
+    return facts
+
+
+def _interval(sweep: Sweep) -> Fact:
+    total = sweep.total
+    value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
+    if not sweep.timed or not carried(total):
+        return Fact("poor", "Interval", f"Insufficient: {total.reason[0, -1] or 'the model tells no time'}.")
+    wide = max(high / value, value / low) - 1 if low > 0 else float("inf")
+    text = f"{sweep.level:.0%} of such intervals hold the value: {low / value - 1:+.0%} to {high / value - 1:+.0%}."
+    return Fact("good" if wide < 0.25 else "fair" if wide < 1 else "poor", "Interval", text)
+
+
+def _distance(sweep: Sweep) -> Fact:
+    """How far the target lies from what was measured, along every parameter."""
+    words, farthest = [], 1.0
+    for at, name in enumerate(sweep.model.parameters):
+        column, asked = sweep.model.training[:, at], sweep.target[name]
+        low, high = float(column.min()), float(column.max())
+        if low <= asked <= high:
+            words.append(f"{place(name, asked)} is within what was measured ({low:g} to {high:g})")
+            continue
+        factor = asked / high if asked > high else low / asked if asked > 0 else float("inf")
+        farthest = max(farthest, factor)
+        end = "the largest measured" if asked > high else "below the smallest measured"
+        words.append(f"{place(name, asked)} is {factor:.3g} times {end}")
+    grade: Grade = "good" if farthest <= 4 else "fair" if farthest <= 32 else "poor"
+    return Fact(grade, "Distance", "; ".join(words) + f"; {len(sweep.model.training)} configurations were measured.")
+
+
+def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
+    """Predictions held against times that the model was not fitted to."""
+    if found is None or not sweep.timed:
+        return []
+    measured, _ = found.total(sweep.model)
+    fresh = np.isfinite(measured) & ~found.trained & (measured > 0)
+    if not fresh.any():
+        return [Fact("fair", "Check", "No run was held back: nothing here was predicted before it was measured.")]
+    points = found.points[fresh]
+    rows = sweep.model.functions.rows
+    if (WHOLE, "time") in rows:
+        said = sweep.model.forecast(points, sweep.level)
+        row = rows[WHOLE, "time"]
+        value, low, high = said.value[row], said.lower[row], said.upper[row]
+    else:
+        broken = sweep.model.breakdown(points, sweep.level)
+        alone = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
+        ratio = alone / broken.total.value[0]
+        value, low, high = alone, broken.total.lower[0] * ratio, broken.total.upper[0] * ratio
+    errors = np.abs(value / measured[fresh] - 1)
+    inside = (low <= measured[fresh]) & (measured[fresh] <= high)
+    middle = float(np.median(errors))
+    held = float(inside.mean())
+    grade: Grade = "good" if middle < 0.1 and held >= 0.8 else "fair" if middle < 0.3 and held >= 0.5 else "poor"
+    return [
+        Fact(
+            grade,
+            "Check",
+            f"Held against {len(errors)} configuration{'s' if len(errors) > 1 else ''} that the model was not fitted "
+            f"to: time off by {middle:.1%} in the median, {errors.max():.1%} at most, {inside.sum()} of {len(errors)} "
+            "inside the interval.",
+        )
+    ]
+
+
+def _parts(sweep: Sweep) -> list[Fact]:
+    """Kernels whose time the evidence does not carry at the target."""
+    rows = [(kernel, row) for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"]
+    kernels = [(kernel, row) for kernel, row in rows if kernel != WHOLE]
+    if not kernels:
+        return []
+    index = np.array([row for _, row in kernels])
+    lost = sweep.said.status[index, -1] != forecast.OK
+    share = float(sweep.model.shares[index][lost].sum())
+    if not lost.any():
+        return [Fact("good", "Kernels", f"The times of all {len(kernels)} kernels are carried by their measurements.")]
+    return [
+        Fact(
+            "good" if share < 0.01 else "fair" if share < 0.1 else "poor",
+            "Kernels",
+            f"{int(lost.sum())} of {len(kernels)} kernels, with {share:.1%} of the measured time, are not carried.",
+        )
+    ]
+
+
+def _fit(sweep: Sweep) -> list[Fact]:
+    """Leave-one-out error of the functions of time, weighted by what they carry."""
+    fitted, shares = sweep.model.fitted, sweep.model.shares
+    index = np.array([row for (_, name), row in sweep.model.functions.rows.items() if name == "time"], dtype=np.intp)
+    known = index[np.isfinite(fitted.press[index])]
+    if not len(known):
+        return []
+    weight = np.array([1.0 if fitted.kernels[i] == WHOLE else shares[i] for i in known])
+    if not weight.sum() > 0:
+        return []
+    error = float(np.sqrt((weight * fitted.press[known] ** 2).sum() / weight.sum()))
+    grade: Grade = "good" if error < 0.05 else "fair" if error < 0.25 else "poor"
+    text = f"Functions of time miss a configuration left out by {error:.1%}, weighted by their share."
+    return [Fact(grade, "Functions", text)]
+
+
+def _sources(sweep: Sweep) -> list[Fact]:
+    """What the numbers are: measured, sampled, simulated."""
+    by_text: dict[str, list[str]] = {}
+    for name, text in sweep.model.provenance.items():
+        by_text.setdefault(text.split("(")[0].split(",")[0].strip(), []).append(name)
+    if not by_text:
+        return []
+    words = [
+        f"{text}: {', '.join(names[:4])}{' and others' if len(names) > 4 else ''}" for text, names in by_text.items()
+    ]
+    time = sweep.model.provenance.get("time", "measured")
+    return [Fact("fair" if time.startswith(("sampled", "simulated")) else "good", "Numbers", "; ".join(words) + ".")]
+
+
+def _messages(sweep: Sweep) -> list[Fact]:
+    equation = sweep.model.equation
+    if equation.communication is None:
+        return []
+    if equation.network is None:
+        return [
+            Fact(
+                "poor",
+                "Network",
+                "Messages were traced, but no network is described, so their time is left out; fit with --platform.",
+            )
+        ]
+    return [Fact("fair", "Network", "The messages' time is computed for the described network, not measured at scale.")]

@@ -1,0 +1,203 @@
+"""The page: whole, closed, escaped, small."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from ranksight.experiment import Experiment
+from ranksight.model.model import Model
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.encoding import Packed, pack, unpack
+from ranksight.reports.html.page import render
+from ranksight.reports.html.writing import embed
+from ranksight.reports.sweep import sweep
+
+HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
+
+
+class Page(HTMLParser):
+    """Elements, text and script bodies of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.bodies: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] in ("script", "style"):
+            self.bodies.setdefault(self._open[-1], []).append(data)
+        else:
+            self.texts.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def text(model: Model, known: Experiment, fresh: Experiment) -> str:
+    return render(Context(model, sweep(model, to=256), (known, fresh)))
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def test_every_section_is_there_and_the_navigation_leads_to_it(page: Page) -> None:
+    sections = [attributes["id"] for attributes in page.all("section")]
+    assert sections == ["front", "breakdown", "ranking", "kernels", "pages", "communication", "refused", "evidence"]
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [a["href"] for a in page.all("a")]
+    assert links
+    assert all(str(link).removeprefix("#") in ids for link in links)
+
+
+def test_nothing_is_loaded_from_elsewhere(page: Page, text: str) -> None:
+    assert not page.all("link")
+    assert not page.all("iframe")
+    for tag, attributes in page.elements:
+        for name in ("src", "srcset", "data", "action", "formaction", "poster", "background"):
+            assert name not in attributes, (tag, attributes)
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            assert name != "style"
+            if name == "href":
+                assert str(value).startswith("#") or (tag == "image" and str(value).startswith("data:image/png;base64"))
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+
+
+def test_the_policy_allows_just_the_pages_own_style_and_script(page: Page) -> None:
+    (policy,) = [m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
+    assert rules["default-src"] == "'none'"
+    style, script = page.bodies["style"], page.bodies["script"]
+    for key, body in (("style-src", style[0]), ("script-src", script[-1])):
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert rules[key] == f"'sha256-{digest}'"
+    assert len(style) == 1
+
+
+def test_hostile_names_are_text_everywhere(page: Page, text: str) -> None:
+    assert "<script>alert" not in text
+    assert "alert(1)" in text
+    assert len(page.all("script")) == 3
+    said = "".join(page.texts)
+    assert HOSTILE in said
+    assert "known <program>" in said
+    assert "$x_1$ {{ 7*7 }}" in said
+    assert "</script><b>" in said
+    assert "49" not in re.findall(r"\$x_1\$ (\S+)", said)
+    assert not page.all("b")
+    assert any(a.get("title") == HOSTILE for a in page.all("a"))
+
+
+def test_embedded_data_is_read_back(page: Page) -> None:
+    scripts = [body for body in page.bodies["script"] if body.startswith("{")]
+    series, figures = sorted((json.loads(body) for body in scripts), key=lambda data: "codes" not in data)
+    assert set(figures) >= {"prediction", "breakdown", "ranking"}
+    assert figures["prediction"]["heads"][-1] == "256 ranks"
+    assert len(series["points"]) == 12
+    columns = 3 * len(series["x"]) * len(series["others"]) + 2 * 12
+    rows = unpack(Packed(series["codes"], series["scale"]), columns)
+    assert len(rows) == len(series["names"]) == 9
+    at = [n for n, name in enumerate(series["names"]) if name == "time"]
+    assert sorted(rows[at, len(series["x"]) - 1]) == pytest.approx([5e-4, 0.02, 2e-4 * 256], rel=0.01)
+
+
+def test_json_cannot_end_its_element() -> None:
+    given = {"a": "</script><!--", "b": ["\u2028&'"]}
+    made = str(embed(given))
+    assert not set("<>&'\u2028") & set(made)
+    assert json.loads(made) == given
+
+
+def test_figures_have_alternatives_and_text(page: Page, text: str) -> None:
+    pictures = page.all("svg")
+    assert len(pictures) >= 4
+    assert all(len(str(picture["aria-label"])) > 20 for picture in pictures)
+    assert re.search(r"<text[^>]*>predicted</text>", text)
+    assert 'fill="currentColor"' in text
+    assert "f0072b2" in text
+
+
+def test_the_answer_and_the_measured_points_are_there(page: Page) -> None:
+    said = " ".join(" ".join(page.texts).split())
+    assert "At 256 ranks, size 200, known <program> is predicted to take" in said
+    assert "Held against 2 configurations" in said
+    assert "mpirun -n 16 ./known" in said
+    assert "node<1>" in said
+
+
+def test_without_times_the_page_says_so(known: Experiment) -> None:
+    from ranksight.model.assembly import assemble
+
+    model = assemble(known, ["instructions"])[0]
+    said = Page(render(Context(model, sweep(model, to=64), (known,))))
+    sections = [attributes["id"] for attributes in said.all("section")]
+    assert "breakdown" not in sections
+    assert "measured without times" in " ".join(said.texts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.float64, (3, 5), elements=st.floats(1e-12, 1e15) | st.just(float("nan"))))
+def test_packed_numbers_keep_three_digits(rows: np.ndarray) -> None:
+    again = unpack(pack(rows), 5)
+    assert (np.isnan(again) == np.isnan(rows)).all()
+    known = np.isfinite(rows)
+    assert again[known] == pytest.approx(rows[known], rel=1e-3)
+
+
+def test_packed_numbers_of_both_signs_are_linear() -> None:
+    rows = np.array([[-1.0, 0.0, 2.0, np.inf], [0.0, 0.0, 0.0, 0.0], [np.nan] * 4])
+    again = unpack(pack(rows), 4)
+    assert again[0, :3] == pytest.approx([-1, 0, 2], abs=1e-4)
+    assert np.isnan(again[0, 3])
+    assert again[1].tolist() == [0, 0, 0, 0]
+    assert np.isnan(again[2]).all()
+
+
+def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) -> None:
+    import pandas as pd
+
+    from ranksight.experiment import Run
+    from ranksight.model.assembly import assemble
+
+    random = np.random.default_rng(1)
+    names = ("time", "instructions", "loads", "stores", "loads_l1", "loads_l2", "flops", "branches")
+    experiment = Experiment.create(tmp_path / "e", "large", ["ranks"])
+    scale, power = random.uniform(1, 100, (200, 8)), random.uniform(-1, 1, (200, 8))
+    kernels = [f"solver::level_{k}<double, std::vector<float>>::apply_preconditioner" for k in range(200)]
+    for p in (1, 2, 4, 8, 16, 32, 64, 128):
+        for repetition in range(3):
+            values = scale * p**power * random.lognormal(0, 0.03, (200, 8))
+            table = pd.DataFrame(values, columns=list(names)).assign(kernel=kernels, rank=-1)
+            experiment.add(Run({"ranks": p}, repetition=repetition, collector="x"), table)
+    model = assemble(experiment)[0]
+    text = render(Context(model, sweep(model), (experiment,)))
+    assert len(text.encode()) < 2_000_000
+    assert text.count('class="kernel"') == 200
+    assert text.count("<tr data-series") == 1600

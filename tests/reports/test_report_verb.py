@@ -1,0 +1,104 @@
+"""The verb: what it writes, refuses and returns."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.experiment import Experiment
+from ranksight.model.model import Model
+
+
+@pytest.fixture
+def stored(model: Model, tmp_path: Path) -> Path:
+    model.save(tmp_path / "known.model.json")
+    return tmp_path / "known.model.json"
+
+
+def test_it_writes_beside_the_model_and_tells_where(
+    stored: Path, known: Experiment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(stored), "--experiment", str(known.path), "--ranks", "64"]) == 0
+    output = stored.with_name("known.html")
+    said = capsys.readouterr().out
+    assert "64 ranks, size 200" in said
+    assert said.rstrip().splitlines()[-1] == f"next: open {output} in a browser"
+    assert all(len(line) <= 80 or str(output) in line for line in said.splitlines())
+    assert output.read_text().startswith("<!doctype html>")
+    assert output.stat().st_mode & 0o777 == 0o644
+
+
+def test_json_for_machines(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "r.html"
+    words = ["report", str(stored), "-o", str(output), "--ranks=64", "--size", "100", "--format", "json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["target"] == {"ranks": 64, "size": 100}
+    assert told["bytes"] == output.stat().st_size
+    assert told["carried"] is True
+
+
+def test_what_is_there_is_kept_without_force(
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "r.html"
+    output.write_text("mine")
+    assert main(["report", str(stored), "-o", str(output)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert output.read_text() == "mine"
+    assert main(["report", str(stored), "-o", str(output), "--force", "--quiet"]) == 0
+    assert output.read_text() != "mine"
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--ranks"], 2, "needs a value"),
+        (["--ranks", "many"], 2, "no single number"),
+        (["--ranks", "2", "--ranks", "3"], 2, "no single number"),
+        (["--level", "2"], 2, "no probability"),
+        (["stray"], 2, "not understood"),
+        (["--threads", "4"], 1, "no parameter threads"),
+        (["--along", "depth"], 1, "no parameter depth"),
+        (["--platform", "no-such-machine"], 1, "no-such-machine"),
+        (["--experiment", "nowhere"], 1, "no such folder"),
+        (["-o", "/proc/none/r.html"], 1, "cannot write"),
+    ],
+)
+def test_bad_input_is_told(
+    stored: Path, words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(stored), *words]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not stored.with_name("known.html").exists()
+
+
+def test_a_folder_that_cannot_be_written(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    folder.chmod(0o500)
+    if os.access(folder, os.W_OK):
+        folder.rmdir()  # root writes anywhere; a folder that is not there it cannot
+    assert main(["report", str(stored), "-o", str(folder / "r.html")]) == 1
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_insufficient_evidence_is_written_and_returned(
+    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads(stored.read_text())
+    assert content["fitted"]["status"]
+    content["extras"] = {}
+    content["fitted"]["status"] = [2] * len(content["fitted"]["status"])
+    stored.write_text(json.dumps(content))
+    output = tmp_path / "r.html"
+    assert main(["report", str(stored), "-o", str(output)]) == 4
+    assert "does not carry a prediction" in capsys.readouterr().out.replace("\n", " ")
+    assert "does not carry a prediction" in output.read_text()
