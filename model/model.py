@@ -183,9 +183,13 @@ class Model:
 
     def breakdown(self, points: NDArray[np.float64], level: float = 0.9) -> Breakdown:
         """The application's time at `points` (k, m) and what it is made of."""
+        return self.ask(points, level)[1]
+
+    def ask(self, points: NDArray[np.float64], level: float = 0.9) -> tuple[Forecast, Breakdown]:
+        """Both :meth:`forecast` and :meth:`breakdown` at `points` (k, m), for the price of one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        said = self._refined(points, level)
-        return self.equation.breakdown(said, self.functions, points, self.shares, self.correlation.get("time", 0.5))
+        refined, rho = self._refined(points, level), self.correlation.get("time", 0.5)
+        return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
 
     def _evidence(self, refined: Refined) -> tuple[list[str], dict[int, list[str]]]:
         """What carries each series as a function, and for those that an equation gives, at each configuration."""

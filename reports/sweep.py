@@ -142,8 +142,7 @@ def sweep(
     held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name != along}
     values = _values(column, low, end, count, whole=along == RANKS)
     points = np.array([[x if name == along else held[name] for name in model.parameters] for x in values])
-    said = model.forecast(points, level)
-    broken = model.breakdown(points, level)
+    said, broken = model.ask(points, level)
     return Sweep(model, along, values, held, points, said, _total(model, said, broken), broken, level)
 
 

@@ -180,6 +180,7 @@ def test_packed_numbers_of_both_signs_are_linear() -> None:
     assert np.isnan(again[2]).all()
 
 
+@pytest.mark.slow
 def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) -> None:
     import pandas as pd
 
