@@ -42,9 +42,7 @@ def test_json_for_machines(stored: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert told["carried"] is True
 
 
-def test_what_is_there_is_kept_without_force(
-    stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_there_is_kept_without_force(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "r.html"
     output.write_text("mine")
     assert main(["report", str(stored), "-o", str(output)]) == 1
