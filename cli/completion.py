@@ -1,8 +1,8 @@
 """Print what makes a shell complete verbs and options.
 
-  bash:  source <(ranksight completion bash)                              (in ~/.bashrc)
-  zsh:   source <(ranksight completion zsh)                               (in ~/.zshrc, after compinit)
-  fish:  ranksight completion fish > ~/.config/fish/completions/ranksight.fish
+bash:  source <(ranksight completion bash)                              (in ~/.bashrc)
+zsh:   source <(ranksight completion zsh)                               (in ~/.zshrc, after compinit)
+fish:  ranksight completion fish > ~/.config/fish/completions/ranksight.fish
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def _bash() -> str:
     verbs = _verbs()
     cases = "".join(f"        {verb}) words='{' '.join(_names(actions))}' ;;\n" for verb, actions in verbs.items())
     choices = "".join(
-        f"        {verb}:{name}) COMPREPLY=($(compgen -W '{' '.join(map(str, action.choices))}' -- \"$word\")); return ;;\n"
+        f"        {verb}:{name}) COMPREPLY=($(compgen -W '{' '.join(map(str, action.choices))}' -- \"$word\"))\n"
+        "            return ;;\n"
         for verb, actions in verbs.items()
         for action in actions
         if action.choices
@@ -53,7 +54,7 @@ def _bash() -> str:
     return (
         "_ranksight() {\n"
         '    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words=\n'
-        f"    if [ \"$COMP_CWORD\" = 1 ]; then COMPREPLY=($(compgen -W '{' '.join(verbs)}' -- \"$word\")); return; fi\n"
+        f'    if [ "$COMP_CWORD" = 1 ]; then COMPREPLY=($(compgen -W \'{" ".join(verbs)}\' -- "$word")); return; fi\n'
         '    case "${COMP_WORDS[1]}:$before" in\n' + choices + "    esac\n"
         '    case "${COMP_WORDS[1]}" in\n' + cases + "    esac\n"
         '    case "$word" in\n'

@@ -12,7 +12,12 @@ HERE = Path(__file__).resolve().parent
 
 def text() -> str:
     """All verbs with their options, as Markdown."""
-    lines = ["# Verbs", "", "Written from the parsers by `python docs/generate.py`; `ranksight VERB --help` says the same.", ""]
+    lines = [
+        "# Verbs",
+        "",
+        "Written from the parsers by `python docs/generate.py`; `ranksight VERB --help` says the same.",
+        "",
+    ]
     lines += [f"- [{verb}](#ranksight-{verb}): {what}" for verb, what in VERBS.items()]
     for verb in VERBS:
         parser = verb_parser(verb)
@@ -43,12 +48,18 @@ def _name(action: argparse.Action) -> str:
     shown = action.metavar if isinstance(action.metavar, str) else None
     if not action.option_strings:
         return shown or action.dest
-    value = "" if action.nargs == 0 else " " + (shown or ("|".join(map(str, action.choices or ())) or action.dest.upper()))
-    return ", ".join(action.option_strings) + value
+    value = (
+        "" if action.nargs == 0 else " " + (shown or ("|".join(map(str, action.choices or ())) or action.dest.upper()))
+    )
+    return f"{', '.join(action.option_strings)}{value}"
 
 
 def _cell(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
-    words = (action.help or "") % {"default": action.default, "prog": parser.prog} if "%" in (action.help or "") else action.help or ""
+    words = (
+        (action.help or "") % {"default": action.default, "prog": parser.prog}
+        if "%" in (action.help or "")
+        else action.help or ""
+    )
     return " ".join(words.replace("|", "\\|").split())
 
 

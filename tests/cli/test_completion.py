@@ -17,7 +17,9 @@ def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def complete(text: str, *words: str) -> list[str]:
     line = " ".join(f"'{word}'" for word in words)
-    asked = f"{text}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _ranksight; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    asked = (
+        f"{text}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _ranksight; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    )
     return subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split()
 
 
