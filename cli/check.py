@@ -26,7 +26,6 @@ from ranksight.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from ranksight.model.expectations.checking import Result
-    from ranksight.model.expectations.document import Study
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.junit is not None and args.junit.exists() and not args.force:
         raise InputError(f"{args.junit} exists already", "name another file, or give --force to replace it")
-    study = read_study(args.paths[0]) if len(args.paths) == 2 else Study((), symbols={"p": "ranks"})
+    study = read_study(args.paths[0]) if len(args.paths) == 2 else Study(())
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     result = check(
         study,
@@ -84,25 +83,24 @@ def run(args: argparse.Namespace) -> int:
         metrics=metrics,
     )
     if args.junit is not None:
-        _write(args.junit, result, study)
+        _write(args.junit, result)
     if not args.quiet:
-        _print(result, study, args)
+        _print(result, args)
     return result.exit_code
 
 
-def _write(path: Path, result: Result, study: Study) -> None:
-    from ranksight.reports.expectations import short_names
+def _write(path: Path, result: Result) -> None:
     from ranksight.reports.junit import junit
 
     beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_bytes(junit(result, short_names(result, study.symbols)))
+        beside.write_bytes(junit(result))
         os.replace(beside, path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}", "name another file") from error
 
 
-def _print(result: Result, study: Study, args: argparse.Namespace) -> None:
+def _print(result: Result, args: argparse.Namespace) -> None:
     from ranksight.reports.expectations import COLUMNS, rows, table, to_dict
 
     if args.format == "json":
@@ -115,7 +113,7 @@ def _print(result: Result, study: Study, args: argparse.Namespace) -> None:
         writer.writeheader()
         writer.writerows(rows(result))
     else:
-        print(table(result, study.symbols))
+        print(table(result))
         print(_next(result, args))
 
 

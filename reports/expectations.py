@@ -35,16 +35,9 @@ SHOWN = 60
 """Functions that a table shows; those that matter come first."""
 
 
-def table(result: Result, symbols: Mapping[str, str]) -> str:
-    """The table, at most 80 columns wide.
-
-    Parameters
-    ----------
-    result : Result
-    symbols : mapping of str to str
-        Short name to parameter, as the file of expectations has them.
-    """
-    short = short_names(result, symbols)
+def table(result: Result) -> str:
+    """The table, at most 80 columns wide."""
+    short = result.short
     lines = [_heading(result, short)]
     for name in dict.fromkeys(each.metric for each in result.findings):
         lines += ["", *_functions(result, name, short)]
@@ -52,13 +45,6 @@ def table(result: Result, symbols: Mapping[str, str]) -> str:
     for rule in result.rules:
         lines += ["", *_wrapped(f"rule {rule.rule.inequality.text} ({rule.rule.metric}): {rule_text(rule, short)}", "")]
     return "\n".join([*lines, "", summary(result)])
-
-
-def short_names(result: Result, symbols: Mapping[str, str]) -> dict[str, str]:
-    """Parameter to its short name, where that is no other parameter."""
-    found = {parameter: symbol for symbol, parameter in symbols.items() if parameter in result.parameters}
-    taken = set(result.parameters)
-    return {parameter: symbol for parameter, symbol in found.items() if symbol not in taken or symbol == parameter}
 
 
 def _heading(result: Result, short: Mapping[str, str]) -> str:
@@ -109,11 +95,16 @@ def _written(growth: Growth, short: Mapping[str, str]) -> str:
 
 
 def _explained(result: Result, short: Mapping[str, str]) -> list[str]:
-    lines: list[str] = []
-    for each in result.findings:
-        text = said(each, short)
-        if text:
-            lines += _wrapped(f"{each.function} ({each.metric}): {text}", "  ")
+    """What findings say beyond their rows, those that say the same together."""
+    order = {"none": 0, "insufficient": 1, "approximate": 2, "total": 3}
+    texts: dict[tuple[str, str], list[str]] = {}
+    for each in sorted(result.findings, key=lambda each: order[each.verdict]):
+        if text := said(each, short):
+            texts.setdefault((each.metric, text), []).append(each.function)
+    lines = []
+    for (name, text), functions in list(texts.items())[:SHOWN]:
+        listed = ", ".join(functions[:SHOWN]) + (f" and {len(functions) - SHOWN} more" * (len(functions) > SHOWN))
+        lines += _wrapped(f"{listed} ({name}): {text}", "  ")
     return ["", *lines] if lines else []
 
 
@@ -125,24 +116,27 @@ def said(each: Finding, short: Mapping[str, str]) -> str:
         return ""
     pace = "faster" if each.match.faster else "slower"
     within = "within" if each.match.rank == "approximate" else "outside"
-    limit = _written(each.match.limit, short)
-    parts = [f"grows {pace} than expected, {within} the limit {limit}"]
-    unit = metric(each.metric)
-    for cost in each.costs if each.match.faster else ():
-        interval = "" if cost.answer else f" ({unit.format(cost.lower)} to {unit.format(cost.upper)})"
-        where = _at(cost.configuration)
-        if cost.answer:
-            parts.append(f"at {where} not told: {cost.answer}")
-        else:
-            parts.append(
-                f"at {where} {unit.format(cost.value)}{interval}, {cost.ratio:.3g} times the "
-                f"{unit.format(cost.expected)} expected"
-            )
-    if each.doubled is not None:
-        parts.append(f"twice the expected from {_at(each.doubled.configuration)} on")
+    parts = [f"grows {pace} than expected, {within} the limit {_written(each.match.limit, short)}"]
+    if each.match.faster:
+        parts += _prices(each)
     if each.litmus:
         parts.append(f"suspected: {each.litmus}")
     return "; ".join(parts)
+
+
+def _prices(each: Finding) -> list[str]:
+    unit = metric(each.metric)
+    told = [cost for cost in each.costs if not cost.answer]
+    parts = [
+        f"at {_at(cost.configuration)} {unit.format(cost.value)} ({unit.format(cost.lower)} to "
+        f"{unit.format(cost.upper)}), {cost.ratio:.3g} times the {unit.format(cost.expected)} expected"
+        for cost in told
+    ]
+    if each.costs and not told:
+        parts.append(f"at {_at(each.costs[0].configuration)} not told: {each.costs[0].answer}")
+    if each.doubled is not None:
+        parts.append(f"twice the expected from {_at(each.doubled.configuration)} on")
+    return parts
 
 
 def rule_text(finding: RuleFinding, short: Mapping[str, str]) -> str:

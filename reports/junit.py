@@ -18,16 +18,9 @@ from ranksight.reports.expectations import rule_text, said
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(result: Result, short: Mapping[str, str] | None = None) -> bytes:
-    """The report, encoded in UTF-8 with its declaration.
-
-    Parameters
-    ----------
-    result : Result
-    short : mapping of str to str, optional
-        Names of parameters that are written in place of them.
-    """
-    names = short or {}
+def junit(result: Result) -> bytes:
+    """The report, encoded in UTF-8 with its declaration."""
+    names = result.short
     root = ET.Element("testsuites", name=_text(f"expectations of {result.application}"))
     for metric in dict.fromkeys(each.metric for each in result.findings):
         suite = ET.SubElement(root, "testsuite", name=_text(f"{result.application}.{metric}"))

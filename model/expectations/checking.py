@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.metrics import metric
 from ranksight.model.expectations.baseline import status_quo, status_quo_rulers
-from ranksight.model.expectations.cost import costs, doubled, fit_expected, usual_targets
+from ranksight.model.expectations.cost import costs, doubled, fit_expected, forecasts, usual_targets
 from ranksight.model.expectations.document import Expectation, Study
 from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.judging import Finding, judge
@@ -40,6 +40,8 @@ class Result:
         Configurations at which costs are told.
     findings : tuple of Finding
     rules : tuple of RuleFinding
+    short : mapping of str to str
+        Parameter to the short name that its study uses.
     """
 
     application: str
@@ -48,6 +50,7 @@ class Result:
     targets: Array
     findings: tuple[Finding, ...]
     rules: tuple[RuleFinding, ...]
+    short: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def violated(self) -> bool:
@@ -94,6 +97,8 @@ def check(
     InputError
         For unknown functions, metrics or parameters, and contradictions.
     """
+    if "p" not in (*study.symbols, *experiment.parameters) and "ranks" in experiment.parameters:
+        study = study.with_symbol("p", "ranks")
     wanted = _only(study, metrics)
     series = measured(experiment, wanted, _metrics(wanted, experiment, baseline, metrics))
     expected = resolve(wanted, series)
@@ -110,10 +115,9 @@ def check(
     models = _models(wanted, series, expected, of_baseline, how)
     growths = [each.growth for each in (expected | of_baseline).values()]
     at = _targets(series, targets, growths)
-    findings = []
-    for key, expectation in (expected | of_baseline).items():
-        finding = judge(*key, expectation, models[key], wanted)
-        findings.append(_priced(finding, models[key], series, at, how))
+    both = expected | of_baseline
+    findings = [judge(*key, each, models[key], wanted) for key, each in both.items()]
+    findings = _priced(findings, models, series, at, how)
     for key, reason in missing.items():
         place = Expectation(key[0], key[1], Growth())
         findings.append(Finding(key[0], key[1], place, None, status="insufficient", reason=reason))
@@ -130,8 +134,9 @@ def check(
         series.parameters,
         series.points,
         at,
-        with_litmus(findings, wanted.litmus, wanted.source),
+        with_litmus(findings, wanted),
         rules,
+        wanted.short,
     )
 
 
@@ -219,10 +224,20 @@ def _targets(series: Series, asked: Mapping[str, Sequence[float]] | None, growth
     return np.stack([axis.reshape(-1) for axis in grid], axis=1)
 
 
-def _priced(finding: Finding, model: Model, series: Series, targets: Array, how: str) -> Finding:
-    """The finding with what a deviation costs ahead."""
-    if finding.match is None or model.empty:
-        return finding
-    expected = fit_expected(series, (finding.function, finding.metric), finding.expectation.growth, how)
-    twice = doubled(model, expected, finding.match.divergence) if finding.status == "ok" else None
-    return replace(finding, costs=costs(model, expected, targets), doubled=twice)
+def _priced(
+    findings: Sequence[Finding], models: Mapping[Key, Model], series: Series, targets: Array, how: str
+) -> list[Finding]:
+    """The findings with what deviations cost ahead."""
+    told = {(each.function, each.metric): each.expectation.growth for each in findings if each.match is not None}
+    expected = fit_expected(series, told, how)
+    answers = forecasts((models[key] for key in told), targets)
+    found = []
+    for each in findings:
+        key = (each.function, each.metric)
+        if each.match is not None:
+            model = models[key]
+            twice = doubled(model, expected[key], each.match.divergence) if each.status == "ok" else None
+            prices = costs(model, expected[key], targets, answers[id(model.fitted)])
+            each = replace(each, costs=prices, doubled=twice)
+        found.append(each)
+    return found

@@ -7,7 +7,7 @@ bytes, where the divergence delta = G/E tells the trend alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from ranksight.model.expectations.models import Key, Model, one
 from ranksight.model.expectations.space import offer
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
+from ranksight.model.forecast import Forecast
 from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
@@ -58,37 +59,44 @@ class Cost:
         return self.value / self.expected if self.expected else float("nan")
 
 
-def fit_expected(series: Series, key: Key, growth: Growth, over_repetitions: str) -> Fitted:
-    """The expectation with coefficients: ``c0 + c E``, fitted to what was measured of one function."""
-    row = list(zip(series.kernels, series.metrics, strict=True)).index(key)
-    only = offer((growth,), series.parameters)
-    return one(
-        fit_series(
-            series.select(np.array([row])),
-            space=only,
+def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions: str) -> dict[Key, Fitted]:
+    """Expectations with coefficients, ``c0 + c E``, fitted to what was measured; functions that share E together."""
+    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    groups: dict[Growth, list[Key]] = {}
+    for key, growth in growths.items():
+        groups.setdefault(growth, []).append(key)
+    found: dict[Key, Fitted] = {}
+    for growth, keys in groups.items():
+        fitted = fit_series(
+            series.select(np.array([rows[key] for key in keys])),
+            space=offer((growth,), series.parameters),
             over_repetitions=over_repetitions,
             guide=False,
             segments=False,
             intervals=False,
-        ),
-        0,
-    )
+        )
+        found |= {key: one(fitted, at) for at, key in enumerate(keys)}
+    return found
 
 
-def costs(model: Model, expected: Fitted, targets: Array) -> tuple[Cost, ...]:
-    """The function at targets (k, m), beside what was expected."""
-    if not len(targets):
-        return ()
-    answer = model.forecast(targets)
+def forecasts(models: Iterable[Model], targets: Array) -> dict[int, Forecast]:
+    """What every fit behind some models says at targets (k, m), by the fit's identity."""
+    fits = {id(model.fitted): model.fitted for model in models}
+    return {name: fitted.predict(targets) for name, fitted in fits.items()}
+
+
+def costs(model: Model, expected: Fitted, targets: Array, answer: Forecast) -> tuple[Cost, ...]:
+    """The function at targets (k, m), beside what was expected; `answer` is that of the fit behind the model."""
     said = expected.at_training(targets)[0]
+    row = model.row
     return tuple(
         Cost(
             dict(zip(model.fitted.parameters, map(float, point), strict=True)),
-            float(answer.value[0, at]),
-            float(answer.lower[0, at]),
-            float(answer.upper[0, at]),
+            float(answer.value[row, at]),
+            float(answer.lower[row, at]),
+            float(answer.upper[row, at]),
             float(said[at]),
-            str(answer.reason[0, at]),
+            str(answer.reason[row, at]),
         )
         for at, point in enumerate(targets)
     )
@@ -126,7 +134,7 @@ def doubled(model: Model, expected: Fitted, delta: Growth) -> Cost | None:
         above = model.at(point)[0] / expected.at_training(point)[0][0] >= TWICE
         low, high = (low, middle) if above else (middle, high)
     point = np.array([[high if at == axis else value for at, value in enumerate(most)]])
-    return costs(model, expected, point)[0]
+    return costs(model, expected, point, model.fitted.predict(point))[0]
 
 
 def usual_targets(points: Array, growths: Sequence[Growth], parameters: Sequence[str]) -> Array:

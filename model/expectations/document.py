@@ -2,8 +2,8 @@
 
 ::
 
-    [parameters]            # short names of the experiment's parameters; p is ranks unless something else is said
-    p = "ranks"
+    [parameters]            # short names of the experiment's parameters; p is ranks where nothing else is p
+    n = "size"
 
     [hold]                  # values at which parameters are held that no expectation speaks of
     size = 32
@@ -38,7 +38,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -126,6 +126,25 @@ class Study:
     symbols: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
 
+    @property
+    def short(self) -> dict[str, str]:
+        """Parameter to its short name."""
+        return {parameter: symbol for symbol, parameter in self.symbols.items()}
+
+    def with_symbol(self, symbol: str, parameter: str) -> Study:
+        """The same with one more short name for a parameter."""
+        names = {symbol: parameter}
+        expectations = tuple(
+            replace(
+                each,
+                growth=each.growth.renamed(names),
+                limit=None if each.limit is None else each.limit.renamed(names),
+            )
+            for each in self.expectations
+        )
+        rulers = {names.get(name, name): each for name, each in self.rulers.items()}
+        return replace(self, expectations=expectations, rulers=rulers, symbols={**self.symbols, **names})
+
 
 def read_study(path: Path) -> Study:
     """Read a file of expectations.
@@ -164,7 +183,7 @@ class _Document:
         for name in content:
             self.mapping(content, name)
         symbols = self.mapping(content, "parameters")
-        self.symbols = {"p": "ranks", **{name: self.string(symbols, name, "parameters") for name in symbols}}
+        self.symbols = {name: self.string(symbols, name, "parameters") for name in symbols}
 
     def study(self) -> Study:
         """Everything, checked as far as the file alone allows."""

@@ -5,6 +5,7 @@ leading term (the paper's Table 3, MPI memory on Piz Daint, prints it as a total
 
 - five values of each parameter (Shudler et al. 2015, section 2.3),
 - an adjusted R2 of at least 0.5: a model that explains less than half of the variance is no model; constants have none,
+- configurations that differ by more than their repetitions do, unless the model is a constant,
 - agreement: the functions that explain the measurements, weighed by how well they do, lie on one side of the deviation
   limit with at least four fifths of their weight.
 """
@@ -119,20 +120,21 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
         reason = f"{settings[few[0]]} values of {few[0]} were measured, a verdict needs {need}"
     elif model.adjusted_r2 < study.least_r2:
         reason = f"adjusted R2 is {model.adjusted_r2:.2f}, below {study.least_r2:g}: the model explains little"
+    elif model.fitted.noisy[model.row] and result.found.orders:
+        reason = "repetitions of a configuration differ more than configurations do: measure more of them"
     elif agreeing < AGREEMENT:
-        reason = _disagreement(model, expectation.growth, limit, outside)
+        reason = _disagreement(model, expectation.growth, limit, outside, study)
     return replace(known, status="insufficient", reason=reason) if reason else known
 
 
-def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool) -> str:
+def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool, study: Study) -> str:
     other = max(
         (each for each in model.alternatives() if (match(each[1], expected, limit).rank == "none") != outside),
         key=lambda each: each[0],
     )
+    mine, theirs = (growth.renamed(study.short) for growth in (model.growth(), other[1]))
     where = ("outside", "inside") if outside else ("inside", "outside")
-    noisy = bool(model.fitted.noisy[model.row])
-    more = "more repetitions" if noisy else "a larger configuration"
+    more = "more repetitions" if model.fitted.noisy[model.row] else "a larger configuration"
     return (
-        f"{model.growth()} {where[0]} and {other[1]} {where[1]} the limit explain the measurements about as well; "
-        f"{more} would tell"
+        f"{mine} {where[0]} and {theirs} {where[1]} the limit explain the measurements about as well; {more} would tell"
     )

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ranksight.errors import InputError
+from ranksight.model.expectations.document import Study
 from ranksight.model.expectations.judging import Finding
 from ranksight.model.expectations.measured import nearest
 
 
-def with_litmus(findings: Sequence[Finding], references: Mapping[str, str], source: str = "") -> tuple[Finding, ...]:
+def with_litmus(findings: Sequence[Finding], study: Study) -> tuple[Finding, ...]:
     """Findings with what the reference of their metric says of those that deviate.
 
     Raises
@@ -24,30 +25,30 @@ def with_litmus(findings: Sequence[Finding], references: Mapping[str, str], sour
         When a reference has no expectation of its own.
     """
     by_key = {(each.function, each.metric): each for each in findings}
-    for metric, name in references.items():
+    for metric, name in study.litmus.items():
         if (name, metric) not in by_key:
             have = [function for function, other in by_key if other == metric]
             raise InputError(
-                f"{source}: the litmus test {name!r} has no expectation in {metric}".removeprefix(": "),
+                f"{study.source}: the litmus test {name!r} has no expectation in {metric}",
                 nearest(name, have, f"write it under [expect.{metric}]"),
             )
     return tuple(
-        replace(each, litmus=_said(each, by_key[references[each.metric], each.metric]))
-        if each.metric in references and each.function != references[each.metric]
+        replace(each, litmus=_said(each, by_key[study.litmus[each.metric], each.metric], study.short))
+        if each.metric in study.litmus and each.function != study.litmus[each.metric]
         else each
         for each in findings
     )
 
 
-def _said(finding: Finding, reference: Finding) -> str:
+def _said(finding: Finding, reference: Finding, short: Mapping[str, str]) -> str:
     if finding.match is None or finding.verdict in ("total", "insufficient") or not finding.match.faster:
         return ""
     name = reference.function
     if reference.match is None or reference.status != "ok":
-        return f"undecided: {name} has no verdict of its own"
+        return f"undecided, {name} has no verdict of its own"
     delta = reference.match.divergence
     if reference.match.rank == "total" or not reference.match.faster:
-        return f"implementation: {name} grows as expected here"
+        return f"the implementation, as {name} grows as expected here"
     if finding.match.divergence.within(delta):
-        return f"architecture: {name} diverges by {delta} as well"
-    return f"architecture and implementation: {name} diverges by {delta}, which is less"
+        return f"the architecture, as {name} diverges by {delta.renamed(short)} too"
+    return f"architecture and implementation, as {name} diverges by {delta.renamed(short)}, which is less"

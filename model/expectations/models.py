@@ -12,7 +12,7 @@ from ranksight.model.expectations.growth import Growth, leading
 from ranksight.model.expectations.space import Ruler, offer, terms, wider
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
-from ranksight.model.forecast import FEW_POINTS, NO_DATA, Forecast
+from ranksight.model.forecast import FEW_POINTS, NO_DATA
 from ranksight.model.noise import locate
 from ranksight.model.series import Series
 
@@ -104,10 +104,6 @@ class Model:
         """Posterior weight and growth of every hypothesis kept."""
         weights = self.fitted.weight[self.row]
         return [(float(w), self.growth(c)) for c, w in enumerate(weights) if w > 0]
-
-    def forecast(self, points: Array) -> Forecast:
-        """The function at points (k, m), with intervals; arrays have one row."""
-        return one(self.fitted, self.row).predict(points)
 
     def at(self, points: Array) -> Array:
         """Values (k,) of the leading hypothesis."""

@@ -141,10 +141,10 @@ def test_the_litmus_test_tells_implementation_from_architecture(
 ) -> None:
     text = BROKEN + 'tree = "O(log p)"\n[litmus]\ntime = "tree"\n'
     _, out, _ = run(capsys, write(tmp_path, text), store(tmp_path / "e"))
-    assert "suspected: implementation: tree grows as expected here" in " ".join(out.split())
+    assert "suspected: the implementation, as tree grows as expected here" in " ".join(out.split())
     slow = {**GROWN, "tree": lambda p: 4e-6 + 2e-6 * p}
     _, out, _ = run(capsys, tmp_path / "expectations.toml", store(tmp_path / "slow", slow))
-    assert "suspected: architecture: tree diverges by O(p/log p) as well" in " ".join(out.split()).replace("ranks", "p")
+    assert "suspected: the architecture, as tree diverges by O(p/log p) too" in " ".join(out.split())
     half = {**GROWN, "tree": lambda p: 4e-6 + 2e-6 * np.sqrt(p)}
     _, out, _ = run(capsys, tmp_path / "expectations.toml", store(tmp_path / "half", half))
     assert "architecture and implementation" in " ".join(out.split())
@@ -258,3 +258,42 @@ def test_a_parameter_that_nobody_speaks_of_has_to_be_held(tmp_path: Path, capsys
     assert "2 met" in out
     assert run(capsys, write(tmp_path, both.replace("n^3", "n^1.5")), tmp_path / "e", "--quiet")[0] == 3
     assert run(capsys, write(tmp_path, both.replace("n^3 / p", "n^3 / p^3")), tmp_path / "e", "--quiet")[0] == 3
+
+
+def test_noise_above_the_signal_gives_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Every repetition scatters by a factor of three either way: the growth that is fitted is chance.
+    code, out, _ = run(capsys, write(tmp_path, BROKEN), store(tmp_path / "e", ranks=RANKS[:6], scatter=1.2))
+    assert code == 4
+    assert not [line for line in out.splitlines() if line.endswith("NONE")]
+
+
+def test_functions_without_verdict_for_the_same_reason_are_told_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(capsys, write(tmp_path, MET), store(tmp_path / "e", ranks=RANKS[:4]))
+    assert "Barrier, Reduce (time): no verdict: 4 values of ranks" in out
+
+
+def test_p_is_ranks_unless_it_is_a_parameter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = Experiment.create(tmp_path / "own", "library", ["ranks", "p"])
+    for p in RANKS:
+        table = pd.DataFrame({"kernel": ["Barrier"], "rank": -1, "time": [p]})
+        experiment.add(Run({"ranks": 4.0, "p": p}, 0, "csv"), table)
+    study = write(tmp_path, '[expect.time]\nBarrier = "O(p)"\n')
+    code, out, _ = run(capsys, study, tmp_path / "own", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["functions"][0]["model"] == "O(p)"
+    assert json.loads(out)["parameters"] == ["p"]
+
+
+def test_a_baseline_of_many_functions_raises_no_false_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    powers = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 1.5], 120)
+    shapes = {f"f{i}": (lambda p, power=power: 3 + p**power) for i, power in enumerate(powers)}
+    before, now = store(tmp_path / "before", shapes, scatter=0.02), store(tmp_path / "now", shapes, scatter=0.03)
+    shapes["f7"] = lambda p: 3 + p**2.5
+    after = store(tmp_path / "after", shapes, scatter=0.02)
+    assert run(capsys, now, "--baseline", before, "--metric", "time", "--quiet")[0] in (0, 4)
+    code, out, _ = run(capsys, after, "--baseline", before, "--metric", "time", "--format", "csv")
+    assert code == 3
+    broken = [row["function"] for row in csv.DictReader(io.StringIO(out)) if row["status"] == "violated"]
+    assert broken == ["f7"]

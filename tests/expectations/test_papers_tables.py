@@ -126,7 +126,7 @@ def test_table_2_again_from_values_of_its_models(tmp_path: Path, machine: str, a
         assert finding.verdict == rank
         if finding.verdict != T and finding.function != "Bcast_tree" and finding.match.faster:
             # On these machines the reference tree broadcast deviated as well.
-            assert finding.litmus.startswith("architecture")
+            assert finding.litmus.startswith("the architecture")
     assert [each.in_the_limit for each in result.rules] == ["violated" if at == 2 else "holds"] * 2
     assert result.exit_code == (0 if at == 0 else 3)
 
