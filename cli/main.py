@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "fit": "learn how every metric of every kernel grows",
     "phases": "find what a traced program repeats, and its time from that",
     "predict": "tell the runtime at other ranks and sizes, with its interval",
+    "diagnose": "tell what bounds each kernel, how it scales, and what would help",
     "check": "hold an experiment against expectations of how its functions scale",
     "plan": "say which runs to make next, for the most certainty per core-hour",
     "report": "write what a model says, and its evidence, into one HTML file",

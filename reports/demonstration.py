@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from ranksight.model.diagnosis.diagnosis import diagnose
 from ranksight.model.model import Model
-from ranksight.reports.growth import rank_kernels
 from ranksight.reports.validation import Validation
 from ranksight.units import format_si
 
@@ -101,27 +101,28 @@ def tell_wall_time(
 
 
 def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[str]:
-    """The largest kernels at a scale, and those that grow with the ranks."""
+    """The largest kernels at a scale and what bounds them, and those that grow with the ranks."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
-    point = np.array([ranks if name == "ranks" else size[name] for name in model.parameters], dtype=float)
-    found = rank_kernels(model, point)
+    found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
+    table = found.verdicts()
+    carried = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
+    kept = table[[carried[kernel] for kernel in table["kernel"]]]
     lines = ["", f"Largest kernels at {ranks} ranks, size {', '.join(f'{value:g}' for value in size.values())}"]
-    for rank in found[:5]:
+    for row in kept.head(5).to_dict("records"):
+        why = row["verdict"] if row["verdict"] != "undecided" else f"undecided: {row['reason']}"
+        lines.append(f"  {row['kernel']:<18}{format_si(row['time'], 's'):>10}{row['share']:>7.0%}   {why}"[:80])
+    if left := sorted(set(table["kernel"]) - set(kept["kernel"])):
+        lines.append(f"Left out, as the measurements do not carry their time there: {', '.join(left)}")
+    scaling = found.scaling()
+    growing = scaling[scaling["named"]].to_dict("records")
+    for row in growing:
+        counted = model.functions.rows.get((row["kernel"], "instructions"))
+        why = "" if counted is None else f"; instructions per rank {model.functions.formula(counted)}"
         lines.append(
-            f"  {rank.kernel:<18}{format_si(rank.time, 's'):>10}{rank.share:>7.0%}   instructions {rank.formula[:60]}"
+            f"Grows with the number of ranks: {row['kernel']}, from {row['at']:.0f} ranks on, {row['growth']:.0f} "
+            f"times as long at {ranks}{why}"
         )
-    named = {rank.kernel for rank in found}
-    timed = [kernel for (kernel, name) in model.functions.rows if name == "time" and kernel not in named]
-    if timed:
-        lines.append(f"Left out, as the measurements do not carry their time there: {', '.join(timed)}")
-    growing = [rank for rank in found if rank.grows]
-    if growing:
-        lines += [
-            f"Grows with the number of ranks: {rank.kernel}, {rank.growth:.0f} times as long at {ranks} ranks as where "
-            f"it was measured last; instructions per rank {rank.formula}"
-            for rank in growing
-        ]
-    else:
+    if not growing:
         lines.append("No kernel grows with the number of ranks faster than their logarithm.")
     return lines

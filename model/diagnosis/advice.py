@@ -19,6 +19,8 @@ from ranksight.model.diagnosis.evidence import Evidence
 COLUMNS = ["kind", "kernel", "saves", "text"]
 HEAVY = 0.01
 """Part of the program's time that advice must save."""
+FEWER, MORE = 0.95, 1.5
+"""Part of the messages that another layout may keep, and of the volume that it may add, to be worth naming."""
 
 
 def table(
@@ -48,7 +50,7 @@ def table(
     for row in balance[balance["named"]].to_dict("records"):
         text = f"rank {row['fullest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
-    rows += _waits(waits)
+    rows += _waits(waits, set(balance.loc[balance["named"].astype(bool), "fullest"]))
     whole = evidence.whole[:, -1]
     saved = whatif.savings(causes, evidence.computing, evidence.whole)[:, :, -1]
     for at in np.argsort(-whole, kind="stable").tolist():
@@ -69,15 +71,16 @@ def table(
     return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _waits(waits: pd.DataFrame) -> list[tuple[str, str, float, str]]:
-    """One row a kernel and state, at the measured configuration where it waits most."""
+def _waits(waits: pd.DataFrame, fullest: set[int]) -> list[tuple[str, str, float, str]]:
+    """One row a kernel and state, where it waits most; not where a rank is late that is named as the fullest."""
     named = waits[waits["state"].isin(["serialisation", "late arrival"])].sort_values("part", ascending=False)
+    named = named[(named["state"] == "serialisation") | ~named["late"].isin(fullest)]
     rows = []
     for worst in named.drop_duplicates(["kernel", "state"]).to_dict("records"):
         how = (
             "ranks wait for each other in turn, the last for all"
             if worst["state"] == "serialisation"
-            else "ranks wait for one that is late"
+            else f"ranks wait for rank {worst['late']}, which is late"
         )
         text = f"{worst['operation']}: {how}; {worst['part']:.0%} of the time at {worst['ranks']} ranks"
         rows.append((str(worst["state"]), str(worst["kernel"]), float(worst["part"]), text))
@@ -87,23 +90,25 @@ def _waits(waits: pd.DataFrame) -> list[tuple[str, str, float, str]]:
 def layouts(grid: Cartesian, ranks: int) -> pd.DataFrame:
     """Ways to lay `ranks` out on `grid`, with what each sends (Ding et al. 2018: (3, 2, 2) to (4, 3, 1)).
 
-    For a domain of equal sides cut into boxes, the fullest rank's faces to neighbours are its messages, and their
-    area, relative to a side of the domain squared, its volume.
+    A pair of neighbours exchanges two messages, and a cut through the domain is one plane of it sent either way; the
+    domain is taken to have equal sides.
 
     Returns
     -------
     DataFrame
         ``layout`` (tuple), ``default`` (whether ``MPI_Dims_create`` gives it), ``directions`` (with messages),
-        ``messages`` and ``area`` (of the fullest rank), fewest messages and least area first.
+        ``messages`` (a rank sends, on average), ``volume`` (planes of the domain sent, both ways, over the ranks); the
+        fewest messages first.
     """
     rows = []
     for extents in _factorisations(ranks, grid.dimensions):
-        # A rank inside a line has two neighbours along it, at the end of a line of two it has one; a ring has no ends.
-        faces = [2 * (n > 1) if ring else min(2, n - 1) for n, ring in zip(extents, grid.periodic, strict=True)]
-        area = sum(count * math.prod(1 / m for j, m in enumerate(extents) if j != d) for d, count in enumerate(faces))
-        rows.append((extents, extents == grid.extents(ranks), sum(n > 1 for n in extents), sum(faces), area))
-    found = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "area"])
-    return found.sort_values(["area", "messages"], kind="stable").reset_index(drop=True)
+        # A line of n ranks has n - 1 cuts, a ring as many as ranks.
+        cuts = [n * (n > 1) if ring else n - 1 for n, ring in zip(extents, grid.periodic, strict=True)]
+        pairs = sum(cut * ranks // n for cut, n in zip(cuts, extents, strict=True))
+        default = extents == grid.extents(ranks)
+        rows.append((extents, default, sum(n > 1 for n in extents), 2 * pairs / ranks, 2 * sum(cuts) / ranks))
+    found = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "volume"])
+    return found.sort_values(["messages", "volume"], kind="stable").reset_index(drop=True)
 
 
 def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:
@@ -120,22 +125,23 @@ def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:
     return sorted(found)
 
 
-def _decomposition(grid: Cartesian, ranks: int, messages: float) -> list[tuple[str, str, float, str]]:
+def _decomposition(grid: Cartesian, ranks: int, weight: float) -> list[tuple[str, str, float, str]]:
     """Whether another layout sends less, where messages weigh."""
-    if messages < HEAVY or ranks < 4:
+    if weight < HEAVY or ranks < 4:
         return []
     found = layouts(grid, ranks)
     mine = found[found["default"]]
     if mine.empty:
         return []
     now = mine.iloc[0]
-    fewer = found[(found["messages"] < now["messages"]) & (found["area"] <= 1.5 * now["area"])]
+    fewer = found[(found["messages"] <= FEWER * now["messages"]) & (found["volume"] <= MORE * now["volume"])]
     if fewer.empty:
         return []
     best = fewer.iloc[0]
+    messages, volume = (best[name] / now[name] - 1 for name in ("messages", "volume"))
     text = (
-        f"{_written(best['layout'])} instead of {_written(now['layout'])}: {best['messages']} messages an exchange "
-        f"instead of {now['messages']}, volume {best['area'] / now['area'] - 1:+.0%}"
+        f"{_written(best['layout'])} instead of {_written(now['layout'])}: {messages:+.0%} messages, {volume:+.0%} "
+        "volume; worth it where messages are small"
     )
     return [("decomposition", "", float("nan"), text)]
 

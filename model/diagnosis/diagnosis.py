@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,8 @@ class Diagnosis:
     model : Model
     level : float
         Probability of intervals.
+    only : tuple of str
+        Kernels whose verdicts are told; all where empty.
     """
 
     application: str
@@ -56,6 +59,7 @@ class Diagnosis:
     causes: Causes
     model: Model
     level: float
+    only: tuple[str, ...] = ()
 
     @property
     def target(self) -> Array:
@@ -80,7 +84,11 @@ class Diagnosis:
 
     def verdicts(self) -> pd.DataFrame:
         """What bounds each kernel at each configuration; see :func:`ranksight.model.diagnosis.verdicts.table`."""
-        return self._table("verdicts", lambda: verdicts.table(self.evidence, self.causes))
+        return self._table("verdicts", self._verdicts)
+
+    def _verdicts(self) -> pd.DataFrame:
+        found = verdicts.table(self.evidence, self.causes)
+        return found[found["kernel"].isin(self.only)].reset_index(drop=True) if self.only else found
 
     def scaling(self) -> pd.DataFrame:
         """How each kernel goes with the ranks; see :func:`ranksight.model.diagnosis.scaling.table`."""
@@ -166,13 +174,23 @@ class Diagnosis:
         }
 
 
-def diagnose(model: Model, points: Array, *, level: float = 0.9) -> Diagnosis:
+def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequence[str] | None = None) -> Diagnosis:
     """Diagnose `model` at `points` (k, m).
+
+    Parameters
+    ----------
+    model : Model
+    points : (k, m)
+    level : float
+        Probability of intervals.
+    kernels : sequence of str, optional
+        Kernels whose verdicts are told; all when not given.
 
     Raises
     ------
     InputError
-        When the model has no kernel's time, or a configuration has no whole number of ranks from 1 on.
+        When the model has no kernel's time or not the kernels named, or a configuration has no whole number of ranks
+        from 1 on.
     """
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     if "time" not in model.fitted.metrics:
@@ -183,7 +201,11 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9) -> Diagnosis:
             bad = ranks[~((ranks >= 1) & (ranks == np.round(ranks)))][0]
             raise InputError(f"{bad:g} is no number of ranks", "ranks are whole numbers from 1")
     evidence = gather(model, points, level)
-    return Diagnosis(model.application, evidence, causes_of(evidence), model, level)
+    for name in kernels or ():
+        if name not in evidence.kernels:
+            near = difflib.get_close_matches(name, evidence.kernels, n=3) or list(evidence.kernels[:8])
+            raise InputError(f"the model has no time of a kernel {name!r}", f"it has: {', '.join(near)}")
+    return Diagnosis(model.application, evidence, causes_of(evidence), model, level, tuple(kernels or ()))
 
 
 def causes_of(evidence: Evidence) -> Causes:

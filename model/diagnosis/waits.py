@@ -32,8 +32,10 @@ MOVING = "spcwr"
 set communicators up, once, and start and end MPI."""
 RECEIVES = ("recv", "wait", "probe")
 """Parts of the names of further operations that may wait, where a table does not tell kinds."""
+OFTEN = 5
+"""Calls a rank from which waiting is a state of the program and not a single start together."""
 COLUMNS = ("configuration", "kernel", "operation", "collective", "ranks", "calls", "seconds", "least", "waiting",
-           "most", "order", "part", "shared")  # fmt: skip
+           "most", "order", "part", "late", "shared")  # fmt: skip
 ORDERED = 0.9
 """Rank correlation (Spearman) of waiting with the number of the rank from which a chain is told."""
 FEWEST = 6
@@ -51,7 +53,8 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         ``configuration`` (values of the parameters), ``kernel``, ``operation``, ``collective``, ``ranks``, ``calls`` (a
         rank), ``seconds`` and ``least`` (mean and least over ranks of the time in it), ``waiting`` (mean beyond the
         least), ``most`` (of a rank), ``order`` (rank correlation of the time with the rank's number), ``part`` (of the
-        run's wall time that ranks wait in it), ``shared`` (whether ranks shared cores).
+        run's wall time that ranks wait in it), ``late`` (the rank that waits least in every one of several
+        repetitions; -1 where it changes, as it does by jitter), ``shared`` (whether ranks shared cores).
     """
     runs: dict[tuple[float, ...], list[tuple[pd.DataFrame, float, bool]]] = {}
     for run in experiment.runs:
@@ -97,6 +100,7 @@ def _of_configuration(
     rows = pd.concat(pieces, ignore_index=True)
     sums = rows.groupby(["kernel", "operation", "rank", "repetition"], observed=True)["seconds"].sum().unstack()
     each = sums.median(axis=1).unstack("rank")
+    late = _latest(sums)
     found = []
     for (kernel, operation), (_, row) in zip(each.index.tolist(), each.iterrows(), strict=True):
         name = operation_name(str(operation))
@@ -120,9 +124,21 @@ def _of_configuration(
                 "most": float(seconds.max()),
                 "order": order,
                 "part": (float(seconds.mean()) - least) / wall if wall > 0 else 0.0,
+                "late": int(late.get((kernel, operation), -1)),
                 "shared": bool(shared),
             }
         )
+    return found
+
+
+def _latest(sums: pd.DataFrame) -> dict[Any, int]:
+    """The rank that waits least in an operation, by (kernel, operation), where it is the same in all repetitions."""
+    places = sums.fillna(0.0).groupby(["kernel", "operation"], observed=True).idxmin()
+    found: dict[Any, int] = {}
+    for key, row in zip(places.index.tolist(), places.to_numpy().tolist(), strict=True):
+        ranks = {int(place[2]) for place in row}
+        if len(row) > 1 and len(ranks) == 1:
+            found[key] = ranks.pop()
     return found
 
 
@@ -147,7 +163,7 @@ def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
         return pd.DataFrame(columns=[*COLUMNS, "state"])
     heavy = frame["part"] >= HEAVY
     chain = heavy & (frame["order"].abs() >= ORDERED) & (frame["ranks"] >= FEWEST)
-    late = heavy & ~chain & (frame["waiting"] > frame["least"])
+    late = heavy & ~chain & (frame["waiting"] > frame["least"]) & (frame["late"] >= 0) & (frame["calls"] >= OFTEN)
     told = np.where(frame["shared"], "not told", "late arrival")
     frame["state"] = np.where(chain, "serialisation", np.where(late, told, ""))
     return frame.sort_values(["ranks", "part"], ascending=False, kind="stable").reset_index(drop=True)

@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from ranksight.cli.main import main
 from ranksight.errors import InputError
 from ranksight.model.assembly import assemble
 from ranksight.model.diagnosis.ceilings import Ceilings
@@ -95,3 +96,54 @@ def test_ceilings_come_back_and_damage_is_found(platform: Platform) -> None:
     for damage in ({"latency": [1, 2]}, {"frequency": 0}, {"bandwidth": "x"}, {"cores": None}, {"line": -1}):
         with pytest.raises(InputError, match="ceilings"):
             Ceilings.from_dict({**found.to_dict(), **damage})
+
+
+@pytest.fixture(scope="module")
+def file(buggy: Model, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("file") / "made.model.json"
+    buggy.save(path)
+    return str(path)
+
+
+def test_the_verb_fits_a_screen_and_names_the_bug(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", file, "--ranks", "8,4096", "--size", "12"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert max(map(len, said[:-1])) <= 80
+    assert any(line.strip().startswith("search grows from") for line in said)
+    assert any("search becomes the largest above" in line and "90%" in line for line in said)
+    assert any(line.strip().startswith("growth: search") for line in said)
+    assert said[-1].startswith("next: ranksight ")
+    assert main(["diagnose", file, "--quiet"]) == 0
+    assert "next:" not in capsys.readouterr().out
+
+
+def test_the_verb_gives_tables_to_machines(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", file, "--ranks", "64", "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["schema_version"] == 1
+    assert content["target"] == {"ranks": 64, "size": 24}
+    assert main(["diagnose", file, "--format", "csv", "--kernel", "search"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0].startswith("ranks,size,kernel,time,lower,upper,share,verdict")
+    assert len(rows) == 3
+    assert main(["diagnose", file, "--format", "csv", "--table", "crossovers"]) == 0
+    assert capsys.readouterr().out.startswith("kernel,over,ranks,lower,upper,largest,share")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        (["--kernel", "serch"], 1, "search"),
+        (["--ranks", "0"], 1, "whole numbers"),
+        (["--ranks", "2.5"], 1, "whole numbers"),
+        (["--level", "2"], 2, "probability"),
+        (["--top", "0"], 2, "1 or more"),
+        (["--colour", "3"], 1, "no parameter colour"),
+        (["--ranks", "many"], 2, "no list of numbers"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told(
+    file: str, line: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diagnose", file, *line]) == code
+    assert says in capsys.readouterr().err

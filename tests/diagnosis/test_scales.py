@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ranksight.model.decomposition import Cartesian
 from ranksight.model.diagnosis import efficiencies, ranking, scaling
+from ranksight.model.diagnosis.advice import layouts
 from ranksight.model.diagnosis.evidence import Evidence
 
 Make = Callable[..., Evidence]
@@ -129,3 +131,16 @@ def test_efficiencies_multiply(evidence: Make) -> None:
     assert found["parallel"].to_numpy() == pytest.approx((found["load_balance"] * found["communication"]).to_numpy())
     assert found["global"].to_numpy() == pytest.approx((found["parallel"] * found["computation_scaling"]).to_numpy())
     assert found["communication"].iloc[-1] == pytest.approx(12 / 1024 / (12 / 1024 + 0.01))
+
+
+def test_another_layout_removes_a_direction() -> None:
+    """Twelve ranks, Ding et al. 2018: (4, 3, 1) has no messages along the third direction and fewer in all."""
+    grid = Cartesian(3, (False, False, False))
+    found = {row["layout"]: row for row in layouts(grid, 12).to_dict("records")}
+    assert all(np.prod(layout) == 12 for layout in found)
+    assert [layout for layout, row in found.items() if row["default"]] == [(3, 2, 2)]
+    now, other = found[3, 2, 2], found[4, 3, 1]
+    assert now["messages"] * 12 == pytest.approx(len(grid.pairs(12)))
+    assert other["messages"] * 12 == pytest.approx(2 * (3 * 3 + 4 * 2))
+    assert other["directions"] == 2
+    assert other["volume"] / now["volume"] == pytest.approx(5 / 4)

@@ -17,7 +17,6 @@ from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
 from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
-from ranksight.reports.growth import rank_kernels
 from ranksight.reports.validation import validate
 
 
@@ -164,18 +163,18 @@ def test_damaged_files_are_refused(model: Model, tmp_path: Path, place: tuple[st
 
 
 def test_a_planted_bug_is_named_and_no_other(tmp_path: Path, platform: Platform, model: Model) -> None:
-    clean = rank_kernels(model, np.array([1024, 12.0]))
-    assert [rank.kernel for rank in clean] == ["stencil", "pack"]
-    assert not any(rank.grows for rank in clean)
+    clean = model.diagnose(ranks=1024, size=12)
+    assert clean.verdicts()["kernel"].tolist()[:2] == ["stencil", "pack"]
+    assert not clean.scaling()["named"].any()
     assert tell_growth(model, 1024, {"size": 12.0})[-1].startswith("No kernel grows")
     bad = assemble(made_up.write(tmp_path / "bug", RANKS, SIZES, platform, bug=True), platform=platform)[0]
-    found = rank_kernels(bad, np.array([1024, 12.0]))
-    assert found[0].kernel == "search"
-    assert [rank.kernel for rank in found if rank.grows] == ["search"]
-    assert found[0].growth == pytest.approx(128, rel=0.1)
+    found = bad.diagnose(ranks=1024, size=12).scaling().set_index("kernel")
+    assert found.index[0] == "search"
+    assert found.index[found["named"]].tolist() == ["search"]
+    assert found.loc["search", "growth"] == pytest.approx(1024, rel=0.1)
     assert "search" in tell_growth(bad, 1024, {"size": 12.0})[-1]
     with pytest.raises(InputError, match="no parameter ranks"):
-        rank_kernels(_renamed(bad), np.array([1024, 12.0]))
+        _renamed(bad).diagnose(threads=1024, size=12).scaling()
 
 
 def _renamed(model: Model) -> Model:

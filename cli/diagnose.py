@@ -1,0 +1,115 @@
+"""Tell what bounds each kernel, how it scales, which becomes the largest and where, and what would help.
+
+  ranksight diagnose heat.model.json
+  ranksight diagnose heat.model.json --ranks 64,1024 --size 24
+  ranksight diagnose heat.model.json --ranks 1024 --size 24 --format csv --table crossovers
+
+Every parameter of the model is an option by its name; several values ask for all combinations. Parameters that are not
+given take their largest measured value, and ranks also sixteen times that. A kernel is memory-, cache-, compute-,
+latency-, communication- or imbalance-bound where one cause leads with 90 %, and else undecided, with the reason; exit
+code 4 when every kernel is. JSON holds all tables, csv one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.cli.predict import parse
+from ranksight.errors import UsageError
+
+if TYPE_CHECKING:
+    from ranksight.model.diagnosis.diagnosis import Diagnosis
+    from ranksight.model.model import Model
+
+__all__ = ["configure", "parse", "run"]
+
+TABLES = ("verdicts", "scaling", "rankings", "crossovers", "efficiencies", "roofline", "pairs", "balance", "waits",
+          "advice")  # fmt: skip
+BEYOND = 16
+"""Ranks over the most measured where none are asked for."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the model; :func:`ranksight.cli.predict.parse` takes its parameters."""
+    parser.usage = "ranksight diagnose MODEL [--PARAMETER VALUE[,VALUE] ...] [options]"
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
+    parser.add_argument(
+        "--kernel", action="append", default=[], metavar="NAME", help="only this kernel's verdict; may be repeated"
+    )
+    parser.add_argument("--top", type=int, default=12, metavar="N", help="rows of each table printed (default: 12)")
+    parser.add_argument(
+        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument(
+        "--table", choices=TABLES, default="verdicts", help="which table csv prints (default: verdicts)"
+    )
+    parser.add_argument(
+        "--placement",
+        choices=("compact", "scattered"),
+        help="how ranks will be placed on the memory domains of a node (default: as they were measured)",
+    )
+    parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on a full node (default: as measured)")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but the diagnosis")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Diagnose and print; 4 when nothing is decided."""
+    from ranksight.model.diagnosis.diagnosis import diagnose
+    from ranksight.model.model import Model
+
+    if not 0 < args.level < 1:
+        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+    if args.top < 1:
+        raise UsageError(f"--top {args.top}", "give 1 or more")
+    model = Model.load(args.model).placed(args.placement, args.ranks_per_node)
+    points = model.combinations(_asked(model, args.asked))
+    found = diagnose(model, points, level=args.level, kernels=args.kernel or None)
+    if args.format == "json":
+        json.dump(found.to_dict(), sys.stdout, indent=1, allow_nan=False)
+        print()
+    elif args.format == "csv":
+        getattr(found, args.table)().to_csv(sys.stdout, index=False, lineterminator="\n")
+    else:
+        _print(found, args)
+    return 0 if (found.verdicts()["verdict"] != "undecided").any() else 4
+
+
+def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]]:
+    """What was asked for; else the largest values measured, and ranks also far beyond."""
+    most = dict(zip(model.parameters, model.training.max(axis=0).tolist(), strict=True))
+    given: dict[str, list[float]] = {name: [value] for name, value in most.items()}
+    if "ranks" in most:
+        given["ranks"] = [most["ranks"], BEYOND * most["ranks"]]
+    return given | asked
+
+
+def _print(found: Diagnosis, args: argparse.Namespace) -> None:
+    from ranksight.reports.diagnosis import lines
+
+    print("\n".join(lines(found, args.top)))
+    if not args.quiet:
+        print(f"\nnext: {_next(found, args.model)}")
+
+
+def _next(found: Diagnosis, model: Path) -> str:
+    """What to type: a description of the machine where it decides more, runs where the evidence ends, or a forecast."""
+    rows = found.verdicts()
+    heavy = rows[rows["share"] >= 0.05]
+    at = " ".join(
+        f"--{name} {value:g}" for name, value in zip(found.model.parameters, found.target.tolist(), strict=True)
+    )
+    if (heavy["verdict"] == "undecided").any():
+        ceilings = found.evidence.ceilings
+        if ceilings is not None and not ceilings.certain.all():
+            return "ranksight calibrate -o this-node.toml, then fit with --platform this-node.toml"
+        if (heavy["unknown"] > 0.5).any():
+            return "ranksight doctor (loads by cache level or stalls tell what bounds a kernel)"
+        return f"ranksight plan {model} {at}"
+    return f"ranksight predict {model} {at} --metric time"
