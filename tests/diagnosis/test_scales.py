@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ranksight.model.decomposition import Cartesian
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.model.diagnosis import efficiencies, ranking, scaling
 from ranksight.model.diagnosis.advice import layouts
 from ranksight.model.diagnosis.evidence import Evidence
