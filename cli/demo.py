@@ -193,9 +193,10 @@ def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collecto
 
 def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> int:
     from ranksight.campaign import measure
-    from ranksight.cli.measure import Progress
+    from ranksight.cli._progress import Progress
 
-    outcome = measure(experiment, plan, watch=Progress(plan, quiet))
+    with Progress(sum(1 for _ in plan.runs()), quiet) as progress:
+        outcome = measure(experiment, plan, watch=progress)
     return int(report(experiment, outcome, quiet=True))
 
 

@@ -122,6 +122,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
     from ranksight.campaign import Plan, measure
     from ranksight.cli._adapting import adapt, check_alike, measure_parts
+    from ranksight.cli._progress import Progress
     from ranksight.platforms import load
 
     if chosen.list_collectors:
@@ -141,7 +142,8 @@ def run(chosen: argparse.Namespace) -> int:
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template)
     check_alike(experiment, collectors, kernels)
-    outcome = (measure_parts if kernels else measure)(experiment, plan, Progress(plan, chosen.quiet))
+    with Progress(sum(1 for _ in plan.runs()), chosen.quiet) as progress:
+        outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
     return report(experiment, outcome, chosen.quiet)
 
 
@@ -242,23 +244,3 @@ def _name(plan: Plan) -> str:
 
 def _say(line: str) -> None:
     print(line, flush=True)
-
-
-class Progress:
-    """Tells how far a campaign is: a bar on a terminal, a line a run elsewhere."""
-
-    def __init__(self, plan: Plan, quiet: bool) -> None:
-        self.total = sum(1 for _ in plan.runs())
-        self.done = 0
-        self.quiet = quiet
-
-    def __call__(self, run: object, what: str) -> None:
-        from ranksight.experiment import Run
-
-        assert isinstance(run, Run)
-        if what != "start":
-            self.done += 1
-        if self.quiet or what in ("start", "kept"):
-            return
-        values = " ".join(f"{name}={value:g}" for name, value in run.configuration.items())
-        print(f"[{self.done}/{self.total}] {values} {run.collector} repetition {run.repetition}: {what}", flush=True)

@@ -1,0 +1,48 @@
+"""Progress on terminals and in logs."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ranksight.cli import _progress
+from ranksight.cli._progress import Progress
+from ranksight.experiment import Run
+
+
+def run(ranks: float) -> Run:
+    return Run({"ranks": ranks}, 0, "clock")
+
+
+def test_a_log_has_a_line_a_run_and_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 100.0, 200.0, 300.0])
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    with Progress(4, quiet=False) as progress:
+        for what in ("start", "kept", "start", "done", "start", "failed", "start", "done"):
+            progress(run(2), what)
+    assert capsys.readouterr().out.splitlines() == [
+        "[2/4] ranks=2 clock repetition 0: done, about 3 min left",
+        "[3/4] ranks=2 clock repetition 0: failed, about 2 min left",
+        "[4/4] ranks=2 clock repetition 0: done",
+    ]
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(1, quiet=True) as progress:
+        progress(run(1), "failed")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_gets_its_cursor_back(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with pytest.raises(KeyboardInterrupt), Progress(2, quiet=False) as progress:
+        progress(run(1), "done")
+        raise KeyboardInterrupt
+    said = capsys.readouterr().out
+    assert "1/2" in said
+    assert said.rfind("\x1b[?25h") >= said.rfind("\x1b[?25l")
