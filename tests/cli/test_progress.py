@@ -40,9 +40,14 @@ def test_a_terminal_gets_its_cursor_back(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with pytest.raises(KeyboardInterrupt), Progress(2, quiet=False) as progress:
-        progress(run(1), "done")
-        raise KeyboardInterrupt
+
+    def cancelled() -> None:
+        with Progress(2, quiet=False) as progress:
+            progress(run(1), "done")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cancelled()
     said = capsys.readouterr().out
     assert "1/2" in said
     assert said.rfind("\x1b[?25h") >= said.rfind("\x1b[?25l")
