@@ -24,6 +24,7 @@ from ranksight.model import forecast, whole
 from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import ARRAYS, Functions, choose
+from ranksight.model.pace import Pace, narrower, rows_of
 from ranksight.model.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.shared import Shared, Sharing
 
@@ -117,6 +118,8 @@ class Application:
         Largest over mean compute time of a rank, at the measured configuration with most ranks.
     sharing : Sharing or None
         Kernels whose memory traffic was counted, where the domains of the machine are known.
+    paces : tuple of Pace
+        Kernels whose instructions foretell their time better than time alone does.
     """
 
     resources: Resources | None = None
@@ -124,6 +127,7 @@ class Application:
     network: Network | None = None
     imbalance: float = 1.0
     sharing: Sharing | None = None
+    paces: tuple[Pace, ...] = ()
 
     def refine(self, said: Forecast, functions: Functions, points: Array, level: float) -> Refined:
         """The forecast of all series with the kernels' times by the equations where their counters carry them."""
@@ -142,6 +146,15 @@ class Application:
             said = choose(said, picked, index, where)
             carried.extend((int(row), where[at], told[i]) for at, (row, i) in enumerate(zip(index, mine, strict=True)))
 
+        for pace in self.paces:
+            given = pace.forecast(points, rows_of(said, pace.rows(rows)), level)
+            take(
+                given,
+                pace.kernels,
+                pace.metric,
+                pace.evidence,
+                lambda given, index, _: narrower(given, rows_of(said, index)),
+            )
         if self.resources is not None:
             parts = self.resources.parts(points, said, rows, level)
             # Where the equation lacks a part, what the times alone say is still an answer.
@@ -161,7 +174,7 @@ class Application:
                 # Between measured values a function may follow them more closely than the law does.
                 closer = (plain.press[index] < sharing.scatter[mine]) & (sharing.domains == sharing.measured)
                 known = inside[None, :] & closer[:, None] & (said.status[index] == forecast.OK)
-                return np.asarray(np.isfinite(given.value) & ~known)
+                return np.asarray(np.isfinite(given.value) & ~known & sharing.tells(points)[None, :])
 
             take(shared.time, sharing.kernels, "time", sharing.evidence, better)
             take(sharing.cycles(shared.time), sharing.kernels, "cycles", sharing.evidence, better)
@@ -280,6 +293,8 @@ class Application:
             content["network"] = {"table": dict(self.network.table), "ranks_per_node": self.network.ranks_per_node}
         if self.sharing is not None:
             content["sharing"] = self.sharing.to_dict()
+        if self.paces:
+            content["paces"] = [pace.to_dict() for pace in self.paces]
         return content
 
     @classmethod
@@ -289,6 +304,7 @@ class Application:
             resources = Resources.from_dict(content["resources"]) if "resources" in content else None
             communication = Communication.from_dict(content["communication"]) if "communication" in content else None
             sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
+            paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
             network = None
             if "network" in content:
                 network = Network(dict(content["network"]["table"]), int(content["network"]["ranks_per_node"]))
@@ -297,4 +313,4 @@ class Application:
             raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(resources, communication, network, imbalance, sharing)
+        return cls(resources, communication, network, imbalance, sharing, paces)

@@ -21,6 +21,7 @@ from ranksight.model.levels import fit_levels
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model, model_of
 from ranksight.model.neighbours import Tables, fit_neighbours
+from ranksight.model.pace import fit_paces
 from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
@@ -184,7 +185,11 @@ def means_of_samples(
 
 
 def _equation(
-    experiment: Experiment, sampled: Sampled, platform: Any, domains: Domains | None, **settings: Any
+    experiment: Experiment,
+    sampled: Sampled,
+    platform: Any,
+    domains: Domains | None,
+    **settings: Any,
 ) -> Application:
     """Resources, communication, network and imbalance, each where its evidence is there."""
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
@@ -204,8 +209,9 @@ def _equation(
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node
             network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
+    paces = fit_paces(sampled.series, each.get("over_repetitions", "auto"))
     sharing = None if domains is None else fit_sharing(experiment, domains, **each)
-    return Application(resources, communication, network, _imbalance(experiment), sharing)
+    return Application(resources, communication, network, _imbalance(experiment), sharing, paces)
 
 
 def _imbalance(experiment: Experiment) -> float:

@@ -418,10 +418,10 @@ def model_of(
     space, over_repetitions, guide, jobs, dask
         See :func:`ranksight.model.fitting.fit_series`.
     """
-    from ranksight.model.fitting import fit_series
     from ranksight.model.reduction import reduce
+    from ranksight.model.varied import fit_varied
 
-    fitted = fit_series(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs, dask=dask)
+    fitted = fit_varied(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs, dask=dask)
     located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
     said = fitted.at_training(series.points)
     names = np.array(series.metrics, dtype=object)

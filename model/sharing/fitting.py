@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.departure import learn_departure
 from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.sharing.domains import Domains
-from ranksight.model.sharing.learning import Known, learn
+from ranksight.model.sharing.learning import Known, learn, times
 from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing, needs
 from ranksight.model.sharing.traffic import factor, occupancy
+from ranksight.model.varied import fit_varied
 
 Array = NDArray[np.float64]
 
@@ -93,15 +94,38 @@ def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sh
             domain = domain / np.nanmax(active * every / time, axis=1)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         room = np.nanmin(np.where(every > 0, 0.9 * time / transfer, np.inf), axis=1) if told else np.ones(len(kernels))
-    alone = np.where(countless, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
-    learned = learn(Known(time, work, every, alone[:, None] * transfer, domain, active, told))
-    mode = learned.mode.copy()
+    alike = len(np.unique(active)) == 1
+    # What the traffic adds to a rank's time shows only where it varies beside the work.
+    alone = np.where(countless | alike, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
+    transfer = alone[:, None] * transfer
+    learned = learn(Known(time, work, every, transfer, domain, active, told))
+    mode, floor = learned.mode.copy(), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
+    if alike:
+        # One number of ranks in a domain: times are taken as those of a rank alone, which keeps its pace.
+        most = np.where(time > 0, work, -np.inf).argmax(axis=1)[:, None]
+        with np.errstate(invalid="ignore"):
+            mode[:, 0] = np.log(np.take_along_axis(time / work, most, axis=1)[:, 0])
+        mode[:, 3] = -50.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        said = times(mode, work, transfer, domain, floor, np.ones_like(active) if alike else active)[0]
+        left = np.log(time / said)
+    varied = tuple(
+        at
+        for at, name in enumerate(series.parameters)
+        if len(np.unique(series.points[:, at])) > 1 and (series.points[:, at] > 0).all() and (alike or name != "ranks")
+    )
+    inputs = [np.log(series.points[:, at]) for at in varied]
+    departure = learn_departure(
+        np.stack(inputs if alike else [np.log(active), *inputs], axis=1), np.where(np.isfinite(left), left, np.nan)
+    )
+    residual = departure.left_out()
     if not told:
         # From here on the domain's seconds are bytes: its bandwidth goes into the second number.
         mode[:, 1] += np.log(np.nanmax(active * every / time, axis=1))
     cycles = np.array([of(kernel, "cycles") for kernel in kernels])
+    longest = np.where(np.isfinite(cycles) & (time > 0), time, -np.inf).argmax(axis=1)[:, None]
     with np.errstate(invalid="ignore"):
-        clock = np.array([np.nanmedian(row) if np.isfinite(row).any() else np.nan for row in cycles / time])
+        clock = np.take_along_axis(cycles / time, longest, axis=1)[:, 0]
     return Sharing(
         domains,
         domains,
@@ -109,15 +133,18 @@ def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sh
         counts,
         mode,
         learned.covariance,
-        learned.scatter,
-        learned.residual,
+        np.nanmedian(np.abs(residual), axis=1) / 0.6745,
+        residual,
         learned.count,
-        np.nanmin(np.where(time > 0, time, np.nan), axis=1),
+        floor,
         alone,
         held.effect,
         held.belief,
         clock,
         np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1),
+        departure,
+        varied,
+        alike,
         tuple(_told(domains, bool(no), int(n)) for no, n in zip(countless, learned.count, strict=True)),
     )
 
@@ -153,7 +180,7 @@ def _counts(series: Series, kernels: list[str], given: dict[str, Array], setting
         tuple(kernel for kernel, _ in names),
         tuple(name for _, name in names),
     )
-    return fit_series(known, **{key: value for key, value in settings.items() if key != "jobs"})
+    return fit_varied(known, **{key: value for key, value in settings.items() if key != "jobs"})
 
 
 def _check(

@@ -2,7 +2,8 @@
 
     T(ranks, size, ...) = contended(core, memory, ranks in the fullest domain, penalty)
 
-with work and bytes per rank as functions of the parameters (:mod:`ranksight.model.sharing.learning` for the symbols).
+with work and bytes per rank as functions of the parameters (:mod:`ranksight.model.sharing.learning` for the symbols),
+and what the law leaves unexplained carried on smoothly (:mod:`ranksight.model.departure`).
 Ranks that fill a second domain find a second memory interface: the time of one more full domain is that of the first
 with less work a rank, which no function of the number of ranks can say that saw one domain alone.
 """
@@ -20,6 +21,7 @@ from scipy.special import ndtri, stdtrit
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model import forecast
+from ranksight.model.departure import Departure
 from ranksight.model.fitted import JOBS, Fitted, expected_drift
 from ranksight.model.forecast import Forecast
 from ranksight.model.sharing.domains import Domains
@@ -57,6 +59,13 @@ class Sharing:
         Cycles a second, NaN where they were not counted.
     trained : (m, 2)
         Range of each parameter.
+    departure : Departure
+        Over the logarithms of the ranks in a domain, where these varied, and of the other parameters.
+    varied : tuple of int
+        Columns of the parameters among these.
+    alike : bool
+        Whether all runs had the same number of ranks in a domain: departures are then of the time alone, before others
+        add to it.
     evidence : tuple of str
         What carries each kernel.
     """
@@ -76,6 +85,9 @@ class Sharing:
     belief: Array
     clock: Array
     trained: Array
+    departure: Departure
+    varied: tuple[int, ...]
+    alike: bool
     evidence: tuple[str, ...]
 
     def forecast(self, points: Array, level: float = 0.9) -> Shared:
@@ -87,35 +99,42 @@ class Sharing:
         z = float(ndtri((1 + level) / 2))
         given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
         inputs = tuple(middle for middle, _, _ in given)
-        time, core, busy = self._times(self.mode, inputs, active)
+        gone, spread = self.departure.at(self._inputs(points, active))
+        time, core, busy = self._times(self.mode, inputs, active, gone)
         with np.errstate(invalid="ignore", divide="ignore"):
-            slope = np.stack([np.log(self._times(moved, inputs, active)[0] / time) / STEP for moved in self._moved()])
+            slope = np.stack(
+                [np.log(self._times(moved, inputs, active, gone)[0] / time) / STEP for moved in self._moved()]
+            )
             variance = np.einsum("isk,sij,jsk->sk", slope, self.covariance, slope)
             down, up = np.zeros(time.shape), np.zeros(time.shape)
             for at, (middle, below, above) in enumerate(given):
                 nudged = tuple(values * (1 + STEP) if i == at else values for i, values in enumerate(inputs))
-                gain = np.log(self._times(self.mode, nudged, active)[0] / time) / STEP
+                gain = np.log(self._times(self.mode, nudged, active, gone)[0] / time) / STEP
                 down += np.where(middle > 0, (gain * below) ** 2, 0.0)
                 up += np.where(middle > 0, (gain * above) ** 2, 0.0)
         # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
         drift = expected_drift("time") * self._out(points)[None, :] * (1 - busy)
         reach = stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
-        own = reach**2 * variance + self._scattered(level)[:, None] ** 2 + z**2 * (drift**2 + JOBS**2)
+        scattered = np.fmax(reach * spread, self._farthest(level)[:, None])
+        own = reach**2 * variance + scattered**2 + z**2 * (drift**2 + JOBS**2)
         lower, upper = time * np.exp(-np.sqrt(own + down)), time * np.exp(np.minimum(np.sqrt(own + up), 50.0))
         status, reason = self._judge(said, points, ranks, time, lower, upper)
         half = np.full(time.shape, 0.5)
         answer = Forecast(time, lower, upper, status, reason, half, half, level)
-        execution = np.exp(self.mode[:, 0, None]) * inputs[0] + np.exp(self.mode[:, 3, None]) * self.floor[:, None]
-        return Shared(answer, np.minimum(execution, core), core - np.minimum(execution, core), time - core, busy)
+        transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)
+        return Shared(answer, core - transfer, transfer, time - core, busy)
 
-    def _times(self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-        """Time, time alone, and how busy the interface is, for work, reads and writes."""
+    def _times(
+        self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp], gone: Array
+    ) -> tuple[Array, Array, Array]:
+        """Time, time alone, and how busy the interface is, for work, reads and writes, and departures from the law."""
         work, reads, writes = inputs
         transfer, domain = needs(self.domains, reads, writes)
-        transfer = self.alone[:, None] * transfer
-        time, busy = times(mode, work, transfer, domain, self.floor, active)
-        core, _ = times(mode, work, transfer, domain, self.floor, np.ones_like(active))
-        return time, core, busy
+        transfer, off = self.alone[:, None] * transfer, np.exp(np.clip(gone, -20, 20))
+        before, after = (off, 1.0) if self.alike else (1.0, off)
+        time, busy = times(mode, work * before, transfer, domain, self.floor, active)
+        core, _ = times(mode, work * before, transfer, domain, self.floor, np.ones_like(active))
+        return time * after, core * after, busy
 
     def _moved(self) -> list[Array]:
         return [self.mode + STEP * np.eye(4)[i] for i in range(4)]
@@ -147,15 +166,29 @@ class Sharing:
         )
         return middle, below, above
 
-    def _scattered(self, level: float) -> Array:
-        """Logarithmic distance that holds a measured time with probability `level`, of what the law leaves unexplained.
+    def _farthest(self, level: float) -> Array:
+        """What holds the share `level` of the training times and one more, each foretold from the others (conformal).
 
-        By Student's law, and no less than what holds that share of the training times and one more (conformal).
+        Zero where there are too few to say.
         """
         size = np.sort(np.abs(self.residual), axis=1)
-        at = np.minimum(np.ceil((self.count + 1) * level).astype(np.intp), self.count) - 1
-        reach = stdtrit(np.maximum(self.count - 3.0, 2.0), (1 + level) / 2) * self.scatter
-        return np.asarray(np.fmax(reach, size[np.arange(len(size)), at]), dtype=np.float64)
+        at = np.ceil((self.count + 1) * level).astype(np.intp)
+        found = size[np.arange(len(size)), np.minimum(at, self.count) - 1]
+        return np.asarray(np.where(at <= self.count, found, 0.0))
+
+    def tells(self, points: Array) -> NDArray[np.bool_]:
+        """At which points the domains have something to say: everywhere, or where more or fewer ranks share them."""
+        active = self.domains.active(points[:, self.counts.parameters.index("ranks")])
+        return (
+            np.asarray(active != self.measured.active(self.trained[[self.counts.parameters.index("ranks")], 1])[0])
+            if self.alike
+            else np.ones(len(points), dtype=bool)
+        )
+
+    def _inputs(self, points: Array, active: NDArray[np.intp]) -> Array:
+        """What departures depend on."""
+        found = [np.log(np.maximum(points[:, at], 1e-300)) for at in self.varied]
+        return np.stack(found if self.alike else [np.log(active), *found], axis=1)
 
     def _out(self, points: Array) -> Array:
         """How far out of the measured range each point is, in e-folds."""
@@ -210,6 +243,9 @@ class Sharing:
             "counts": self.counts.to_dict(),
             **{name: getattr(self, name).tolist() for name in _ARRAYS},
             "residual": [[None if np.isnan(x) else float(x) for x in row] for row in self.residual],
+            "departure": self.departure.to_dict(),
+            "varied": list(self.varied),
+            "alike": self.alike,
             "clock": [None if np.isnan(x) else float(x) for x in self.clock],
             "evidence": list(self.evidence),
         }
@@ -219,11 +255,13 @@ class Sharing:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         try:
             kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
-            given = {name: np.array(content[name], dtype=np.float64) for name in _ARRAYS}
+            given: dict[str, Any] = {name: np.array(content[name], dtype=np.float64) for name in _ARRAYS}
             residual = np.array(
                 [[np.nan if x is None else float(x) for x in row] for row in content["residual"]], dtype=np.float64
             )
             clock = np.array([np.nan if x is None else float(x) for x in content["clock"]], dtype=np.float64)
+            varied, alike = tuple(int(x) for x in content["varied"]), bool(content["alike"])
+            departure = Departure.from_dict(content["departure"])
             counts, *nodes = (content[name] for name in ("counts", "measured", "domains"))
             if not all(isinstance(part, Mapping) for part in (counts, *nodes)):
                 raise TypeError("counts, measured or domains is no object")
@@ -242,11 +280,15 @@ class Sharing:
             or (given["count"] < 1).any()
             or len(evidence) != k
             or "ranks" not in fitted.parameters
+            or not all(0 <= at < len(fitted.parameters) for at in varied)
+            or departure.inputs.shape[1] != len(varied) + (not alike)
+            or len(departure.values) != k
             or not set(fitted.kernels) <= set(kernels)
         ):
             raise InputError("'sharing' does not fit together", "fit the model again")
         count = given.pop("count").astype(np.intp)
         measured, domains = (Domains.from_dict(node) for node in nodes)
+        given |= {"departure": departure, "varied": varied, "alike": alike}
         return cls(
             measured, domains, kernels, fitted, count=count, residual=residual, clock=clock, evidence=evidence, **given
         )

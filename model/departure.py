@@ -1,0 +1,211 @@
+"""Smooth departures of kernels from a law: what it leaves unexplained, carried on as far as it stays alike.
+
+Cycles per instruction follow the working set as one cache after the other is outgrown, and no law of a few numbers says
+when. The logarithm of measured over predicted is taken as a Gaussian process over the logarithms of the parameters,
+
+    r_k(x) ~ N(0, s_k^2 R(x, x') + q^2),
+
+of mean zero, so that far from all measurements the law stands alone and the interval is as wide as departures were.
+How far values stay alike (a length for each parameter) and how much single runs scatter, q, are those of the program's
+kernels together, as four sizes tell neither for one; s_k is each kernel's own, by its posterior over a grid. How smooth
+departures are is not known: R is the Matérn covariance of smoothness 1/2, 3/2 and 5/2 in turn, and the three have equal
+say (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, sections 2.2, 4.2 and 5.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ranksight.errors import InputError
+
+Array = NDArray[np.float64]
+
+SIZES = np.geomspace(0.003, 2.0, 12)
+"""Grid of s_k."""
+SCATTER = np.geomspace(0.002, 0.3, 12)
+"""Grid of q."""
+LENGTHS = np.geomspace(0.3, 8.0, 8)
+"""Grid of the lengths, in e-folds of a parameter."""
+SMOOTH = (0.5, 1.5, 2.5)
+ROUNDS = 2
+"""Times that each parameter's length is looked for with the others held."""
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Departures of K kernels at n configurations, and how they go on.
+
+    Attributes
+    ----------
+    inputs : (n, d)
+        Logarithms of what the departures depend on.
+    values : (K, n)
+        Logarithm of measured over predicted, NaN where missing.
+    lengths : (3, d)
+        For each of :data:`SMOOTH`.
+    scatter : (3,)
+        q, for each of :data:`SMOOTH`.
+    """
+
+    inputs: Array
+    values: Array
+    lengths: Array
+    scatter: Array
+
+    def at(self, inputs: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation (K, k) of a new measurement's departure at `inputs` (k, d)."""
+        shape = (len(self.values), len(inputs))
+        means, squares = np.zeros(shape), np.zeros(shape)
+        for rows, known in _patterns(self.values):
+            for which, smooth in enumerate(SMOOTH):
+                held = _Solved.of(self.inputs[known], self.values[rows][:, known], self.lengths[which], smooth)
+                mean, square = held.at(inputs, float(self.scatter[which]))
+                means[rows] += mean / len(SMOOTH)
+                squares[rows] += square / len(SMOOTH)
+        return means, np.sqrt(np.maximum(squares - means**2, 0.0))
+
+    def left_out(self) -> Array:
+        """What is left of each departure (K, n) when it is foretold from all others."""
+        found = np.full(self.values.shape, np.nan)
+        for rows, known in _patterns(self.values):
+            parts = [
+                _Solved.of(self.inputs[known], self.values[rows][:, known], self.lengths[which], smooth).left_out(
+                    float(self.scatter[which])
+                )
+                for which, smooth in enumerate(SMOOTH)
+            ]
+            found[np.ix_(rows, np.flatnonzero(known))] = np.mean(parts, axis=0)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "inputs": self.inputs.tolist(),
+            "values": [[None if np.isnan(x) else float(x) for x in row] for row in self.values],
+            "lengths": self.lengths.tolist(),
+            "scatter": self.scatter.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Departure:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            inputs = np.array(content["inputs"], dtype=np.float64)
+            values = np.array([[np.nan if x is None else float(x) for x in row] for row in content["values"]])
+            lengths, scatter = (np.array(content[name], dtype=np.float64) for name in ("lengths", "scatter"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"'departure' is damaged: {error}", "fit the model again") from error
+        three = len(SMOOTH)
+        if (
+            inputs.ndim != 2
+            or not np.isfinite(inputs).all()
+            or values.ndim != 2
+            or values.shape[1] != len(inputs)
+            or np.isinf(values).any()
+            or lengths.shape != (three, inputs.shape[1])
+            or scatter.shape != (three,)
+            or not ((lengths > 0).all() and (scatter > 0).all() and np.isfinite(lengths).all())
+        ):
+            raise InputError("'departure' does not fit together", "fit the model again")
+        return cls(inputs, values, lengths, scatter)
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """The process of kernels that were all measured at the same configurations, for one smoothness."""
+
+    inputs: Array
+    lengths: Array
+    smooth: float
+    roots: Array
+    turned: Array
+    axes: Array
+
+    @classmethod
+    def of(cls, inputs: Array, values: Array, lengths: Array, smooth: float) -> _Solved:
+        roots, axes = np.linalg.eigh(_alike(inputs, inputs, lengths, smooth))
+        return cls(inputs, lengths, smooth, np.maximum(roots, 0.0), values @ axes, axes)
+
+    def likelihood(self, scatter: Array) -> Array:
+        """Logarithm of the likelihood for each q and s_k, (q, s, K)."""
+        variance = SIZES[None, :, None] ** 2 * self.roots + scatter[:, None, None] ** 2
+        return np.asarray(-0.5 * (np.log(variance).sum(axis=2)[..., None] + (1 / variance) @ (self.turned**2).T))
+
+    def weights(self, scatter: float) -> Array:
+        """Posterior of s_k, (s, K)."""
+        found = self.likelihood(np.array([scatter]))[0]
+        return np.asarray(np.exp(found - logsumexp(found, axis=0)))
+
+    def at(self, inputs: Array, scatter: float) -> tuple[Array, Array]:
+        """Mean and mean square (K, k) at `inputs`."""
+        near = _alike(inputs, self.inputs, self.lengths, self.smooth) @ self.axes
+        power = SIZES**2
+        inverse = 1 / (power[:, None] * self.roots + scatter**2)
+        means = np.einsum("s,kn,sn,Kn->sKk", power, near, inverse, self.turned)
+        spread = power[:, None] - power[:, None] ** 2 * np.einsum("kn,sn,kn->sk", near, inverse, near) + scatter**2
+        weights = self.weights(scatter)
+        mean = np.einsum("sK,sKk->Kk", weights, means)
+        return mean, np.einsum("sK,sKk->Kk", weights, means**2 + spread[:, None, :])
+
+    def left_out(self, scatter: float) -> Array:
+        """Leave-one-out residuals: what the inverse covariance says of each, over its diagonal."""
+        inverse = 1 / (SIZES[:, None] ** 2 * self.roots + scatter**2)
+        full = np.einsum("in,sn,Kn->sKi", self.axes, inverse, self.turned)
+        diagonal = np.einsum("in,sn,in->si", self.axes, inverse, self.axes)
+        return np.asarray(np.einsum("sK,sKi->Ki", self.weights(scatter), full / diagonal[:, None, :]))
+
+
+def learn_departure(inputs: Array, values: Array) -> Departure:
+    """Learn how far departures stay alike and how much single runs scatter.
+
+    Parameters
+    ----------
+    inputs : (n, d)
+        Logarithms of what the departures depend on.
+    values : (K, n)
+    """
+    patterns = _patterns(values)
+    lengths, scatter = [], []
+    for smooth in SMOOTH:
+        best = np.full(inputs.shape[1], 2.0)
+
+        def said(trial: Array, smooth: float = smooth) -> Array:
+            """Logarithm of the likelihood of all kernels for each q."""
+            total = np.zeros(len(SCATTER))
+            for rows, known in patterns:
+                if known.sum() > 1:
+                    held = _Solved.of(inputs[known], values[rows][:, known], trial, smooth)
+                    total += logsumexp(held.likelihood(SCATTER), axis=1).sum(axis=1)
+            return total
+
+        for _ in range(ROUNDS if inputs.shape[1] > 1 else 1):
+            for axis in range(inputs.shape[1]):
+                trials = np.tile(best, (len(LENGTHS), 1))
+                trials[:, axis] = LENGTHS
+                best = trials[int(np.argmax([said(trial).max() for trial in trials]))]
+        lengths.append(best)
+        scatter.append(SCATTER[int(np.argmax(said(best)))])
+    return Departure(inputs, values, np.array(lengths), np.array(scatter))
+
+
+def _patterns(values: Array) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """Kernels that were measured at the same configurations, together."""
+    known, which = np.unique(np.isfinite(values), axis=0, return_inverse=True)
+    which = np.asarray(which).reshape(-1)
+    return [(np.flatnonzero(which == at), pattern) for at, pattern in enumerate(known) if pattern.any()]
+
+
+def _alike(first: Array, second: Array, lengths: Array, smooth: float) -> Array:
+    """Matérn correlation of the points, (a, b)."""
+    apart = np.sqrt((((first[:, None, :] - second[None, :, :]) / lengths) ** 2).sum(axis=2))
+    if smooth == 0.5:
+        return np.asarray(np.exp(-apart))
+    if smooth == 1.5:
+        return np.asarray((1 + np.sqrt(3) * apart) * np.exp(-np.sqrt(3) * apart))
+    return np.asarray((1 + np.sqrt(5) * apart + 5 / 3 * apart**2) * np.exp(-np.sqrt(5) * apart))
