@@ -73,6 +73,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="cores that share a memory interface, where no platform tells; its bandwidth is then read off the curve",
     )
+    parser.add_argument(
+        "--units",
+        metavar="NAME=FORMULA",
+        help="whole units that the work comes in, such as 'elements=6*size^2': the fullest rank has ceil(units/ranks)",
+    )
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes for very many series (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
@@ -100,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ranksight.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of
+    from ranksight.model.wholeunits import WholeUnits
     from ranksight.platforms import load
 
     experiment = read(args.experiment)
@@ -113,6 +119,7 @@ def run(args: argparse.Namespace) -> int:
         metrics,
         platform=platform,
         domains=domains,
+        units=None if args.units is None else WholeUnits.read(args.units, experiment.parameters),
         over_ranks=_over_ranks(args.ranks_reduce),
         jobs=args.jobs,
         dask=args.dask,

@@ -55,6 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how ranks will be placed on the memory domains of a node (default: as they were measured)",
     )
     parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on a full node (default: as measured)")
+    parser.add_argument(
+        "--units",
+        metavar="NAME=FORMULA",
+        help="whole units that the work comes in, such as 'elements=6*size^2' (default: as fitted)",
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
 
 
@@ -109,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
-    model = Model.load(args.model).placed(args.placement, args.ranks_per_node)
+    model = Model.load(args.model).placed(args.placement, args.ranks_per_node).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages
 
@@ -178,6 +183,8 @@ def _evidence(prediction: Prediction) -> None:
 
     told = Counter(answer.evidence for answer in prediction.answers if answer.evidence)
     print()
+    for note in prediction.notes:
+        print(textwrap.fill(f"note: {note}", 80, subsequent_indent="    "))
     for text, count in told.most_common(8):
         shown = f"{count} {'value' if count == 1 else 'values'} by {text}"
         print(textwrap.fill(shown, 80, subsequent_indent="    "))

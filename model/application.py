@@ -23,10 +23,11 @@ from ranksight.experiment import WHOLE
 from ranksight.model import forecast, whole
 from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
-from ranksight.model.functions import ARRAYS, Functions, choose
-from ranksight.model.pace import Pace, narrower, rows_of
+from ranksight.model.functions import ARRAYS, Functions, choose, rows_of
+from ranksight.model.pace import Pace, narrower
 from ranksight.model.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.shared import Shared, Sharing
+from ranksight.model.staircase import Share
 
 Array = NDArray[np.float64]
 
@@ -65,12 +66,15 @@ class Refined:
         Of the kernels of :attr:`Application.sharing`.
     carried : tuple of (int, (k,) bool, str)
         Row, the configurations at which an equation gives it, and that equation's evidence.
+    uneven : (k,) or None
+        What the fullest rank has of whole units of work over the mean, where times are means.
     """
 
     said: Forecast
     parts: Parts | None = None
     shared: Shared | None = None
     carried: tuple[tuple[int, NDArray[np.bool_], str], ...] = ()
+    uneven: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,19 @@ class Application:
     sharing: Sharing | None = None
     paces: tuple[Pace, ...] = ()
 
-    def refine(self, said: Forecast, functions: Functions, points: Array, level: float) -> Refined:
-        """The forecast of all series with the kernels' times by the equations where their counters carry them."""
+    def refine(
+        self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
+    ) -> Refined:
+        """The forecast of all series with the kernels' times by the equations where their counters carry them.
+
+        Parameters
+        ----------
+        said : Forecast
+            Of the functions.
+        points : (k, m)
+        share : Share, optional
+            What the fullest rank works on, where work comes in whole units.
+        """
         rows = functions.rows
         parts = shared = None
         carried: list[tuple[int, NDArray[np.bool_], str]] = []
@@ -146,8 +161,14 @@ class Application:
             said = choose(said, picked, index, where)
             carried.extend((int(row), where[at], told[i]) for at, (row, i) in enumerate(zip(index, mine, strict=True)))
 
+        def asked(name: str) -> tuple[Array, Forecast]:
+            """Configurations and counts that an equation of a metric is asked with."""
+            return (share.points, share.said) if share is not None and name in share.fullest else (points, said)
+
+        at, counts = asked("time")
         for pace in self.paces:
-            given = pace.forecast(points, rows_of(said, pace.rows(rows)), level)
+            where, work = asked(pace.metric)
+            given = pace.forecast(where, rows_of(work, pace.rows(rows)), level)
             take(
                 given,
                 pace.kernels,
@@ -156,7 +177,7 @@ class Application:
                 lambda given, index, _: narrower(given, rows_of(said, index)),
             )
         if self.resources is not None:
-            parts = self.resources.parts(points, said, rows, level)
+            parts = self.resources.parts(at, counts, rows, level)
             # Where the equation lacks a part, what the times alone say is still an answer.
             take(
                 parts.forecast(),
@@ -167,7 +188,7 @@ class Application:
             )
         if self.sharing is not None:
             sharing, plain = self.sharing, functions.fitted
-            shared = sharing.forecast(points, level)
+            shared = sharing.forecast(points, level, at)
             inside = sharing.inside(points)
 
             def better(given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -178,7 +199,8 @@ class Application:
 
             take(shared.time, sharing.kernels, "time", sharing.evidence, better)
             take(sharing.cycles(shared.time), sharing.kernels, "cycles", sharing.evidence, better)
-        return Refined(said, parts, shared, tuple(carried))
+        uneven = np.ones(len(points)) if share is None or "time" in share.fullest else share.unevenness
+        return Refined(said, parts, shared, tuple(carried), uneven)
 
     def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
         """Sum everything up at `points` (k, m).
@@ -205,7 +227,8 @@ class Application:
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}
         each = self._each(refined, timed, place, len(points))
-        low, high, total = low * self.imbalance, high * self.imbalance, total * self.imbalance
+        fullest = self.imbalance * (1.0 if refined.uneven is None else refined.uneven)
+        low, high, total = low * fullest, high * fullest, total * fullest
         if messages is not None and self.communication is not None:
             np.add.at(each["communication"], [place[name] for name in callers], messages.value)
             sent = messages.value.sum(axis=0)
@@ -232,7 +255,8 @@ class Application:
         times = np.array(list(timed.values()), dtype=np.intp)
         own = np.nan_to_num(refined.said.value[times])
         each["direct"][: len(timed)] = own
-        each["imbalance"][: len(timed)] = own * (self.imbalance - 1.0)
+        uneven = 1.0 if refined.uneven is None else refined.uneven
+        each["imbalance"][: len(timed)] = own * (self.imbalance * uneven - 1.0)
 
         def split(kernels: tuple[str, ...], value: Array, parts: Mapping[str, Array]) -> None:
             """Put the parts of those kernels whose time is the equation's in the place of what stood there."""

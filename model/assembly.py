@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import Reduction
+from ranksight.metrics import Reduction, metric
 from ranksight.model.application import Application, Network
 from ranksight.model.blocking import fit_resources
 from ranksight.model.communication import Communication, message_series, message_table
@@ -27,6 +27,9 @@ from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
+from ranksight.model.staircase import Staircase
+from ranksight.model.varied import fit_varied
+from ranksight.model.wholeunits import WholeUnits
 from ranksight.platforms import Platform, load
 
 
@@ -38,6 +41,7 @@ def fit(
     placement: str = "compact",
     ranks_per_node: int | None = None,
     cores_per_domain: int | None = None,
+    units: str | None = None,
     **settings: Any,
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
@@ -51,6 +55,8 @@ def fit(
         Machine that was measured, by itself, its name or its file; ``auto`` takes :func:`assumed_platform`.
     placement, ranks_per_node, cores_per_domain
         See :func:`domains_of`.
+    units : str, optional
+        Whole units that the work comes in, such as ``elements=6*size^2`` (:mod:`ranksight.model.wholeunits`).
     **settings
         ``over_ranks`` and what :func:`ranksight.model.fitting.fit_series` takes.
     """
@@ -60,7 +66,8 @@ def fit(
     elif isinstance(platform, str):
         platform = load(platform)
     domains = domains_of(platform if named else None, placement, ranks_per_node, cores_per_domain)
-    return assemble(experiment, metrics, platform=platform, domains=domains, **settings)[0]
+    whole = None if units is None else WholeUnits.read(units, experiment.parameters)
+    return assemble(experiment, metrics, platform=platform, domains=domains, units=whole, **settings)[0]
 
 
 def domains_of(
@@ -96,6 +103,7 @@ def assemble(
     *,
     platform: Any = None,
     domains: Domains | None = None,
+    units: WholeUnits | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
 ) -> tuple[Model, Series]:
@@ -111,6 +119,8 @@ def assemble(
         are functions alone and messages have no time.
     domains : Domains, optional
         What ranks share on a node, see :func:`domains_of`; without it times are taken to grow on as they did.
+    units : WholeUnits, optional
+        What the work consists of, where it cannot be cut.
     over_ranks
         See :func:`ranksight.model.series.series_from_experiment`.
     **settings
@@ -133,7 +143,10 @@ def assemble(
     each = {name: value for name, value in settings.items() if name != "jobs"}
     if (messages := fit_messages(experiment, **each)) is not None:
         extras["messages"] = messages.to_dict()
-    equation = _equation(experiment, sampled, platform, domains, **settings)
+    steps = None if units is None else _staircase(units, series, means_of_samples(experiment, over_ranks), **settings)
+    if steps is not None:
+        extras["units"] = steps.to_dict()
+    equation = _equation(experiment, sampled, platform, domains, steps, **settings)
     if equation != Application():
         extras["application"] = equation.to_dict()
     if seen := observe(experiment, series, platform):
@@ -189,6 +202,7 @@ def _equation(
     sampled: Sampled,
     platform: Any,
     domains: Domains | None,
+    steps: Staircase | None,
     **settings: Any,
 ) -> Application:
     """Resources, communication, network and imbalance, each where its evidence is there."""
@@ -209,13 +223,35 @@ def _equation(
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node
             network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
-    paces = fit_paces(sampled.series, each.get("over_repetitions", "auto"))
-    sharing = None if domains is None else fit_sharing(experiment, domains, **each)
-    return Application(resources, communication, network, _imbalance(experiment), sharing, paces)
+    units, series = None if steps is None else steps.units, sampled.series
+    uneven = None if units is None else units.unevenness(series.points, series.parameters)
+    fullest = () if steps is None else steps.fullest
+    paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
+    sharing = None if domains is None else fit_sharing(experiment, domains, units, **each)
+    return Application(resources, communication, network, _imbalance(experiment, units), sharing, paces)
 
 
-def _imbalance(experiment: Experiment) -> float:
-    """Largest over mean processor time between MPI calls, with most ranks; 1 where it was not measured."""
+def _staircase(
+    units: WholeUnits, series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None, **settings: Any
+) -> Staircase:
+    """Functions of what the fullest rank carries, over the ranks that would all be as full."""
+    how = {
+        name: (over_ranks.get(name, metric(name).over_ranks) if isinstance(over_ranks, Mapping) else over_ranks)
+        or metric(name).over_ranks
+        for name in dict.fromkeys(series.metrics)
+    }
+    fullest = tuple(name for name, reduction in how.items() if reduction == "max")
+    rows = np.array([name in fullest for name in series.metrics], dtype=bool)
+    if not rows.any():
+        return Staircase(units, fullest)
+    return Staircase(units, fullest, fit_varied(units.series(series.select(rows)), **settings))
+
+
+def _imbalance(experiment: Experiment, units: WholeUnits | None) -> float:
+    """Largest over mean processor time between MPI calls, with most ranks; 1 where it was not measured.
+
+    What whole units of work make uneven is left out: it is another at every number of ranks.
+    """
     best: tuple[float, list[float]] = (0.0, [1.0])
     for run in experiment.runs:
         table = experiment.table(run, "counters")
@@ -225,5 +261,8 @@ def _imbalance(experiment: Experiment) -> float:
         if len(times) > 1 and times.mean() > 0:
             ranks = float(run.configuration.get("ranks", len(times)))
             ratio = float(times.max() / times.mean())
+            if units is not None:
+                at = np.array([[float(run.configuration[name]) for name in experiment.parameters]])
+                ratio /= float(units.unevenness(at, experiment.parameters)[0])
             best = (ranks, [*best[1], ratio] if ranks == best[0] else [ratio]) if ranks >= best[0] else best
     return max(1.0, float(np.median(best[1])))

@@ -189,3 +189,8 @@ def choose(base: Forecast, given: Forecast, index: NDArray[np.intp], where: NDAr
         array[index] = np.where(where, getattr(given, name), array[index])
         arrays[name] = array
     return Forecast(level=base.level, **arrays)
+
+
+def rows_of(given: Forecast, index: NDArray[np.intp]) -> Forecast:
+    """Some rows of a forecast."""
+    return replace(given, **{name: getattr(given, name)[index] for name in ARRAYS})

@@ -26,6 +26,8 @@ from ranksight.model.functions import ARRAYS, Functions
 from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.prediction import Answer, Prediction
+from ranksight.model.staircase import Staircase
+from ranksight.model.wholeunits import WholeUnits
 
 if TYPE_CHECKING:
     from ranksight.model.diagnosis.diagnosis import Diagnosis
@@ -149,6 +151,7 @@ class Model:
         _known("metric", wanted, self.fitted.metrics)
         if kernels is not None:
             _known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
+        self._check(points)
         refined = self._refined(points, level)
         forecast = refined.said
         names = np.array(self.fitted.metrics, dtype=object)
@@ -172,14 +175,45 @@ class Model:
                     if kernel != WHOLE and (kernels is None or kernel in kernels):
                         text = carried[int(row)][k] if row in carried else told[row]
                         answers.append(Answer.of(configuration, kernel, name, forecast, int(row), k, text))
-        return Prediction(self.application, self.parameters, tuple(answers))
+        return Prediction(self.application, self.parameters, tuple(answers), self.notes(points))
+
+    def _check(self, points: NDArray[np.float64]) -> None:
+        """Raise InputError where points ask for what no program runs on."""
+        if "ranks" in self.parameters:
+            ranks = points[:, self.parameters.index("ranks")]
+            bad = np.flatnonzero((ranks < 1) | (ranks != np.round(ranks)))
+            if len(bad):
+                raise InputError(f"ranks are asked at {ranks[bad[0]]:g}", "give whole numbers of ranks, 1 or more")
+
+    def notes(self, points: NDArray[np.float64]) -> tuple[str, ...]:
+        """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
+        found = dict.fromkeys(self._outgrown(points))
+        if self.staircase is not None:
+            remarks = (self.staircase.units.remark(point, self.parameters) for point in points)
+            found |= dict.fromkeys(remark for remark in remarks if remark)
+        return tuple(found)
+
+    def _outgrown(self, points: NDArray[np.float64]) -> list[str]:
+        """The E threshold of Ding et al. 2018, at points outside of the measured problem sizes."""
+        from ranksight.model.misses import remark
+
+        low, high = self.training.min(axis=0), self.training.max(axis=0)
+        others = [at for at, name in enumerate(self.parameters) if name != "ranks"]
+        out = ((points[:, others] < low[others]) | (points[:, others] > high[others])).any()
+        text = remark(self.functions, self.training) if others and out else ""
+        return [text] if text else []
 
     def forecast(self, points: NDArray[np.float64], level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""
         return self._refined(points, level).said
 
     def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
-        return self.equation.refine(self.functions.predict(points, level), self.functions, points, level)
+        staircase = self.staircase
+        if staircase is None:
+            return self.equation.refine(self.functions.predict(points, level), self.functions, points, level)
+        share = staircase.share(self.functions, points, level)
+        said = staircase.predict(self.functions.predict(points, level), self.functions, share, level)
+        return self.equation.refine(said, self.functions, points, level, share)
 
     def breakdown(self, points: NDArray[np.float64], level: float = 0.9) -> Breakdown:
         """The application's time at `points` (k, m) and what it is made of."""
@@ -258,6 +292,23 @@ class Model:
     def functions(self) -> Functions:
         """The functions with what is known of their structure."""
         return Functions.with_structures(self.fitted, self.extras.get("structures", {}))
+
+    @cached_property
+    def staircase(self) -> Staircase | None:
+        """The whole units that the work comes in, where they were told."""
+        given = self.extras.get("units")
+        return None if given is None else Staircase.from_dict(given, self.fitted)
+
+    def with_units(self, text: str | None) -> Model:
+        """The same model with work in whole units, such as ``elements=6*size^2`` (:mod:`ranksight.model.wholeunits`).
+
+        The functions stay: where they were learned without the units, the ranks measured should divide them.
+        """
+        if text is None:
+            return self
+        units = WholeUnits.read(text, self.parameters)
+        fullest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
+        return replace(self, extras={**self.extras, "units": Staircase(units, fullest).to_dict()})
 
     @cached_property
     def equation(self) -> Application:

@@ -23,7 +23,6 @@ from ranksight.model import forecast
 from ranksight.model.departure import Departure, learn_departure
 from ranksight.model.fitted import JOBS
 from ranksight.model.forecast import Forecast
-from ranksight.model.functions import ARRAYS
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
 
@@ -133,7 +132,9 @@ class Pace:
         return cls(metric, parameters, varied, kernels, rate, departure, count)
 
 
-def fit_paces(series: Series, over_repetitions: str = "auto") -> tuple[Pace, ...]:
+def fit_paces(
+    series: Series, over_repetitions: str = "auto", uneven: Array | None = None, fullest: tuple[str, ...] = ()
+) -> tuple[Pace, ...]:
     """The paces of all kernels that have instructions and a time at :data:`FEWEST` configurations or more.
 
     Parameters
@@ -141,6 +142,10 @@ def fit_paces(series: Series, over_repetitions: str = "auto") -> tuple[Pace, ...
     series : Series
     over_repetitions : str
         How repetitions become one value.
+    uneven : (n,), optional
+        Work of the fullest rank over the mean, where it comes in whole units.
+    fullest : tuple of str
+        Metrics that the fullest rank carries.
     """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
@@ -158,6 +163,8 @@ def fit_paces(series: Series, over_repetitions: str = "auto") -> tuple[Pace, ...
         work = np.array([rows[k, "instructions"] for k in kernels])
         with np.errstate(invalid="ignore", divide="ignore"):
             logs = np.log(values[own] / values[work])
+        if uneven is not None and metric in fullest:
+            logs = logs - np.log(uneven)
         logs = np.where(np.isfinite(logs), logs, np.nan)
         count = np.isfinite(logs).sum(axis=1)
         most = np.where(np.isfinite(logs), values[work], -np.inf).argmax(axis=1)
@@ -187,8 +194,3 @@ def narrower(given: Forecast, other: Forecast) -> NDArray[np.bool_]:
         first, second = given.upper / given.lower, other.upper / other.lower
     sure = given.status == forecast.OK
     return np.asarray(sure & ((other.status != forecast.OK) | ~(second <= first)))
-
-
-def rows_of(given: Forecast, index: NDArray[np.intp]) -> Forecast:
-    """Some rows of a forecast."""
-    return replace(given, **{name: getattr(given, name)[index] for name in ARRAYS})

@@ -100,15 +100,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Prediction:
-    """All answers to one question."""
+    """All answers to one question, and what is to be known of the configurations asked for."""
 
     application: str
     parameters: tuple[str, ...]
     answers: tuple[Answer, ...]
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: ``{"schema_version": 1, "predictions": [...]}``."""
-        return {"schema_version": SCHEMA_VERSION, "predictions": [answer.to_dict() for answer in self.answers]}
+        """Plain data: ``{"schema_version": 1, "notes": [...], "predictions": [...]}``."""
+        answers = [answer.to_dict() for answer in self.answers]
+        return {"schema_version": SCHEMA_VERSION, "notes": list(self.notes), "predictions": answers}
 
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,

@@ -18,6 +18,7 @@ from ranksight.model.sharing.learning import Known, learn, times
 from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing, needs
 from ranksight.model.sharing.traffic import factor, occupancy
 from ranksight.model.varied import fit_varied
+from ranksight.model.wholeunits import WholeUnits
 
 Array = NDArray[np.float64]
 
@@ -25,10 +26,14 @@ FEWEST = 3
 """Configurations that a kernel must have."""
 ABOVE = 1.3
 """How far above the platform's bandwidth a measured one may lie before the platform is not the machine measured."""
+OUTLYING = 2.0
+"""Scales of the scatter from which on a departure is cut before it is carried on."""
 TRAFFIC = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
 
 
-def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sharing | None:
+def fit_sharing(
+    experiment: Experiment, domains: Domains, units: WholeUnits | None = None, **settings: Any
+) -> Sharing | None:
     """Learn the kernels that have a time and memory traffic at :data:`FEWEST` configurations or more.
 
     The work of a kernel is its instructions. Ranks that wait in MPI count instructions of their waiting, so that a
@@ -39,6 +44,8 @@ def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sh
     experiment : Experiment
     domains : Domains
         As the ranks were placed when they were measured.
+    units : WholeUnits, optional
+        What the work consists of, where it cannot be cut.
     **settings
         Of :func:`ranksight.model.fitting.fit_series`.
 
@@ -86,6 +93,9 @@ def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sh
     held = occupancy(reads, writes, work, ranks, active, domains.cores)
     without = reads / factor(held.effect, active, domains.cores)
     counts = _counts(series, kernels, {WORK: work, READ: without, WRITTEN: writes, ALIKE: reads}, settings)
+    if units is not None:  # from here on work and bytes are those of the fullest rank, which time is of
+        uneven = units.unevenness(series.points, series.parameters)
+        work, reads, writes, every = work * uneven, reads * uneven, writes * uneven, every * uneven
     transfer, domain = needs(domains, np.nan_to_num(reads), np.nan_to_num(writes))
     told = domains.domain is not None
     if not told:
@@ -102,9 +112,9 @@ def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sh
     mode, floor = learned.mode.copy(), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     if alike:
         # One number of ranks in a domain: times are taken as those of a rank alone, which keeps its pace.
-        most = np.where(time > 0, work, -np.inf).argmax(axis=1)[:, None]
+        largest = np.where(time > 0, work, -np.inf).argmax(axis=1)[:, None]
         with np.errstate(invalid="ignore"):
-            mode[:, 0] = np.log(np.take_along_axis(time / work, most, axis=1)[:, 0])
+            mode[:, 0] = np.log(np.take_along_axis(time / work, largest, axis=1)[:, 0])
         mode[:, 3] = -50.0
     with np.errstate(invalid="ignore", divide="ignore"):
         said = times(mode, work, transfer, domain, floor, np.ones_like(active) if alike else active)[0]
@@ -115,10 +125,12 @@ def fit_sharing(experiment: Experiment, domains: Domains, **settings: Any) -> Sh
         if len(np.unique(series.points[:, at])) > 1 and (series.points[:, at] > 0).all() and (alike or name != "ranks")
     )
     inputs = [np.log(series.points[:, at]) for at in varied]
-    departure = learn_departure(
-        np.stack(inputs if alike else [np.log(active), *inputs], axis=1), np.where(np.isfinite(left), left, np.nan)
-    )
-    residual = departure.left_out()
+    left = np.where(np.isfinite(left), left, np.nan)
+    # What lies far off the law has reasons of its own, and says nothing of its neighbours.
+    most = np.inf if alike else OUTLYING * learned.scatter[:, None]
+    kept = np.clip(left, -most, most)
+    departure = learn_departure(np.stack(inputs if alike else [np.log(active), *inputs], axis=1), kept)
+    residual = departure.left_out() + left - kept
     if not told:
         # From here on the domain's seconds are bytes: its bandwidth goes into the second number.
         mode[:, 1] += np.log(np.nanmax(active * every / time, axis=1))

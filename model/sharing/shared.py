@@ -90,12 +90,18 @@ class Sharing:
     alike: bool
     evidence: tuple[str, ...]
 
-    def forecast(self, points: Array, level: float = 0.9) -> Shared:
-        """Time of every kernel at `points` (k, m) and what it is made of."""
+    def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
+        """Time of every kernel at `points` (k, m) and what it is made of.
+
+        Parameters
+        ----------
+        share : (k, m), optional
+            Where counts are asked, if not at `points`: with the ranks that would all have as much as the fullest.
+        """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         ranks = points[:, self.counts.parameters.index("ranks")]
         active = self.domains.active(ranks)
-        said = self.counts.predict(points, level)
+        said = self.counts.predict(points if share is None else share, level)
         z = float(ndtri((1 + level) / 2))
         given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
         inputs = tuple(middle for middle, _, _ in given)
