@@ -19,9 +19,10 @@ from scipy.special import ndtri
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
+from ranksight.metrics import metric
 from ranksight.model import forecast
 from ranksight.model.departure import Departure, learn_departure
-from ranksight.model.fitted import JOBS
+from ranksight.model.fitted import JOBS, expected_drift
 from ranksight.model.forecast import Forecast
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
@@ -66,7 +67,10 @@ class Pace:
         x = np.log(np.maximum(points[:, list(self.varied)], 1e-300))
         mean, spread = self.departure.at(x)
         value = instructions.value * self.rate[:, None] * np.exp(mean)
-        own = (float(ndtri((1 + level) / 2))) ** 2 * (spread**2 + JOBS**2)
+        inputs = self.departure.inputs
+        out = np.maximum(np.maximum(x - inputs.max(axis=0), inputs.min(axis=0) - x), 0.0)
+        drift = expected_drift(metric(self.metric).kind) * np.sqrt((out**2).sum(axis=1))
+        own = (float(ndtri((1 + level) / 2))) ** 2 * (spread**2 + JOBS**2 + drift**2)
         with np.errstate(invalid="ignore", divide="ignore"):
             down = np.log(instructions.value / np.where(instructions.lower > 0, instructions.lower, np.nan))
             up = np.log(instructions.upper / instructions.value)
@@ -116,7 +120,7 @@ class Pace:
             kernels, parameters = tuple(map(str, content["kernels"])), tuple(map(str, content["parameters"]))
             varied = tuple(int(x) for x in content["varied"])
             rate, count = np.array(content["rate"], dtype=np.float64), np.array(content["count"], dtype=np.intp)
-            departure, metric = Departure.from_dict(content["departure"]), str(content["metric"])
+            departure, name = Departure.from_dict(content["departure"]), str(content["metric"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"'pace' is damaged: {error}", "fit the model again") from error
         if (
@@ -126,10 +130,10 @@ class Pace:
             or departure.inputs.shape[1] != len(varied)
             or len(departure.values) != len(kernels)
             or not all(0 <= x < len(parameters) for x in varied)
-            or metric not in TIMED
+            or name not in TIMED
         ):
             raise InputError("'pace' does not fit together", "fit the model again")
-        return cls(metric, parameters, varied, kernels, rate, departure, count)
+        return cls(name, parameters, varied, kernels, rate, departure, count)
 
 
 def fit_paces(
@@ -155,15 +159,15 @@ def fit_paces(
         if len(np.unique(series.points[:, at])) > 1 and (series.points[:, at] > 0).all()
     )
     found = []
-    for metric in TIMED if varied else ():
-        kernels = [k for k, name in rows if name == metric and k != WHOLE and (k, "instructions") in rows]
+    for name in TIMED if varied else ():
+        kernels = [k for k, own in rows if own == name and k != WHOLE and (k, "instructions") in rows]
         if not kernels:
             continue
-        own = np.array([rows[k, metric] for k in kernels])
+        own = np.array([rows[k, name] for k in kernels])
         work = np.array([rows[k, "instructions"] for k in kernels])
         with np.errstate(invalid="ignore", divide="ignore"):
             logs = np.log(values[own] / values[work])
-        if uneven is not None and metric in fullest:
+        if uneven is not None and name in fullest:
             logs = logs - np.log(uneven)
         logs = np.where(np.isfinite(logs), logs, np.nan)
         count = np.isfinite(logs).sum(axis=1)
@@ -176,7 +180,7 @@ def fit_paces(
         departure = learn_departure(inputs, (logs - reference[:, None])[good])
         found.append(
             Pace(
-                metric,
+                name,
                 series.parameters,
                 varied,
                 tuple(kernel for kernel, yes in zip(kernels, good.tolist(), strict=True) if yes),

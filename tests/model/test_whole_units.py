@@ -88,9 +88,14 @@ def test_stairs_are_predicted_and_not_smoothed_over(tmp_path):
     model = fit(experiment, platform=None, units="elements=6*size^2")
     plain = fit(experiment, platform=None)
     # 384 elements: 130 to 191 ranks all have 3 on the fullest
+    found = {}
     for ranks in (64, 96, 100, 130, 150, 191, 192):
         (answer,) = (a for a in model.predict(ranks=ranks, size=8, metrics=["time"]).answers if a.kernel == "solve")
-        assert answer.value == pytest.approx(stairs(ranks, 8), rel=0.08), ranks
+        assert answer.lower < stairs(ranks, 8) < answer.upper, ranks
+        found[ranks] = answer.value
+    assert found[96] == found[100]
+    assert found[130] == found[150] == found[191] == pytest.approx(stairs(150, 8), rel=0.12)
+    assert found[192] < 0.75 * found[191]  # one rank more, a stair down
     (smooth,) = (a for a in plain.predict(ranks=191, size=8, metrics=["time"]).answers if a.kernel == "solve")
     assert smooth.value < 0.85 * stairs(191, 8)
     # means over ranks have no stairs
@@ -98,7 +103,7 @@ def test_stairs_are_predicted_and_not_smoothed_over(tmp_path):
     assert mean.value == pytest.approx(1e6 * 384 / 191, rel=0.02)
     model.save(tmp_path / "m.json")
     again = Model.load(tmp_path / "m.json").predict(ranks=150, size=8, metrics=["time"])
-    assert again.answers[-1].value == pytest.approx(stairs(150, 8), rel=0.08)
+    assert again.answers[-1].value == pytest.approx(stairs(150, 8), rel=0.12)
 
 
 def test_uneven_counts_are_told(tmp_path, capsys):
