@@ -26,3 +26,20 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
         if not target.startswith(("http:", "https:", "mailto:")):
             assert (document.parent / target).exists(), target
+
+
+def test_the_reader_of_the_document_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ranksight.cli.main import main
+    from ranksight.experiment import read
+    from ranksight.reading import READERS
+
+    code = re.search(r"## A reader\n```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(), re.DOTALL)
+    assert code is not None
+    assert "callgrind" in READERS  # filled, so that what is added can be taken away again
+    monkeypatch.setattr(READERS, "_items", dict(READERS._items))
+    exec(compile(code[1], "extending.md", "exec"), {"__name__": "mytool"})
+    (tmp_path / "a.txt").write_text("# mytool 1\nsolve, 2.5\nhalo,0.5\n")
+    assert main(["import", str(tmp_path / "a.txt"), "--set", "ranks=4", "-o", str(tmp_path / "e")]) == 0
+    assert set(read(tmp_path / "e").counters()["time"]) == {2.5, 0.5}
+    (tmp_path / "b.txt").write_text("# mytool 1\nsolve, fast\n")
+    assert main(["import", "mytool", str(tmp_path / "b.txt"), "--set", "ranks=4", "-o", str(tmp_path / "f")]) == 1
