@@ -12,6 +12,9 @@ its place is found from the launcher's options; write {wrap} there if it is not.
 project, or a file of 'ranksight calibrate'. --refine KERNEL splits a kernel that is too coarse to act on into its
 loops (by callgrind; perf's samples are put into the same) or, without callgrind, into source lines; build with -g.
 
+--distant adds a smaller workload to an experiment of 'ranksight phases': it is run at growing numbers of ranks until
+its cycles per instruction stop falling, and then stands for the original workload on many ranks.
+
 --emit slurm (pbs, flux) writes the campaign as job scripts: one job a number of ranks, one task a configuration, and a
 last job that joins their parts. --submit slurm submits and follows them; the same line again measures what is missing.
 """
@@ -62,6 +65,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--application", default=None, metavar="NAME", help="the program's name in tables")
     parser.add_argument("--timeout", type=float, default=None, metavar="S", help="end a run that takes longer")
+    parser.add_argument(
+        "--distant",
+        action="store_true",
+        help="run a smaller workload at growing numbers of ranks until its cycles per instruction stop falling",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     _batch.configure(parser)
 
@@ -131,17 +139,25 @@ def run(chosen: argparse.Namespace) -> int:
     bad = [value for value in chosen.grid["ranks"] if value < 1 or not value.is_integer()]
     if bad:
         raise InputError(f"{bad[0]:g} is no number of ranks", "ranks are whole numbers from 1")
+    if chosen.distant and (chosen.emit or chosen.submit):
+        raise UsageError("ranksight measure: --distant decides after each run, jobs cannot", "run it inside one job")
     if chosen.emit or chosen.submit:
         return _batch.run(chosen)
     template.fill({name: values[0] for name, values in chosen.grid.items()})
     say = None if chosen.quiet else _say
     kernels = tuple(dict.fromkeys(chosen.refine))
     platform = load(chosen.platform) if chosen.platform is not None else None
+    if chosen.distant and chosen.collector is None:
+        chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, say)
     collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=say)
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template)
     check_alike(experiment, collectors, kernels)
+    if chosen.distant:
+        from ranksight.cli._distant import measure_distant
+
+        return measure_distant(experiment, plan, platform or load("generic"), chosen.quiet)
     with Progress(sum(1 for _ in plan.runs()), chosen.quiet) as progress:
         outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
     return report(experiment, outcome, chosen.quiet)

@@ -41,8 +41,8 @@ class Analysis:
     coverage, unrelated : float
         Share of the run's time (of its computation where times in MPI are no truth), at the largest rank count, in
         phases that repeat and in calls that are no phase of other rank counts.
-    table : DataFrame
-        See :func:`ranksight.model.phases.table.phase_table`; original workload only.
+    table, smaller : DataFrame
+        See :func:`ranksight.model.phases.table.phase_table`; of the original workload, and of the smaller one.
     shared : bool
         Whether ranks shared cores.
     notes : tuple of str
@@ -57,8 +57,19 @@ class Analysis:
     coverage: float
     unrelated: float
     table: pd.DataFrame
+    smaller: pd.DataFrame
     shared: bool
     notes: tuple[str, ...]
+
+    def cpi(self) -> pd.DataFrame:
+        """Cycles per instruction of the smaller workload: a row a rank count, a column a phase's number.
+
+        Of the phases that a distant point can be had for, those whose instructions stay constant.
+        """
+        fit = [phase.number for phase in self.phases if any(group.constant for group in phase.groups)]
+        rows = self.smaller.assign(phase=self.smaller["phase"] + 1)
+        sums = rows[rows["phase"].isin(fit)].groupby(["ranks", "phase"])[["cycles", "instructions"]].sum()
+        return (sums["cycles"] / sums["instructions"]).unstack("phase")
 
     @property
     def pet(self) -> Pet:
@@ -92,6 +103,7 @@ def analyse(
     machine: Any,
     *,
     workload: Mapping[str, float] | None = None,
+    small: Mapping[str, float] | None = None,
     clock: Clock | None = None,
     rule: str | None = None,
 ) -> Analysis:
@@ -103,7 +115,9 @@ def analyse(
         With a parameter ``ranks``, and runs of the collector ``pmpi-events`` at two rank counts or more.
     machine : Machine
     workload : mapping of str to float, optional
-        The original workload; that which computes most where not given. Others are smaller ones for distant points.
+        The original workload; that which computes most where not given.
+    small : mapping of str to float, optional
+        The workload that distant points come from; of the others, that with most rank counts where not given.
     clock : {"measured", "simulated"}, optional
         Which time of computation is taken. When not given, measured time where every rank had a core, and simulated
         time where not and loads were simulated between calls.
@@ -157,7 +171,7 @@ def analyse(
     coverage = float(spent[(weight > 1) & (spent.index != UNRELATED)].sum()) / total
     unrelated = float(spent.get(UNRELATED, 0.0)) / total
     _refuse(related, weight, unrelated, ranks)
-    smaller, small = _smaller(table, others)
+    smaller, used = _smaller(table, others, small)
     phases = []
     for number, body in enumerate(related.bodies):
         rows = table[table["original"] & (table["phase"] == number)]
@@ -174,8 +188,8 @@ def analyse(
         what = "computation is processor time, " if clock == "measured" else ""
         notes.append(f"ranks shared cores: {what}their times in MPI are waiting and are left out")
     return Analysis(
-        dict(chosen), small, tuple(map(float, ranks)), tuple(phases), clock, machine, coverage, unrelated,
-        table[table["original"]].drop(columns="original"), shared, tuple(notes),
+        dict(chosen), used, tuple(map(float, ranks)), tuple(phases), clock, machine, coverage, unrelated,
+        table[table["original"]].drop(columns="original"), smaller.drop(columns="original"), shared, tuple(notes),
     )  # fmt: skip
 
 
@@ -204,14 +218,18 @@ def _original(given: list[Calls], wanted: Mapping[str, float] | None) -> Workloa
     return max(work, key=lambda each: work[each])
 
 
-def _smaller(table: pd.DataFrame, others: list[Calls]) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Rows of the smaller workload with most rank counts, and that workload."""
+def _smaller(
+    table: pd.DataFrame, others: list[Calls], wanted: Mapping[str, float] | None
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Rows of the smaller workload asked for, or of that with most rank counts; and that workload."""
     rest = table[~table["original"]]
     counts: dict[Workload, int] = {}
     for calls in others:
         counts[_workload(calls)] = counts.get(_workload(calls), 0) + 1
+    if wanted is not None:
+        counts = {each: number for each, number in counts.items() if dict(each) == dict(wanted)}
     if not counts:
-        return rest, {}
+        return rest.iloc[:0], {}
     chosen = max(counts, key=lambda each: counts[each])
     first = int(table.loc[table["original"], "point"].max()) + 1
     points = [first + at for at, calls in enumerate(others) if _workload(calls) == chosen]
