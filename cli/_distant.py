@@ -31,11 +31,9 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
     """
     from ranksight.model.phases.analysis import analyse
     from ranksight.model.phases.distant import settled
-    from ranksight.model.resource import Machine
 
-    machine = Machine.of(platform)
     small = _workload(plan)
-    before = analyse(experiment, machine, small=small) if len(experiment) else None
+    before = analyse(experiment, platform, small=small) if len(experiment) else None
     _check(experiment, before, small)
     assert before is not None
     total = Outcome(0, 0, ())
@@ -48,7 +46,7 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
         )
         if outcome.failures:
             break
-        said = analyse(experiment, machine, workload=before.workload, small=small, clock=before.clock)
+        said = analyse(experiment, platform, workload=before.workload, small=small, clock=before.clock)
         cpi = said.cpi()
         heavy = [phase.number for phase in said.phases if phase.share >= _RELEVANT and phase.number in cpi.columns]
         if not quiet:

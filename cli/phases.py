@@ -96,12 +96,11 @@ def run(args: argparse.Namespace) -> int:
 
     from ranksight.experiment import read
     from ranksight.model.phases.analysis import analyse
-    from ranksight.model.resource import Machine
     from ranksight.platforms import load
 
     analysis = analyse(
         read(args.experiment),
-        Machine.of(load(args.platform)),
+        load(args.platform),
         workload=dict(args.workload) or None,
         clock=args.time,
         rule=args.admissible,
@@ -220,7 +219,7 @@ def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) ->
     if args.instructions:
         _print_instructions(analysis, args.ranks)
     if times is not None:
-        _print_times(times, args.level)
+        _print_times(times, args.level, analysis.pet.network)
     if not args.quiet:
         print(f"\n{_next(analysis, args)}")
 
@@ -272,7 +271,7 @@ def _print_instructions(analysis: Analysis, ranks: Sequence[float]) -> None:
         )
 
 
-def _print_times(times: Times, level: float) -> None:
+def _print_times(times: Times, level: float, network: str) -> None:
     print(f"\n{'ranks':>8}{'PET':>10}  {f'{level:.0%} interval':<22}{'computation':>12}{'in MPI':>10}")
     for k, p in enumerate(times.ranks):
         low, high = times.lower[k], times.upper[k]
@@ -283,8 +282,10 @@ def _print_times(times: Times, level: float) -> None:
             f"{p:>8g}{format_si(times.total[k], 's'):>10}  {interval:<22}"
             f"{format_si(times.computation[:, k].sum(), 's'):>12}{said:>10}"
         )
-    if not (times.communication == times.communication).all():
+    if not network:
         print("the time in MPI is not known and not in the sum")
+    elif network != "measured":
+        print(f"the time in MPI is that of the messages on the network of platform {network}")
 
 
 def _next(analysis: Analysis, args: argparse.Namespace) -> str:

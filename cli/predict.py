@@ -21,6 +21,7 @@ from ranksight.errors import UsageError
 from ranksight.metrics import metric
 
 if TYPE_CHECKING:
+    from ranksight.model.phases.beside import Beside
     from ranksight.model.prediction import Prediction
 
 
@@ -111,6 +112,7 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when no answer is carried."""
     from ranksight.model.model import Model
+    from ranksight.model.phases.beside import of_model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
@@ -124,14 +126,23 @@ def run(args: argparse.Namespace) -> int:
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     points = model.combinations(args.asked)
     prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics)
-    _PRINT[args.format](prediction)
+    timed = (metrics is None or "time" in metrics) and not args.kernel
+    phases, missing = of_model(model, points, args.level) if timed else ([], "")
+    if args.format == "json":
+        _json(prediction, phases)
+    else:
+        _PRINT[args.format](prediction)
     if args.format == "table" and not args.quiet:
         _evidence(prediction)
+        _phases(phases, missing)
     return 0 if any(answer.ok for answer in prediction.answers) else 4
 
 
-def _json(prediction: Prediction) -> None:
-    json.dump(prediction.to_dict(), sys.stdout, indent=1, allow_nan=False)
+def _json(prediction: Prediction, phases: Sequence[Beside]) -> None:
+    content = prediction.to_dict()
+    if phases:
+        content["phases"] = [each.to_dict() for each in phases]
+    json.dump(content, sys.stdout, indent=1, allow_nan=False)
     print()
 
 
@@ -192,4 +203,22 @@ def _evidence(prediction: Prediction) -> None:
         print(f"and {len(told) - 8} more; --format csv tells the evidence of each")
 
 
-_PRINT = {"json": _json, "csv": _csv, "table": _table}
+def _phases(phases: Sequence[Beside], missing: str) -> None:
+    """The time by phases beside the sum over kernels, and why they part."""
+    import textwrap
+
+    unit = metric("time")
+    if missing:
+        print("\n" + textwrap.fill(f"no time by phases: {missing}", 80, subsequent_indent="    "))
+    for at, each in enumerate(phases):
+        where = " ".join(f"{name}={value:g}" for name, value in each.configuration.items())
+        interval = ""
+        if each.lower == each.lower:
+            interval = f" ({unit.format(each.lower)} .. {unit.format(each.upper)})"
+        said = "they agree" if each.agree else f"they disagree: {each.why}"
+        text = f"{where}: by phases {unit.format(each.value)}{interval}"
+        text += f", by kernels {unit.format(each.sum)}; {said}" if each.sum == each.sum else f"; {each.why}"
+        print(("" if at else "\n") + textwrap.fill(text, 80, subsequent_indent="    "))
+
+
+_PRINT = {"csv": _csv, "table": _table}

@@ -14,20 +14,18 @@ from ranksight.model.application import Application, Network
 from ranksight.model.blocking import fit_resources
 from ranksight.model.communication import Communication, message_series, message_table
 from ranksight.model.diagnosis.observed import observe
-from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
-from ranksight.model.functions import Functions, find_minor
-from ranksight.model.levels import fit_levels
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model, model_of
-from ranksight.model.neighbours import Tables, fit_neighbours
 from ranksight.model.pace import fit_paces
+from ranksight.model.phases.beside import phases_of
 from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.staircase import Staircase
+from ranksight.model.structured import structured
 from ranksight.model.varied import fit_varied
 from ranksight.model.wholeunits import WholeUnits
 from ranksight.platforms import Platform, load
@@ -151,6 +149,8 @@ def assemble(
         extras["application"] = equation.to_dict()
     if seen := observe(experiment, series, platform):
         extras["diagnosis"] = seen
+    if phases := phases_of(experiment, platform):
+        extras["phases"] = phases
     model = replace(model, extras=extras)
     scale = _scale(model, sampled)
     if scale != 1.0 and equation.resources is not None:
@@ -175,16 +175,6 @@ def _scale(model: Model, sampled: Sampled) -> float:
     known = np.isfinite(exact) & np.isfinite(said) & (exact > 0) & (said > 0)
     ratio = float(exact[known].sum() / said[known].sum()) if known.any() else 1.0
     return float(np.clip(ratio, 0.5, 2.0))
-
-
-def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: Tables, **settings: Any) -> Functions:
-    """The functions of a series with what two levels say and what follows the process grid."""
-    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
-    names = set(zip(series.kernels, series.metrics, strict=True))
-    law = fit_neighbours(experiment, names, tables, **each)
-    lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
-    minor = tuple(key for key in find_minor(series) if key not in lawful)
-    return Functions(fitted, fit_levels(series, **each), law, minor)
 
 
 def means_of_samples(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +11,13 @@ import pandas as pd
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment
 from ranksight.model.phases.calls import LOADS, Calls, read_calls, traced
+from ranksight.model.phases.messages import Messages, phase_messages
 from ranksight.model.phases.pet import Pet, PhaseTime
 from ranksight.model.phases.phase import Phase, build_phase
 from ranksight.model.phases.relate import UNRELATED, Related, relate
 from ranksight.model.phases.table import Clock, phase_table
 from ranksight.model.resource import Machine
+from ranksight.platforms import Platform
 
 Workload = tuple[tuple[str, float], ...]
 _RELATED = 0.5
@@ -46,6 +47,8 @@ class Analysis:
     shared : bool
         Whether ranks shared cores.
     notes : tuple of str
+    messages : Messages or None
+        The phases' messages on the platform's network, where times in MPI are not known.
     """
 
     workload: Mapping[str, float]
@@ -60,6 +63,7 @@ class Analysis:
     smaller: pd.DataFrame
     shared: bool
     notes: tuple[str, ...]
+    messages: Messages | None = None
 
     def cpi(self) -> pd.DataFrame:
         """Cycles per instruction of the smaller workload: a row a rank count, a column a phase's number.
@@ -76,6 +80,7 @@ class Analysis:
         """What predictions need."""
         times = tuple(
             PhaseTime(
+                phase.number,
                 phase.label,
                 phase.weight,
                 tuple(group.power for group in phase.groups),
@@ -84,8 +89,10 @@ class Analysis:
             )
             for phase in self.phases
         )
-        network = "measured" if all(x == x for phase in self.phases for x in phase.communication) else ""
-        return Pet(self.workload, self.ranks, times, self.clock, self.coverage, network)
+        if all(x == x for phase in self.phases for x in phase.communication):
+            return Pet(self.workload, self.ranks, times, self.clock, self.coverage, "measured")
+        network = "" if self.messages is None else self.messages.platform
+        return Pet(self.workload, self.ranks, times, self.clock, self.coverage, network, self.messages)
 
 
 def workloads(experiment: Experiment) -> dict[Workload, list[float]]:
@@ -100,7 +107,7 @@ def workloads(experiment: Experiment) -> dict[Workload, list[float]]:
 
 def analyse(
     experiment: Experiment,
-    machine: Any,
+    platform: Platform,
     *,
     workload: Mapping[str, float] | None = None,
     small: Mapping[str, float] | None = None,
@@ -113,7 +120,8 @@ def analyse(
     ----------
     experiment : Experiment
         With a parameter ``ranks``, and runs of the collector ``pmpi-events`` at two rank counts or more.
-    machine : Machine
+    platform : Platform
+        Whose clock and latencies turn counts into cycles, and whose network messages go over.
     workload : mapping of str to float, optional
         The original workload; that which computes most where not given.
     small : mapping of str to float, optional
@@ -154,6 +162,7 @@ def analyse(
     if clock is None:
         simulated = all(calls.has(name) for calls in mine for name in ("instructions", *LOADS))
         clock = "simulated" if simulated and (shared or not all(c.has("computation") for c in mine)) else "measured"
+    machine = Machine.of(platform)
     related = relate([*mine, *others])
     table = phase_table([*mine, *others], related, clock, machine)
     if not table["computation"].notna().all():
@@ -186,10 +195,14 @@ def analyse(
         notes.append(f"{related.how['bodies']} ranks have another number of phases; their calls were looked up")
     if shared:
         what = "computation is processor time, " if clock == "measured" else ""
-        notes.append(f"ranks shared cores: {what}their times in MPI are waiting and are left out")
+        notes.append(f"ranks shared cores: {what}their times in MPI are waiting and are not used")
+    messages = None
+    if not np.isfinite(table["communication"]).all():
+        messages = phase_messages(experiment, [*mine, *others], related, platform)
     return Analysis(
         dict(chosen), used, tuple(map(float, ranks)), tuple(phases), clock, machine, coverage, unrelated,
         table[table["original"]].drop(columns="original"), smaller.drop(columns="original"), shared, tuple(notes),
+        messages,
     )  # fmt: skip
 
 

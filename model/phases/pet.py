@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.phases.messages import Messages
 from ranksight.model.phases.power import Power
 from ranksight.model.phases.weights import RULES, Weight, admits
 
@@ -29,6 +30,8 @@ class PhaseTime:
 
     Attributes
     ----------
+    number : int
+        From 1, in order of occurrence.
     label : str
     weight : Weight
     powers : tuple of Power
@@ -39,6 +42,7 @@ class PhaseTime:
         Largest rank count that a distant point stands for; 0 without one.
     """
 
+    number: int
     label: str
     weight: Weight
     powers: tuple[Power, ...]
@@ -105,6 +109,8 @@ class Pet:
         Share of the run's time in phases that repeat, at the largest rank count measured.
     network : str
         Where the time in MPI comes from: ``measured``, the name of the network's platform, or empty: not known.
+    messages : Messages or None
+        What puts the phases' messages on that network.
     """
 
     workload: Mapping[str, float]
@@ -113,6 +119,7 @@ class Pet:
     clock: str
     coverage: float
     network: str
+    messages: Messages | None = None
 
     def at(self, ranks: ArrayLike, level: float = 0.9) -> Times:
         """PET at `ranks`.
@@ -137,6 +144,12 @@ class Pet:
         weights = np.array([phase.weight.at(p) for phase in self.phases])
         computation = weights * np.array([phase.computation(p) for phase in self.phases])
         communication = weights * np.array([phase.waiting(p) for phase in self.phases])
+        if self.messages is not None:
+            known = {phase.number: at for at, phase in enumerate(self.phases)}
+            communication = np.zeros_like(computation)
+            for number, seconds in self.messages.times(p, self.workload, level).items():
+                if number in known:
+                    communication[known[number]] += seconds
         bounds = np.array([phase.interval(p, level) for phase in self.phases])
         lower, upper = (weights * bounds[:, side] for side in (0, 1))
         inside = np.nan_to_num(communication).sum(axis=0)
@@ -150,8 +163,10 @@ class Pet:
             "clock": self.clock,
             "coverage": self.coverage,
             "network": self.network,
+            "messages": None if self.messages is None else self.messages.to_dict(),
             "phases": [
                 {
+                    "number": phase.number,
                     "label": phase.label,
                     "weight": phase.weight.to_dict(),
                     "powers": [_finite(asdict(power)) for power in phase.powers],
@@ -176,11 +191,13 @@ class Pet:
                 first, second = (float("nan") if x is None else float(x) for x in given["communication"])
                 if not powers:
                     raise ValueError("a phase has no time")
-                phases.append(PhaseTime(str(given["label"]), weight, powers, (first, second), float(given["distant"])))
+                number, label, distant = int(given["number"]), str(given["label"]), float(given["distant"])
+                phases.append(PhaseTime(number, label, weight, powers, (first, second), distant))
             workload = {str(name): float(value) for name, value in content["workload"].items()}
             measured = tuple(float(p) for p in content["measured"])
             clock, network, coverage = str(content["clock"]), str(content["network"]), float(content["coverage"])
-            return cls(workload, measured, tuple(phases), clock, coverage, network)
+            messages = Messages.from_dict(content["messages"]) if content.get("messages") else None
+            return cls(workload, measured, tuple(phases), clock, coverage, network, messages)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"'phases' is damaged: {error}", "fit the model again") from error
 

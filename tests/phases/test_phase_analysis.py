@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from ranksight.cli import main
 from ranksight.errors import InputError, InsufficientError
 from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.pet import Pet
-from ranksight.model.resource import Machine
 
 
 def _written() -> ModuleType:
@@ -29,13 +29,16 @@ def _written() -> ModuleType:
 written = _written()
 sweeps, write = written.sweeps, written.write
 
-MACHINE = Machine("test", 1e9, (4.0, 14.0, 40.0, 200.0))
+CACHES = [SimpleNamespace(latency=latency) for latency in (4.0, 14.0, 40.0)]
+PLATFORM: Any = SimpleNamespace(
+    name="test", frequency=1e9, caches=CACHES, memory=SimpleNamespace(latency=200e-9), network={}, cores=4
+)
 ORIGINAL = {(p, 240.0): sweeps for p in (4, 9, 16, 25)}
 SMALL = {(p, 60.0): sweeps for p in (4, 9, 16)}
 
 
 def test_phases_of_a_program_on_square_grids(tmp_path: Path) -> None:
-    analysis = analyse(write(tmp_path / "e", ORIGINAL), MACHINE)
+    analysis = analyse(write(tmp_path / "e", ORIGINAL), PLATFORM)
     assert [phase.weight.formula for phase in analysis.phases] == ["1", "12", "36 x + 36, x: squares", "12", "1"]
     assert analysis.phases[2].label == "sweep Recv Send"
     assert analysis.coverage > 0.9
@@ -48,7 +51,7 @@ def test_phases_of_a_program_on_square_grids(tmp_path: Path) -> None:
 
 def test_pet_is_the_time_that_was_measured(tmp_path: Path) -> None:
     experiment = write(tmp_path / "e", ORIGINAL)
-    analysis = analyse(experiment, MACHINE, clock="measured")
+    analysis = analyse(experiment, PLATFORM, clock="measured")
     ends = {}
     for run in experiment.runs:
         events = experiment.table(run, "events")
@@ -60,8 +63,8 @@ def test_pet_is_the_time_that_was_measured(tmp_path: Path) -> None:
 
 
 def test_a_distant_point_mends_what_small_runs_cannot_show(tmp_path: Path) -> None:
-    plain = analyse(write(tmp_path / "a", ORIGINAL), MACHINE)
-    both = analyse(write(tmp_path / "b", ORIGINAL | SMALL), MACHINE)
+    plain = analyse(write(tmp_path / "a", ORIGINAL), PLATFORM)
+    both = analyse(write(tmp_path / "b", ORIGINAL | SMALL), PLATFORM)
     assert both.workload == {"size": 240.0}
     assert both.small == {"size": 60.0}
     exchange = both.phases[1].groups[0].distant
@@ -81,7 +84,7 @@ def test_a_total_that_grows_bars_the_distant_point(tmp_path: Path) -> None:
     def growing(p: int, size: float):
         return sweeps(p, size, overhead=1e7)
 
-    analysis = analyse(write(tmp_path / "e", dict.fromkeys(ORIGINAL, growing) | SMALL), MACHINE)
+    analysis = analyse(write(tmp_path / "e", dict.fromkeys(ORIGINAL, growing) | SMALL), PLATFORM)
     group = analysis.phases[1].groups[0]
     assert not group.constant
     assert group.distant is None
@@ -91,15 +94,15 @@ def test_a_total_that_grows_bars_the_distant_point(tmp_path: Path) -> None:
 
 
 def test_time_stands_in_where_no_instructions_are_known(tmp_path: Path) -> None:
-    analysis = analyse(write(tmp_path / "e", ORIGINAL | SMALL, counted=False), MACHINE)
+    analysis = analyse(write(tmp_path / "e", ORIGINAL | SMALL, counted=False), PLATFORM)
     assert analysis.clock == "measured"
     assert all("instructions between calls are not known" in g.reason for p in analysis.phases for g in p.groups)
     with pytest.raises(InsufficientError, match="no instructions between calls"):
-        analyse(write(tmp_path / "f", ORIGINAL, counted=False), MACHINE, clock="simulated")
+        analyse(write(tmp_path / "f", ORIGINAL, counted=False), PLATFORM, clock="simulated")
 
 
 def test_simulated_time_where_ranks_shared_cores(tmp_path: Path) -> None:
-    analysis = analyse(write(tmp_path / "e", ORIGINAL, cores=2), MACHINE)
+    analysis = analyse(write(tmp_path / "e", ORIGINAL, cores=2), PLATFORM)
     assert analysis.clock == "simulated"
     assert analysis.pet.network == ""
     assert any("shared cores" in note for note in analysis.notes)
@@ -109,7 +112,7 @@ def test_simulated_time_where_ranks_shared_cores(tmp_path: Path) -> None:
 
 
 def test_ranks_that_the_program_does_not_take(tmp_path: Path) -> None:
-    pet = analyse(write(tmp_path / "e", ORIGINAL), MACHINE).pet
+    pet = analyse(write(tmp_path / "e", ORIGINAL), PLATFORM).pet
     with pytest.raises(InputError, match="squares only; nearest: 961 and 1024"):
         pet.at(1000)
     with pytest.raises(InputError):
@@ -130,13 +133,13 @@ def test_what_holds_no_phases(tmp_path: Path) -> None:
             yield "a", "Allreduce", 8, 1e-3, 1e3
 
     with pytest.raises(InsufficientError, match="nothing repeats"):
-        analyse(write(tmp_path / "a", {(2, 1.0): once, (4, 1.0): once}), MACHINE)
+        analyse(write(tmp_path / "a", {(2, 1.0): once, (4, 1.0): once}), PLATFORM)
     with pytest.raises(InsufficientError, match="one phase, Allreduce in a"):
-        analyse(write(tmp_path / "b", {(2, 1.0): only, (4, 1.0): only}), MACHINE)
+        analyse(write(tmp_path / "b", {(2, 1.0): only, (4, 1.0): only}), PLATFORM)
     with pytest.raises(InsufficientError, match="at 4 ranks only"):
-        analyse(write(tmp_path / "c", {(4, 240.0): sweeps}), MACHINE)
+        analyse(write(tmp_path / "c", {(4, 240.0): sweeps}), PLATFORM)
     with pytest.raises(InputError, match="names 0 workloads"):
-        analyse(write(tmp_path / "d", ORIGINAL), MACHINE, workload={"size": 7.0})
+        analyse(write(tmp_path / "d", ORIGINAL), PLATFORM, workload={"size": 7.0})
 
 
 def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,129 @@
+"""The messages of phases on a described network, where their time in MPI was not measured truthfully.
+
+Counts and bytes of each phase's operations are modelled as those of kernels are, over all configurations traced, and
+put on the network in the same way: see :mod:`ranksight.model.communication`.
+
+Source: Panadero et al. 2015, section 2.2.1, models data volumes by regression; its physical trace is run, not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
+from ranksight.model.application import Network
+from ranksight.model.communication import BETWEEN, Communication, costs_time
+from ranksight.model.fitting import fit_series
+from ranksight.model.phases.calls import Calls, traced
+from ranksight.model.phases.relate import UNRELATED, Related
+from ranksight.model.series import Series
+from ranksight.model.structured import structured
+from ranksight.platforms import Platform
+
+Array = NDArray[np.float64]
+_METRICS = ("messages", "bytes_sent")
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages of all phases, and the network they go over.
+
+    Attributes
+    ----------
+    platform : str
+        Name of the network's platform.
+    parameters : tuple of str
+        Of the experiment.
+    communication : Communication
+        Its rows are named ``number: operation``.
+    network : Network
+    """
+
+    platform: str
+    parameters: tuple[str, ...]
+    communication: Communication
+    network: Network
+
+    def times(self, ranks: Array, workload: Mapping[str, float], level: float) -> dict[int, Array]:
+        """Seconds of each phase's messages in the whole run, by its number, at k rank counts."""
+        points = np.array([[p if name == "ranks" else workload[name] for name in self.parameters] for p in ranks])
+        said = self.communication.times(points, self.network.fabric(), level)
+        found: dict[int, Array] = {}
+        for at, name in enumerate(self.communication.names):
+            number = int(name.partition(BETWEEN)[0])
+            found[number] = found.get(number, np.zeros(len(points))) + said.value[at]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "platform": self.platform,
+            "parameters": list(self.parameters),
+            "communication": self.communication.to_dict(),
+            "network": {"table": dict(self.network.table), "ranks_per_node": self.network.ranks_per_node},
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Messages:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            network = Network(dict(content["network"]["table"]), int(content["network"]["ranks_per_node"]))
+            communication = Communication.from_dict(content["communication"])
+            found = cls(str(content["platform"]), tuple(content["parameters"]), communication, network)
+            [int(name.partition(BETWEEN)[0]) for name in communication.names]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"messages of phases are damaged: {error}", "fit the model again") from error
+        return found
+
+
+def phase_messages(
+    experiment: Experiment, given: Sequence[Calls], related: Related, platform: Platform
+) -> Messages | None:
+    """Learn how the phases' messages grow; None without messages or without a described network."""
+    if not platform.network:
+        return None
+    tables = {
+        _point(experiment, calls.configuration): _counts(table)
+        for calls, table in zip(given, related.labelled, strict=True)
+    }
+    names = sorted({kernel for table in tables.values() for kernel in table["kernel"]})
+    if not names:
+        return None
+    values = np.full((len(_METRICS) * len(names), len(tables), 1), np.nan)
+    for at, (calls, table) in enumerate(zip(given, tables.values(), strict=True)):
+        sums = table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks
+        for row, metric in enumerate(_METRICS):
+            mine = sums[metric].reindex(names).to_numpy(dtype=float)
+            values[row * len(names) : (row + 1) * len(names), at, 0] = mine
+    points = np.array(list(tables), dtype=np.float64)
+    kernels = tuple(names) * len(_METRICS)
+    series = Series(experiment.parameters, points, values, kernels, tuple(np.repeat(_METRICS, len(names)).tolist()))
+    first = {point: runs[0].id for point, runs in traced(experiment).items()}
+
+    def table_of(run: Run) -> pd.DataFrame | None:
+        point = _point(experiment, run.configuration)
+        return tables[point] if first.get(point) == run.id else None
+
+    functions = structured(experiment, series, fit_series(series), table_of)
+    network = Network(dict(platform.network), platform.cores if "inter" in platform.network else 1 << 30)
+    return Messages(platform.name, tuple(experiment.parameters), Communication(functions), network)
+
+
+def _point(experiment: Experiment, configuration: Mapping[str, float]) -> tuple[float, ...]:
+    return tuple(float(configuration[name]) for name in experiment.parameters)
+
+
+def _counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Counts and bytes of a configuration: ``kernel`` (phase and operation), ``rank``, ``messages``, ``bytes_sent``."""
+    known = {name: costs_time(name) for name in table["operation"].unique()}
+    chosen = table[(table["phase"] != UNRELATED) & table["operation"].map(known).astype(bool)]
+    names = (chosen["phase"] + 1).astype(str) + BETWEEN + chosen["operation"].astype(str)
+    grouped = chosen.assign(kernel=names).groupby(["kernel", "rank"])["bytes"]
+    return pd.DataFrame({"messages": grouped.size().astype(float), "bytes_sent": grouped.sum()}).reset_index()

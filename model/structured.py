@@ -1,0 +1,22 @@
+"""The functions of series, with what is known of their structure beside the fit of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ranksight.experiment import Experiment
+from ranksight.model.fitted import Fitted
+from ranksight.model.functions import Functions, find_minor
+from ranksight.model.levels import fit_levels
+from ranksight.model.neighbours import Tables, fit_neighbours
+from ranksight.model.series import Series
+
+
+def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: Tables, **settings: Any) -> Functions:
+    """The functions of a series with what two levels say and what follows the process grid."""
+    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
+    names = set(zip(series.kernels, series.metrics, strict=True))
+    law = fit_neighbours(experiment, names, tables, **each)
+    lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
+    minor = tuple(key for key in find_minor(series) if key not in lawful)
+    return Functions(fitted, fit_levels(series, **each), law, minor)
