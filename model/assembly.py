@@ -18,7 +18,7 @@ from ranksight.model.fitting import fit_series
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model, model_of
 from ranksight.model.pace import fit_paces
-from ranksight.model.phases.beside import phases_of
+from ranksight.model.phases.keeping import phases_of
 from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment

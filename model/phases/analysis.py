@@ -11,7 +11,8 @@ import pandas as pd
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment
 from ranksight.model.phases.calls import LOADS, Calls, read_calls, traced
-from ranksight.model.phases.messages import Messages, phase_messages
+from ranksight.model.phases.message_fitting import phase_messages
+from ranksight.model.phases.messages import Messages
 from ranksight.model.phases.pet import Pet, PhaseTime
 from ranksight.model.phases.phase import Phase, build_phase
 from ranksight.model.phases.relate import UNRELATED, Related, relate

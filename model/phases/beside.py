@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import Experiment
+from ranksight.errors import InputError
 from ranksight.model import forecast
 from ranksight.model.application import Breakdown
-from ranksight.model.phases.analysis import analyse
-from ranksight.model.phases.calls import traced
 from ranksight.model.phases.pet import Pet
-from ranksight.platforms import Platform, load
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -28,16 +24,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 ALIKE = 0.1
 """Relative difference up to which the two agree in any case."""
-
-
-def phases_of(experiment: Experiment, platform: Platform | None) -> dict[str, Any]:
-    """What a model keeps of phases: their times, or why there are none; empty without event traces."""
-    if "ranks" not in experiment.parameters or not traced(experiment):
-        return {}
-    try:
-        return analyse(experiment, platform or load("generic"), clock="measured").pet.to_dict()
-    except InsufficientError as error:
-        return {"missing": str(error)}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ranksight.errors import InsufficientError
 
@@ -58,7 +58,7 @@ class Power:
         if self.count < 3:
             return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
         far = np.sqrt(1 + 1 / self.count + (np.log(p) - self.centre) ** 2 / self.width)
-        factor = np.exp(float(student.ppf(0.5 + level / 2, self.count - 2)) * self.scatter * far)
+        factor = np.exp(float(stdtrit(self.count - 2, 0.5 + level / 2)) * self.scatter * far)
         return value / factor, value * factor
 
     @property

@@ -190,7 +190,7 @@ def test_predict_tells_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_trace_without_phases_is_told_by_predict(tmp_path: Path) -> None:
-    from ranksight.model.phases.beside import phases_of
+    from ranksight.model.phases.keeping import phases_of
 
     experiment = write(tmp_path / "e", {(4, 240.0): sweeps})
     found = phases_of(experiment, None)
