@@ -19,6 +19,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+    )
+    parser.add_argument(
+        "--upper", action="store_true", help="expectations are upper bounds: slower growth than the limit is accepted"
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit XML report for a build server")
     parser.add_argument(
@@ -74,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     if args.junit is not None and args.junit.exists() and not args.force:
         raise InputError(f"{args.junit} exists already", "name another file, or give --force to replace it")
     study = read_study(args.paths[0]) if len(args.paths) == 2 else Study(())
+    if args.upper:
+        study = replace(study, upper=True)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     result = check(
         study,

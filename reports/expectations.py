@@ -11,7 +11,7 @@ from ranksight.metrics import metric
 from ranksight.model.expectations.checking import Result
 from ranksight.model.expectations.cost import Cost
 from ranksight.model.expectations.growth import Growth
-from ranksight.model.expectations.judging import Finding
+from ranksight.model.expectations.judging import Finding, counted
 from ranksight.model.expectations.rules import Comparison, RuleFinding
 
 WIDTH = 80
@@ -60,7 +60,7 @@ def _heading(result: Result, short: Mapping[str, str]) -> str:
 
 def _functions(result: Result, name: str, short: Mapping[str, str]) -> list[str]:
     found = [each for each in result.findings if each.metric == name]
-    order = {"none": 0, "insufficient": 1, "approximate": 2, "total": 3}
+    order = {"none": 0, "insufficient": 1, "slower": 2, "approximate": 3, "total": 4}
     shown = found if len(found) <= SHOWN else sorted(found, key=lambda each: order[each.verdict])[:SHOWN]
     rows = [(name, "expected", "model", "R2", "divergence", "match")]
     for each in shown:
@@ -96,7 +96,7 @@ def _written(growth: Growth, short: Mapping[str, str]) -> str:
 
 def _explained(result: Result, short: Mapping[str, str]) -> list[str]:
     """What findings say beyond their rows, those that say the same together."""
-    order = {"none": 0, "insufficient": 1, "approximate": 2, "total": 3}
+    order = {"none": 0, "insufficient": 1, "slower": 2, "approximate": 3, "total": 4}
     texts: dict[tuple[str, str], list[str]] = {}
     for each in sorted(result.findings, key=lambda each: order[each.verdict]):
         if text := said(each, short):
@@ -143,15 +143,14 @@ def rule_text(finding: RuleFinding, short: Mapping[str, str]) -> str:
     """What came of a rule, in words."""
     if finding.at:
         worst = max(finding.at, key=lambda each: each.ratio)
-        plural = "s" if len(finding.at) > 1 else ""
         measured = (
-            f"violated by measurements at {len(finding.at)} configuration{plural}, most at "
+            f"violated by measurements at {counted(len(finding.at), 'configuration')}, most at "
             f"{_at(worst.configuration)} ({worst.ratio:.3g} times)"
         )
     else:
         measured = "holds in all measurements" if finding.measured == "holds" else "never measured together"
     if finding.in_the_limit == "insufficient":
-        return f"{measured}; models carry no answer: {finding.reason}"
+        return f"{measured}; in the limit undecided: {finding.reason}"
     sides = " + ".join(_written(one, short) for one in finding.smaller)
     other = " + ".join(_written(one, short) for one in finding.larger)
     if finding.in_the_limit == "holds":
@@ -176,14 +175,21 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 def summary(result: Result) -> str:
     """One line: how many of each verdict."""
-    counts = dict.fromkeys(("total", "approximate", "none", "insufficient"), 0)
+    counts = dict.fromkeys(("total", "approximate", "slower", "none", "insufficient"), 0)
     for each in result.findings:
         counts[each.verdict] += 1
-    names = {"total": "met", "approximate": "met approximately", "none": "violated", "insufficient": "without verdict"}
+    names = {
+        "total": "met",
+        "approximate": "met approximately",
+        "slower": "growing slower",
+        "none": "violated",
+        "insufficient": "without verdict",
+    }
     text = ", ".join(f"{counts[key]} {names[key]}" for key in counts if counts[key])
     broken = sum(each.state == "violated" for each in result.rules)
-    rules = f"; {len(result.rules)} rules: {broken} violated" if result.rules else ""
-    return f"{len(result.findings)} expectations: {text}{rules}"
+    rules = f"; {counted(len(result.rules), 'rule')}: {broken} violated" if result.rules else ""
+    stated = f"{counted(len(result.findings), 'expectation')}: {text}" if result.findings else ""
+    return f"{stated}{rules}".removeprefix("; ")
 
 
 def rows(result: Result) -> list[dict[str, Any]]:
@@ -204,7 +210,7 @@ def _row(each: Finding) -> dict[str, Any]:
         "divergence": None if match is None else match.divergence.exact,
         "limit": None if match is None else match.limit.exact,
         "match": None if match is None else match.rank,
-        "status": "violated" if each.violated else each.status,
+        "status": "violated" if each.violated else "slower" if each.verdict == "slower" else each.status,
         "reason": each.reason,
         "litmus": each.litmus,
     }

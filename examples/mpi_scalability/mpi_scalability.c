@@ -12,7 +12,7 @@
  * MPI_Finalize, less the one before MPI_Init and less the program's own buffers.
  *
  * The result is a table (CSV), kernel,time,memory_allocated,memory_pss, in the file that RANKSIGHT_TABLE names or on the
- * output.  Under SMPI time is simulated and memory, being that of the simulator, is left out.
+ * output.  With --repetitions 0 memory alone is weighed.  Under SMPI time is simulated and memory, being that of the simulator, is left out.
  *
  *   mpicc -O2 mpi_scalability.c -o mpi_scalability && mpirun -n 8 ./mpi_scalability --bytes 256 --repetitions 100
  */
@@ -34,7 +34,7 @@ enum { PINGS = 2, TRIALS = 1 }; /* simulated time repeats exactly */
 #else
 enum { PINGS = 20, TRIALS = 3 };
 #endif
-enum { GROWTHS = 3, TAG = 77 };
+enum { GROWTHS = 3, TAG = 77, WEIGHINGS = 5 };
 
 /* ---- memory: what the heap holds ---- */
 
@@ -278,9 +278,8 @@ static MPI_Comm cart_create(Study *s) {
 
 /* Bytes that a new communicator keeps on the heap of the rank where it is most (on rank 0), or a window if make is NULL. */
 static double weighed(Study *s, MPI_Comm (*make)(Study *)) {
-    int count = s->repetitions < 8 ? s->repetitions : 8;
-    double *most = allocate((size_t)count * sizeof *most);
-    for (int i = -1; i < count; i++) { /* the first one fills what the library keeps for good */
+    double values[WEIGHINGS];
+    for (int i = -1; i < WEIGHINGS; i++) { /* the first one fills what the library keeps for good */
         MPI_Comm made = MPI_COMM_NULL;
         MPI_Win window = MPI_WIN_NULL;
         MPI_Barrier(MPI_COMM_WORLD);
@@ -293,11 +292,9 @@ static double weighed(Study *s, MPI_Comm (*make)(Study *)) {
         if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
         if (window != MPI_WIN_NULL) MPI_Win_free(&window);
         MPI_Reduce(&kept, &all, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-        if (i >= 0) most[i] = all;
+        if (i >= 0) values[i] = all;
     }
-    double result = first_quartile(most, count);
-    free(most);
-    return result;
+    return first_quartile(values, WEIGHINGS);
 }
 
 static long number(const char *option, const char *text, long least) {
@@ -317,7 +314,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--bytes") == 0)
             s.bytes = (size_t)number(argv[i], argv[i + 1], 1);
         else if (strcmp(argv[i], "--repetitions") == 0)
-            s.repetitions = (int)number(argv[i], argv[i + 1], 1);
+            s.repetitions = (int)number(argv[i], argv[i + 1], 0);
         else if (strcmp(argv[i], "--warmups") == 0)
             s.warmups = (int)number(argv[i], argv[i + 1], 0);
         else {
@@ -338,8 +335,8 @@ int main(int argc, char **argv) {
         if (name != NULL && (out = fopen(name, "w")) == NULL) fail("the table cannot be written");
         fprintf(out, "kernel,time,memory_allocated,memory_pss\n");
     }
-    synchronise(&s);
-    for (size_t i = 0; i < sizeof TIMED / sizeof *TIMED; i++) {
+    if (s.repetitions > 0) synchronise(&s);
+    for (size_t i = 0; s.repetitions > 0 && i < sizeof TIMED / sizeof *TIMED; i++) {
         int late = 0;
         double seconds = timed(&s, TIMED[i].run, &late);
         if (s.rank != 0) continue;

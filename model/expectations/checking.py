@@ -124,11 +124,7 @@ def check(
     order = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     if not wanted.expectations:
         findings.sort(key=lambda each: order[each.function, each.metric])
-    poor = {(each.function, each.metric): each.reason for each in findings if each.status != "ok"}
-    rules = tuple(
-        check_rule(rule, models, _poor(rule.inequality.functions, rule.metric, models, poor, wanted), at, how)
-        for rule in wanted.rules
-    )
+    rules = tuple(check_rule(rule, models, at, how, wanted) for rule in wanted.rules)
     return Result(
         experiment.application,
         series.parameters,
@@ -193,23 +189,6 @@ def _models(
     few = MPI if len(series.parameters) == 1 else Ruler(MPI.powers[::2], (UNIT - UNIT, UNIT))
     rulers = {**dict.fromkeys(series.parameters, few), **study.rulers}
     return models | fit_models(series, rest, rulers=rulers, depth=study.depth, over_repetitions=how)
-
-
-def _poor(
-    names: Sequence[str], name: str, models: Mapping[Key, Model], poor: Mapping[Key, str], study: Study
-) -> dict[Key, str]:
-    """Functions of a rule whose models carry nothing: by their findings, or where nothing is expected, by R2 alone."""
-    found: dict[Key, str] = {}
-    for function in names:
-        key = (function, name)
-        model = models[key]
-        if key in poor:
-            found[key] = f"{function}: {poor[key]}"
-        elif not model.empty and model.adjusted_r2 < study.least_r2:
-            found[key] = f"{function}: adjusted R2 is {model.adjusted_r2:.2f}, below {study.least_r2:g}"
-        elif min(model.settings.values()) < study.least_settings:
-            found[key] = f"{function}: fewer than {study.least_settings} values of a parameter"
-    return found
 
 
 def _targets(series: Series, asked: Mapping[str, Sequence[float]] | None, growths: Sequence[Growth]) -> Array:

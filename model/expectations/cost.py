@@ -1,8 +1,9 @@
 """What a deviation costs, and at which scale.
 
-The model G with its coefficients is held against the expectation fitted to the same measurements, E'(x) = c0 + c E(x):
-both go through what was measured, so that their ratio ahead is the price of growing otherwise, in units of time or
-bytes, where the divergence delta = G/E tells the trend alone.
+The model G with its coefficients is held against the expectation fitted to the same measurements, E'(x) = c0 + c E(x);
+what falls has no constant beside it, as a constant is what keeps it from falling. Both go through what was measured, so
+that their ratio ahead is the price of growing otherwise, in units of time or bytes, where the divergence delta = G/E
+tells the trend alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from ranksight.model.expectations.growth import NONE, Growth
 from ranksight.model.expectations.models import Key, Model, one
-from ranksight.model.expectations.space import offer
+from ranksight.model.expectations.space import stated
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.forecast import Forecast
@@ -60,7 +61,10 @@ class Cost:
 
 
 def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions: str) -> dict[Key, Fitted]:
-    """Expectations with coefficients, ``c0 + c E``, fitted to what was measured; functions that share E together."""
+    """Expectations with coefficients, ``c0 + c E`` or ``c E``, fitted to what was measured.
+
+    Functions that share E are fitted together.
+    """
     rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     groups: dict[Growth, list[Key]] = {}
     for key, growth in growths.items():
@@ -69,7 +73,7 @@ def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions
     for growth, keys in groups.items():
         fitted = fit_series(
             series.select(np.array([rows[key] for key in keys])),
-            space=offer((growth,), series.parameters),
+            space=stated(growth, series.parameters),
             over_repetitions=over_repetitions,
             guide=False,
             segments=False,

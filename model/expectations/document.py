@@ -17,6 +17,7 @@
     depth = 2               # times that intervals of the generated search space are halved
     least_r2 = 0.5          # adjusted R2 below which a model carries no verdict
     least_settings = 5      # values of a parameter without which there is no verdict
+    upper = true            # expectations are upper bounds: slower growth violates none
     [search.terms.p]        # terms of one's own, in place of the generated ones
     powers = ["0", "1/4", "1/3", "1/2"]
     logs = ["0", "1"]
@@ -107,6 +108,8 @@ class Study:
     depth : int
     least_r2 : float
     least_settings : int
+    upper : bool
+        Only growth beyond the deviation limit violates an expectation; slower growth is accepted.
     symbols : mapping of str to str
         Short name to parameter.
     source : str
@@ -123,6 +126,7 @@ class Study:
     depth: int = DEPTH
     least_r2: float = LEAST_R2
     least_settings: int = LEAST_SETTINGS
+    upper: bool = False
     symbols: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
 
@@ -188,7 +192,7 @@ class _Document:
     def study(self) -> Study:
         """Everything, checked as far as the file alone allows."""
         search, measurement = (self.mapping(self.content, name) for name in ("search", "measurement"))
-        self.known(search, ("deviation", "depth", "least_r2", "least_settings", "terms"), "entry of [search]")
+        self.known(search, ("deviation", "depth", "least_r2", "least_settings", "upper", "terms"), "entry of [search]")
         self.known(measurement, ("ranks", "repetitions"), "entry of [measurement]")
         limit = self.growth(search, "deviation", "search") if "deviation" in search else None
         if limit is not None:
@@ -202,10 +206,14 @@ class _Document:
             {name: self.number(self.mapping(self.content, "hold"), name) for name in self.content.get("hold", ())},
             self.string(measurement, "ranks", "measurement") if "ranks" in measurement else None,
             self.string(measurement, "repetitions", "measurement") if "repetitions" in measurement else None,
-            {self.symbols.get(name, name): found for name, found in self.rulers(self.mapping(search, "terms"))},
+            {
+                self.symbols.get(name, name): found
+                for name, found in self.rulers(self.mapping(search, "terms", "search."))
+            },
             int(self.between(search, "depth", DEPTH, 0, 5)),
             self.between(search, "least_r2", LEAST_R2, 0.0, 1.0),
             int(self.between(search, "least_settings", LEAST_SETTINGS, 3, 100)),
+            self.truth(search, "upper"),
             self.symbols,
             self.source,
         )
@@ -220,7 +228,7 @@ class _Document:
         found = []
         expect = self.mapping(self.content, "expect")
         for metric in expect:
-            entries = self.mapping(expect, metric)
+            entries = self.mapping(expect, metric, "expect.")
             table = f"expect.{metric}"
             for function, value in entries.items():
                 if isinstance(value, dict):
@@ -251,7 +259,7 @@ class _Document:
         """The tables [search.terms.PARAMETER]."""
         found = []
         for name in terms:
-            entries = self.mapping(terms, name)
+            entries = self.mapping(terms, name, "search.terms.")
             table = f"search.terms.{name}"
             self.known(entries, ("powers", "logs", "rates"), f"entry of [{table}]")
             none = (Fraction(0),)
@@ -303,10 +311,10 @@ class _Document:
         line, _ = locate(self.text, table, key, "\0")
         return f"{self.source}:{line}"
 
-    def mapping(self, entries: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    def mapping(self, entries: Mapping[str, Any], name: str, inside: str = "") -> Mapping[str, Any]:
         found = entries.get(name, {})
         if not isinstance(found, dict):
-            raise InputError(f"{self.source}: {name!r} is no table", f"write [{name}] above its entries")
+            raise InputError(f"{self.source}: {inside}{name} is no table", f"write [{inside}{name}] above its entries")
         return found
 
     def string(self, entries: Mapping[str, Any], key: str, table: str) -> str:
@@ -325,6 +333,12 @@ class _Document:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise InputError(f"{self.at('search', key)}: {key} is {value!r}", f"give {low:g} to {high:g}")
         return float(value)
+
+    def truth(self, entries: Mapping[str, Any], key: str) -> bool:
+        value = entries.get(key, False)
+        if not isinstance(value, bool):
+            raise InputError(f"{self.at('search', key)}: {key} is {value!r}", "give true or false")
+        return value
 
     def known(self, entries: Iterable[str], names: tuple[str, ...], what: str) -> None:
         for name in entries:

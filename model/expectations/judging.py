@@ -47,6 +47,8 @@ class Finding:
     status : {"ok", "insufficient"}
     reason : str
         Why there is no verdict.
+    upper : bool
+        Whether slower growth than the limit allows is accepted.
     widened : bool
         The best term was the upper boundary of the generated space, which was widened.
     costs : tuple of Cost
@@ -67,6 +69,7 @@ class Finding:
     settings: int = 0
     status: Status = "ok"
     reason: str = ""
+    upper: bool = False
     widened: bool = False
     costs: tuple[Cost, ...] = ()
     doubled: Cost | None = None
@@ -75,12 +78,14 @@ class Finding:
     @property
     def violated(self) -> bool:
         """Whether the expectation is violated, on sufficient evidence."""
-        return self.status == "ok" and self.match is not None and self.match.rank == "none"
+        return self.verdict == "none"
 
     @property
     def verdict(self) -> str:
-        """``total``, ``approximate``, ``none`` or ``insufficient``."""
-        return self.match.rank if self.status == "ok" and self.match is not None else "insufficient"
+        """``total``, ``approximate``, ``none``, ``insufficient``, or ``slower``: outside of the limit and accepted."""
+        if self.status != "ok" or self.match is None:
+            return "insufficient"
+        return "slower" if self.upper and self.match.rank == "none" and not self.match.exceeds else self.match.rank
 
 
 def verdict_of(found: Growth, expected: Growth, limit: Growth, adjusted_r2: float, least: float) -> str:
@@ -92,11 +97,11 @@ def verdict_of(found: Growth, expected: Growth, limit: Growth, adjusted_r2: floa
 
 def judge(function: str, metric: str, expectation: Expectation, model: Model, study: Study) -> Finding:
     """Hold a model against its expectation."""
-    settings = model.settings
-    few = [name for name, count in settings.items() if count < study.least_settings]
-    known = Finding(function, metric, expectation, None, settings=len(model.present), status="insufficient")
+    known = Finding(
+        function, metric, expectation, None, settings=len(model.present), upper=study.upper, status="insufficient"
+    )
     if model.empty:
-        return replace(known, reason=f"no function can be fitted to {len(model.present)} configurations")
+        return replace(known, reason=weakness(model, study))
     limit = limit_of(expectation.growth, expectation.limit)
     result = match(model.growth(), expectation.growth, limit)
     outside = result.rank == "none"
@@ -114,17 +119,29 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
         widened=model.widened,
         status="ok",
     )
-    reason = ""
-    if few:
-        need = study.least_settings
-        reason = f"{settings[few[0]]} values of {few[0]} were measured, a verdict needs {need}"
-    elif model.adjusted_r2 < study.least_r2:
-        reason = f"adjusted R2 is {model.adjusted_r2:.2f}, below {study.least_r2:g}: the model explains little"
-    elif model.fitted.noisy[model.row] and result.found.orders:
-        reason = "repetitions of a configuration differ more than configurations do: measure more of them"
-    elif agreeing < AGREEMENT:
+    reason = weakness(model, study)
+    if not reason and agreeing < AGREEMENT:
         reason = _disagreement(model, expectation.growth, limit, outside, study)
     return replace(known, status="insufficient", reason=reason) if reason else known
+
+
+def weakness(model: Model, study: Study) -> str:
+    """Why a model carries no verdict, whatever is expected; empty where it does."""
+    if model.empty:
+        return f"no function can be fitted to {counted(len(model.present), 'configuration')}"
+    for name, count in model.settings.items():
+        if count < study.least_settings:
+            return f"{counted(count, 'value')} of {name} measured, a verdict needs {study.least_settings}"
+    if model.adjusted_r2 < study.least_r2:
+        return f"adjusted R2 is {model.adjusted_r2:.2f}, below {study.least_r2:g}: the model explains little"
+    if model.fitted.noisy[model.row] and model.growth().orders:
+        return "repetitions of a configuration differ more than configurations do: measure more of them"
+    return ""
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and a noun in its plural."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool, study: Study) -> str:

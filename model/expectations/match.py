@@ -28,6 +28,8 @@ class Match:
     rank : {"total", "approximate", "none"}
     faster : bool
         Whether it grows faster than expected along some parameter.
+    exceeds : bool
+        Whether it does so by more than the limit.
     """
 
     expected: Growth
@@ -36,6 +38,7 @@ class Match:
     limit: Growth
     rank: Rank
     faster: bool
+    exceeds: bool
 
 
 def limit_of(expected: Growth, stated: Growth | None = None) -> Growth:
@@ -58,4 +61,4 @@ def match(found: Growth, expected: Growth, limit: Growth) -> Match:
     above = [name for name, order in delta.orders if order > limit[name]]
     below = [name for name, order in delta.orders if order.to(Fraction(-1)) > limit[name]]
     rank: Rank = "total" if not delta.orders else "none" if above or below else "approximate"
-    return Match(expected, found, delta, limit, rank, any(order > NONE for _, order in delta.orders))
+    return Match(expected, found, delta, limit, rank, any(order > NONE for _, order in delta.orders), bool(above))

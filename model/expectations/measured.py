@@ -70,7 +70,7 @@ def _metrics(study: Study) -> Iterable[str]:
 
 
 def _held(series: Series, study: Study, experiment: Experiment) -> Series:
-    """The series at the values held, without parameters that do not vary."""
+    """The series at the values held, without parameters that neither vary nor are spoken of."""
     keep = np.ones(len(series.points), dtype=bool)
     for short, value in study.hold.items():
         name = study.symbols.get(short, short)
@@ -86,7 +86,10 @@ def _held(series: Series, study: Study, experiment: Experiment) -> Series:
     if not keep.any():
         raise InputError(f"{study.source}: no configuration has all values of [hold]", "hold fewer of them")
     at = series.at(keep)
-    varied = [axis for axis in range(len(at.parameters)) if len(np.unique(at.points[:, axis])) > 1] or [0]
+    spoken = {name for each in study.expectations for name in each.growth.parameters}
+    varied = [
+        axis for axis, name in enumerate(at.parameters) if name in spoken or len(np.unique(at.points[:, axis])) > 1
+    ] or [0]
     return Series(
         tuple(at.parameters[axis] for axis in varied),
         at.points[:, varied],

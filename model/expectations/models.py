@@ -65,12 +65,13 @@ class Model:
             return given
         place = locate(self.values[None], self.how)
         here = place.repeats[0] > 0
-        weight = 1 / place.scale[0, here] ** 2
-        value = place.values[0, here]
+        unit = place.scale[0, here].max()
+        weight = (unit / place.scale[0, here]) ** 2
+        value = place.values[0, here] / unit
         count = int(here.sum())
         mean = (weight * value).sum() / weight.sum()
         total = (weight * (value - mean) ** 2).sum() / (count - 1)
-        left = (weight * (value - self.at(self.points[here])) ** 2).sum() / (count - 1)
+        left = (weight * (value - self.at(self.points[here]) / unit) ** 2).sum() / (count - 1)
         return float(1 - left / total) if total > 0 else given
 
     @property

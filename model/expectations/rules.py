@@ -2,11 +2,14 @@
 
 Models are combined before they are stripped to their leading terms (Shudler et al. 2015, section 2.4): a rule is
 violated in the limit where some summand of its smaller side outgrows all of its larger side. What the measurements
-already show is told apart from what the models say of larger scales.
+already show is told apart from what the models say of larger scales. As each function has several models that explain
+it, each of some weight, so has the answer; one that carries less than four fifths is none.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,9 +17,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.expectations.document import Rule
+from ranksight.model.expectations.document import Rule, Study
 from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.inequality import Sum
+from ranksight.model.expectations.judging import AGREEMENT, weakness
 from ranksight.model.expectations.models import Key, Model
 from ranksight.model.noise import locate
 
@@ -25,6 +29,8 @@ TOLERANCE = 0.05
 """Share by which the smaller side may exceed the larger one in measurements, beyond their scatter."""
 ERRORS = 3.0
 """Standard errors of the difference that scatter explains."""
+COMBINATIONS = 4096
+"""Combinations of models that are tried for one rule."""
 FARTHEST = 30
 """Doublings of a parameter beyond the measurements within which the scale of a violation is looked for."""
 State = Literal["holds", "violated", "insufficient"]
@@ -95,38 +101,60 @@ def holds_in_the_limit(smaller: Sequence[Growth], larger: Sequence[Growth]) -> b
     return all(any(a.within(b) for b in larger) for a in leaders(smaller))
 
 
-def check_rule(
-    rule: Rule, models: Mapping[Key, Model], poor: Mapping[Key, str], targets: Array, how: str
-) -> RuleFinding:
+def check_rule(rule: Rule, models: Mapping[Key, Model], targets: Array, how: str, study: Study) -> RuleFinding:
     """Check one rule.
 
     Parameters
     ----------
     rule : Rule
     models : mapping of (function, metric) to Model
-    poor : mapping of (function, metric) to str
-        Functions whose models carry no verdict, and why.
     targets : (k, m)
         Configurations at which the models are held against each other.
     how : str
         How repetitions become one value.
+    study : Study
+        What evidence has to be.
     """
     sides = rule.inequality.smaller, rule.inequality.larger
     used = {name: models[name, rule.metric] for name in rule.inequality.functions}
     at, measured = _measured(sides, used, how)
-    empty = [name for name, model in used.items() if model.empty]
-    if empty:
-        return RuleFinding(rule, (), (), "insufficient", measured, at, reason=f"{empty[0]} has no model")
+    weak = [f"{name}: {reason}" for name, model in used.items() if (reason := weakness(model, study))]
+    if any(model.empty for model in used.values()):
+        return RuleFinding(rule, (), (), "insufficient", measured, at, reason=weak[0])
     small, large = (tuple(used[name].growth() for name, _ in side) for side in sides)
-    weak = [poor[name, rule.metric] for name in used if (name, rule.metric) in poor]
-    limit: State = "insufficient" if weak else "holds" if holds_in_the_limit(small, large) else "violated"
+    chance = _chance(sides, used)
+    limit: State = "holds" if chance >= AGREEMENT else "violated" if chance <= 1 - AGREEMENT else "insufficient"
+    reason = f"it holds for {chance:.0%} of the functions that explain the measurements, by their weight"
+    if weak:
+        limit, reason = "insufficient", weak[0]
+    values = (_value(side, used, targets) for side in sides)
     ahead = tuple(
-        Comparison(_named(next(iter(used.values())), point), a, b, bool(a > b))
-        for point, a, b in zip(targets, *(_value(side, used, targets) for side in sides), strict=True)
+        Comparison(_named(next(iter(used.values())), point), float(a), float(b), bool(a > b))
+        for point, a, b in zip(targets, *values, strict=True)
     )
     begins = _begins(sides, used) if limit == "violated" else None
-    reason = weak[0] if weak else ""
+    reason = reason if limit == "insufficient" else ""
     return RuleFinding(rule, leaders(small), leaders(large), limit, measured, at, ahead, begins, reason)
+
+
+def _chance(sides: tuple[Sum, Sum], used: Mapping[str, Model]) -> float:
+    """Weight of the combinations of the functions' models for which a rule holds in the limit."""
+    options: list[list[tuple[float, Growth]]] = []
+    for model in used.values():
+        total: dict[Growth, float] = {}
+        for weight, growth in model.alternatives():
+            total[growth] = total.get(growth, 0.0) + weight
+        options.append(sorted(((w, g) for g, w in total.items()), key=lambda each: -each[0]))
+    # Combinations stay few: of many functions only the likeliest models count.
+    kept = max(1, int(COMBINATIONS ** (1 / len(options))))
+    holds = everything = 0.0
+    for combination in itertools.product(*(each[:kept] for each in options)):
+        weight = math.prod(each[0] for each in combination)
+        growths = dict(zip(used, (each[1] for each in combination), strict=True))
+        everything += weight
+        if holds_in_the_limit(*([growths[name] for name, _ in side] for side in sides)):
+            holds += weight
+    return holds / everything if everything > 0 else 0.0
 
 
 def _named(model: Model, point: Array) -> dict[str, float]:

@@ -181,3 +181,14 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str]) -> Listed:
     for factors in listed:
         forms += [(one, factors), (factors,)]
     return Listed(hypotheses(forms, [0.0] * len(forms)))
+
+
+def stated(growth: Growth, parameters: Sequence[str]) -> Listed:
+    """One expectation as a function: ``c0 + c E`` and ``c E``, where E falls only the latter; c0 if constant."""
+    one: tuple[Factor, ...] = (ONE,) * len(parameters)
+    if not growth.orders:
+        return Listed(hypotheses([(one,)], [0.0]))
+    alone = growth.factors(parameters)
+    falls = any(order < NONE for _, order in growth.orders)
+    forms: list[tuple[tuple[Factor, ...], ...]] = [(alone,)] if falls else [(one, alone), (alone,)]
+    return Listed(hypotheses(forms, [0.0] * len(forms)))

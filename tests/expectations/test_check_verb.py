@@ -77,7 +77,7 @@ def test_a_violation_exits_with_3_and_says_what_it_costs(tmp_path: Path, capsys:
 def test_too_few_settings_exit_with_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, write(tmp_path, MET), store(tmp_path / "e", ranks=RANKS[:4]))
     assert code == 4
-    assert "4 values of ranks were measured, a verdict needs 5" in " ".join(out.split())
+    assert "4 values of ranks measured, a verdict needs 5" in " ".join(out.split())
 
 
 def test_a_violation_outweighs_missing_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
