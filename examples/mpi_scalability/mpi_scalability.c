@@ -1,18 +1,20 @@
 /*
- * How an MPI library scales: times of collective operations, memory of communicators and windows, memory of the library.
+ * How an MPI library scales: times of collective operations, memory of communicators, windows and the library.
  *
  * After Shudler, Calotoiu, Hoefler, Strube and Wolf 2015 (ICS15), section 3.2.
  *
- * Time: all ranks start a repetition at the same moment of rank 0's clock (windows; offsets of clocks from ping-pongs, the
- * one of the shortest round trip).  A repetition takes as long as its slowest rank; repetitions that some rank started
- * late are dropped, and windows grow until most are kept.  Of the repetitions the first quartile is told.  Bcast_tree is a
- * broadcast along a binary tree by point-to-point messages, whose behaviour is known: a litmus test.
- * Memory: malloc and its kin are wrapped, so that what a call keeps is counted to the byte; the largest over ranks, then
- * the first quartile.  What the library holds as a whole is the proportional set size of /proc/self/smaps before
+ * Time: all ranks start a repetition at the same moment of rank 0's clock (windows; offsets of clocks from ping-pongs,
+ * the one of the shortest round trip).  A repetition takes as long as its slowest rank; repetitions that some rank
+ * started late are dropped, and windows grow until most are kept.  Of the repetitions the first quartile is told.
+ * Bcast_tree is a broadcast along a binary tree by point-to-point messages, whose behaviour is known: a litmus test.
+ *
+ * Memory: malloc and its kin are wrapped, so that what a call keeps is counted to the byte; the largest over ranks,
+ * then the first quartile.  What the library holds as a whole is the proportional set size of /proc/self/smaps before
  * MPI_Finalize, less the one before MPI_Init and less the program's own buffers.
  *
- * The result is a table (CSV), kernel,time,memory_allocated,memory_pss, in the file that RANKSIGHT_TABLE names or on the
- * output.  With --repetitions 0 memory alone is weighed.  Under SMPI time is simulated and memory, being that of the simulator, is left out.
+ * The result is a table (CSV), kernel,time,memory_allocated,memory_pss, in the file that RANKSIGHT_TABLE names or on
+ * the output.  With --repetitions 0 memory alone is weighed.  Under SMPI time is simulated, and memory is left out, as
+ * it would be the simulator's.
  *
  *   mpicc -O2 mpi_scalability.c -o mpi_scalability && mpirun -n 8 ./mpi_scalability --bytes 256 --repetitions 100
  */
@@ -34,7 +36,7 @@ enum { PINGS = 2, TRIALS = 1 }; /* simulated time repeats exactly */
 #else
 enum { PINGS = 20, TRIALS = 3 };
 #endif
-enum { GROWTHS = 3, TAG = 77, WEIGHINGS = 5 };
+enum { GROWTHS = 3, TAG = 77, WEIGHINGS = 5, FILLINGS = 8 };
 
 /* ---- memory: what the heap holds ---- */
 
@@ -276,10 +278,10 @@ static MPI_Comm cart_create(Study *s) {
     return made;
 }
 
-/* Bytes that a new communicator keeps on the heap of the rank where it is most (on rank 0), or a window if make is NULL. */
+/* Bytes that a new communicator, or a window if make is NULL, keeps on the heap: of the rank where they are most. */
 static double weighed(Study *s, MPI_Comm (*make)(Study *)) {
     double values[WEIGHINGS];
-    for (int i = -1; i < WEIGHINGS; i++) { /* the first one fills what the library keeps for good */
+    for (int i = -FILLINGS; i < WEIGHINGS; i++) { /* the first ones fill what the library keeps for good */
         MPI_Comm made = MPI_COMM_NULL;
         MPI_Win window = MPI_WIN_NULL;
         MPI_Barrier(MPI_COMM_WORLD);
