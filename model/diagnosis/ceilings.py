@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 MEASURED, ESTIMATED = 1.15, 2.0
 """Factors either way within which a bandwidth or a latency is known: scatter of calibration runs, and values that are
 typical of a class of machines."""
+LONGER = np.array([1.15, 1.5, 2.5])
+"""Times the idle latency of L2, L3 and memory that a load may take: cores that share the third level and memory make
+each other wait, and where pages are small and addresses random each load from memory brings a page's entry as well."""
 NAMES = ("L1", "L2", "L3", "memory")
 """Levels that serve loads, nearest first."""
 
@@ -87,6 +90,11 @@ class Ceilings:
             int(platform.line),
             np.array(sure),
         )
+
+    @property
+    def longest(self) -> Array:
+        """Factor on the idle latency of L2, L3 and memory that a load may take, (3,)."""
+        return np.asarray(LONGER * np.where(self.certain, 1.0, ESTIMATED)[1:])
 
     @property
     def slack(self) -> Array:

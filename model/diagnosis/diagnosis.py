@@ -211,12 +211,9 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 def causes_of(evidence: Evidence) -> Causes:
     """Shares and verdicts of what is known."""
     f = evidence.frequency
-    waiting = evidence.waiting
-    counted = np.isfinite(waiting).any(axis=0)
-    exposed = np.where(counted, np.nansum(waiting, axis=0), np.inf)
     stalls, error = _stalls(evidence)
     known = execution(
-        evidence.computing * f, evidence.instructions, exposed * f, evidence.cpi, evidence.calm, stalls, error
+        evidence.computing * f, evidence.instructions, evidence.longest * f, evidence.cpi, evidence.calm, stalls, error
     )
     told = np.isfinite(stalls) | (np.isfinite(evidence.instructions) & np.isfinite(evidence.computing * f))
     return judge(
@@ -224,7 +221,7 @@ def causes_of(evidence: Evidence) -> Causes:
         evidence.computing,
         evidence.communication,
         evidence.imbalance,
-        waiting,
+        evidence.waiting,
         _used(evidence),
         np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:],
         told & (evidence.computing > 0),

@@ -47,6 +47,8 @@ class Evidence:
         A rank; `bytes_mem` are those read from memory.
     loads : (4, K, k)
         Served by the first, second and third cache level and memory.
+    stores : (3, K, k)
+        Stores that the second, the third level and memory served; 0 where they were not counted.
     cpi, calm : (K,)
         CPI where memory asked least, and cycles that loads would wait one by one there, per instruction.
     factor, factor_error : (K, k)
@@ -74,6 +76,7 @@ class Evidence:
     flops: Array
     bytes_mem: Array
     loads: Array
+    stores: Array
     cpi: Array
     calm: Array
     factor: Array
@@ -101,16 +104,30 @@ class Evidence:
 
     @property
     def waiting(self) -> Array:
-        """Seconds that the loads served by L2, L3 and memory would wait one after another, (3, K, k)."""
+        """Seconds that what L2, L3 and memory serve would wait one after another, (3, K, k)."""
         if self.ceilings is None:
             return np.full((3, *self.computing.shape), np.nan)
-        return self.loads[1:] * self.ceilings.latency[1:, None, None] / self.frequency
+        return (self.loads[1:] + self.stores) * self.ceilings.latency[1:, None, None] / self.frequency
+
+    @property
+    def longest(self) -> Array:
+        """The most that a kernel may wait for its loads and stores, seconds (K, k); infinite where none were counted.
+
+        Idle latencies are exceeded where translations miss too and where others use the level
+        (:attr:`ranksight.model.diagnosis.ceilings.Ceilings.longest`).
+        """
+        waiting = self.waiting
+        if self.ceilings is None:
+            return np.full(self.computing.shape, np.inf)
+        most = np.nansum(waiting * self.ceilings.longest[:, None, None], axis=0)
+        return np.where(np.isfinite(waiting).any(axis=0), most, np.inf)
 
     @property
     def traffic(self) -> Array:
-        """Bytes that each rank reads from L2, L3 and memory, (3, K, k); loads that a level or one behind it serves."""
+        """Bytes that each rank reads from L2, L3 and memory, (3, K, k): lines that a level or one behind it serves."""
         line = 64.0 if self.ceilings is None else float(self.ceilings.line)
-        behind = np.cumsum(self.loads[:0:-1], axis=0)[::-1] * line
+        # Stores read their line first, unless a processor sees that all of it is overwritten.
+        behind = np.cumsum((self.loads[1:] + self.stores)[::-1], axis=0)[::-1] * line
         behind[2] = np.fmax(behind[2], self.bytes_mem)
         return behind
 
@@ -162,6 +179,7 @@ def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
         _first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),
         _first(of("bytes_mem_read"), of("bytes_mem")),
         np.stack([of(name) for name in LEVELS]),
+        served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
         cpi,
         calm,
         factor,
@@ -170,6 +188,11 @@ def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
         source,
         None if given is None else Ceilings.from_dict(given),
     )
+
+
+def served(first: Array, second: Array, third: Array) -> Array:
+    """Stores that L2, L3 and memory served (3, ...), from those that missed L1, L2 and L3; 0 where not counted."""
+    return np.stack([np.maximum(first - second, 0.0), np.maximum(second - third, 0.0), third])
 
 
 def _shared(sharing: Sharing | None, kernels: tuple[str, ...], memory: Array) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ranksight.experiment import Experiment
 from ranksight.model.diagnosis.balance import observe_balance
 from ranksight.model.diagnosis.ceilings import Ceilings
+from ranksight.model.diagnosis.evidence import served
 from ranksight.model.diagnosis.waits import observe_waits
 from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS
@@ -33,7 +34,7 @@ def observe(experiment: Experiment, series: Series, platform: Any = None) -> dic
     -------
     dict
         ``ceilings`` (:class:`ranksight.model.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an instruction
-        that its loads would wait one by one where they would least), ``balance``
+        that its loads and stores may wait where they would least), ``balance``
         (:func:`ranksight.model.diagnosis.balance.observe_balance`), ``waits``
         (:func:`ranksight.model.diagnosis.waits.observe_waits`); each where its evidence is there.
     """
@@ -51,17 +52,24 @@ def observe(experiment: Experiment, series: Series, platform: Any = None) -> dic
 
 
 def _calm(series: Series, ceilings: Ceilings) -> dict[str, float]:
-    """Least cycles an instruction that loads from L2, L3 and memory would wait one by one, of each kernel counted."""
+    """Least cycles an instruction that what L2, L3 and memory serve may take, of each kernel counted."""
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, "median", axis=2)
     found: dict[str, float] = {}
     for kernel in dict.fromkeys(series.kernels):
-        served = [(at, rows[kernel, name]) for at, name in enumerate(LEVELS) if at and (kernel, name) in rows]
-        if not served or (kernel, "instructions") not in rows:
+        counts = [(at, rows[kernel, name]) for at, name in enumerate(LEVELS) if at and (kernel, name) in rows]
+        if not counts or (kernel, "instructions") not in rows:
             continue
         counted = values[rows[kernel, "instructions"]]
-        waiting = np.sum([np.nan_to_num(values[row]) * ceilings.latency[at] for at, row in served], axis=0)
+        stores = served(*(_values(values, rows.get((kernel, f"store_misses_l{level}"))) for level in (1, 2, 3)))
+        longest = ceilings.latency[1:] * ceilings.longest
+        waiting = np.sum([(_values(values, row) + stores[at - 1]) * longest[at - 1] for at, row in counts], axis=0)
         known = counted > 0
         if known.any():
             found[kernel] = float((waiting[known] / counted[known]).min())
     return found
+
+
+def _values(values: Array, row: int | None) -> Array:
+    """A metric at each configuration; 0 where it was not counted."""
+    return np.zeros(values.shape[1]) if row is None else np.nan_to_num(values[row])

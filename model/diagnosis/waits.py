@@ -10,7 +10,7 @@ Messages cost what LogGP says; a rank that arrives early waits besides. Two patt
   the operation's own time (:mod:`ranksight.comm.waiting`).
 
 Times of ranks that shared cores hold the scheduler's waiting: late arrival is then not told. A chain still is, by its
-order: the scheduler does not wait longer the higher the rank.
+order over many runs: the scheduler does not wait longer the higher the rank.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ RECEIVES = ("recv", "wait", "probe")
 OFTEN = 5
 """Calls a rank from which waiting is a state of the program and not a single start together."""
 COLUMNS = ("configuration", "kernel", "operation", "collective", "ranks", "calls", "seconds", "least", "waiting",
-           "most", "order", "part", "late", "shared")  # fmt: skip
-ORDERED = 0.9
-"""Rank correlation (Spearman) of waiting with the number of the rank from which a chain is told."""
-FEWEST = 6
-"""Ranks from which an order can be told: six come in such an order by chance once in sixty."""
+           "most", "order", "score", "trials", "part", "late", "shared")  # fmt: skip
+CERTAIN = 4.0
+"""Standard deviations by which waiting must follow the number of the rank, over all runs, for a chain to be told."""
+ORDERED = 0.5
+"""Rank correlation (Spearman) with the number of the rank below which a configuration is not said to wait in turn."""
+FEWEST = 4
+"""Ranks from which an order is looked for."""
 HEAVY = 0.01
 """Part of the run's time that must be waited before a kernel is named."""
 
@@ -52,7 +54,8 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
     list of dict
         ``configuration`` (values of the parameters), ``kernel``, ``operation``, ``collective``, ``ranks``, ``calls`` (a
         rank), ``seconds`` and ``least`` (mean and least over ranks of the time in it), ``waiting`` (mean beyond the
-        least), ``most`` (of a rank), ``order`` (rank correlation of the time with the rank's number), ``part`` (of the
+        least), ``most`` (of a rank), ``order`` (rank correlation of the time with the rank's number, mean over
+        repetitions), ``score`` and ``trials`` (its sum in standard deviations, and repetitions), ``part`` (of the
         run's wall time that ranks wait in it), ``late`` (the rank that waits least in every one of several
         repetitions; -1 where it changes, as it does by jitter), ``shared`` (whether ranks shared cores).
     """
@@ -109,7 +112,8 @@ def _of_configuration(
         inside = [int(r) for r in row.index if 0 <= int(r) < ranks]
         seconds[inside] = np.nan_to_num(row.loc[inside].to_numpy(dtype=float))
         least = float(seconds.min())
-        order = _order(seconds)
+        each_run = sums.loc[(kernel, operation)].reindex(range(ranks)).fillna(0.0).to_numpy(dtype=float).T
+        orders = np.array([_order(run) for run in each_run])
         found.append(
             {
                 "configuration": list(point),
@@ -122,7 +126,9 @@ def _of_configuration(
                 "least": least,
                 "waiting": float(seconds.mean()) - least,
                 "most": float(seconds.max()),
-                "order": order,
+                "order": float(orders.mean()),
+                "score": float(orders.sum() * np.sqrt(ranks - 1)),
+                "trials": len(orders) if ranks >= FEWEST else 0,
                 "part": (float(seconds.mean()) - least) / wall if wall > 0 else 0.0,
                 "late": int(late.get((kernel, operation), -1)),
                 "shared": bool(shared),
@@ -162,7 +168,11 @@ def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
     if frame.empty:
         return pd.DataFrame(columns=[*COLUMNS, "state"])
     heavy = frame["part"] >= HEAVY
-    chain = heavy & (frame["order"].abs() >= ORDERED) & (frame["ranks"] >= FEWEST)
+    # Spearman's correlation of n ranks in no order has the variance 1 / (n - 1).
+    alike = frame.groupby(["kernel", "operation"])
+    trials = alike["trials"].transform("sum")
+    certain: pd.Series[float] = alike["score"].transform("sum") / np.sqrt(np.maximum(trials, 1))
+    chain = heavy & ~frame["collective"] & (certain >= CERTAIN) & (frame["order"] >= ORDERED)
     late = heavy & ~chain & (frame["waiting"] > frame["least"]) & (frame["late"] >= 0) & (frame["calls"] >= OFTEN)
     told = np.where(frame["shared"], "not told", "late arrival")
     frame["state"] = np.where(chain, "serialisation", np.where(late, told, ""))

@@ -85,6 +85,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
             np.full(shape, np.nan),
             np.full(shape, np.nan),
             served,
+            np.zeros((3, *shape)),
             column(cpi),
             column(calm),
             np.full(shape, np.nan),

@@ -1,0 +1,79 @@
+"""Wait states and load balance of runs made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.experiment import Experiment, Run
+from ranksight.model.diagnosis.balance import observe_balance
+from ranksight.model.diagnosis.waits import observe_waits, table
+
+RANKS = 8
+
+
+def messages(kernel: str, operation: str, seconds: np.ndarray, count: int = 50) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "kernel": kernel, "rank": np.arange(RANKS), "operation": operation, "comm_size": RANKS, "size_class": 8,
+            "count": count, "bytes": 8 * count, "seconds": seconds, "peers": 1,
+        }
+    )  # fmt: skip
+
+
+def measured(path: Path, kinds: dict[str, tuple[str, np.ndarray]], cores: str, repetitions: int = 4) -> Experiment:
+    experiment = Experiment.create(path, "waits", ["ranks"])
+    rng = np.random.default_rng(3)
+    for at in range(repetitions):
+        rows = [
+            messages(kernel, operation, seconds + 2e-4 * rng.uniform(size=RANKS))
+            for kernel, (operation, seconds) in kinds.items()
+        ]
+        run = Run({"ranks": RANKS}, at, "pmpi", environment={"cores": cores}, wall_time=0.1)
+        experiment.add(run, messages=pd.concat(rows))
+    return experiment
+
+
+LATE = np.where(np.arange(RANKS) == 5, 0.0, 0.02)
+KINDS = {
+    "chain": ("Recv", 4e-3 * np.arange(RANKS)),
+    "even": ("Waitall", np.full(RANKS, 0.01)),
+    "reduce": ("Allreduce", LATE),
+    "light": ("Recv", 1e-5 * np.arange(RANKS)),
+}
+
+
+def test_a_chain_and_a_late_rank_are_named_and_what_is_even_is_not(tmp_path: Path) -> None:
+    found = table(observe_waits(measured(tmp_path / "e", KINDS, cores="64"))).set_index("kernel")
+    assert found["state"].to_dict() == {"chain": "serialisation", "even": "", "reduce": "late arrival", "light": ""}
+    assert found.loc["reduce", "late"] == 5
+    assert found.loc["chain", "order"] > 0.95
+    # Seven of eight ranks wait 20 ms of the run's 100 ms for the eighth.
+    assert found.loc["reduce", "part"] == pytest.approx(0.175, rel=0.02)
+
+
+def test_on_shared_cores_late_arrival_is_not_told_but_a_chain_is(tmp_path: Path) -> None:
+    found = table(observe_waits(measured(tmp_path / "e", KINDS, cores="2"))).set_index("kernel")
+    assert found["state"].to_dict() == {"chain": "serialisation", "even": "", "reduce": "not told", "light": ""}
+
+
+def test_a_single_repetition_names_no_late_rank(tmp_path: Path) -> None:
+    found = table(observe_waits(measured(tmp_path / "e", KINDS, cores="64", repetitions=1))).set_index("kernel")
+    assert found.loc["reduce", "state"] == ""
+
+
+def test_balance_is_told_by_what_is_counted_and_not_by_samples(tmp_path: Path) -> None:
+    experiment = Experiment.create(tmp_path / "e", "balance", ["ranks"])
+    work = np.r_[np.full(7, 1e6), 2e6]
+    counted = pd.DataFrame({"kernel": "solve", "rank": np.arange(RANKS), "instructions": work})
+    once = pd.DataFrame({"kernel": ["write"], "rank": [0], "instructions": [5e5]})
+    experiment.add(Run({"ranks": RANKS}, collector="callgrind"), pd.concat([counted, once]))
+    sampled = counted.rename(columns={"instructions": "time"}).assign(time=np.r_[3.0, np.full(7, 1.0)])
+    experiment.add(Run({"ranks": RANKS}, collector="perf-clock", provenance={"time": "sampled, n = 9"}), sampled)
+    found = observe_balance(experiment)
+    assert found["configurations"] == [[RANKS]]
+    assert found["kernels"]["solve"] == {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "fullest": 7}
+    assert found["kernels"]["write"]["ratio"] == [pytest.approx(8)]
