@@ -24,7 +24,7 @@ from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
 TWICE = 2.0
-FARTHEST = 40
+FARTHEST = 20
 """Doublings of a parameter beyond what was measured within which the doubled cost is looked for."""
 AHEAD = (8.0, 64.0)
 """Multiples of the largest value of a parameter at which costs are told when nobody names others."""

@@ -161,14 +161,14 @@ def fit_models(
     found: dict[Key, Model] = {}
     for growth, keys in groups.items():
         space = terms(growth, series.parameters, rulers, depth)
-        found |= _fit(series, rows, keys, space, over_repetitions, False)
+        found |= _fit(series, rows, keys, growth, space, over_repetitions, False)
         for exponential in (False, True):
             short = [key for key in keys if _short(found[key], growth, rulers)]
             known = {name for name in series.parameters if name in rulers}
             if not short or known == set(series.parameters) or (exponential and not _countable(series)):
                 break
             space = wider(growth, series.parameters, rulers, depth, exponential)
-            tried = _fit(series, rows, short, space, over_repetitions, True)
+            tried = _fit(series, rows, short, growth, space, over_repetitions, True)
             found |= {key: model for key, model in tried.items() if model.growth() not in found[key].space}
     return found
 
@@ -189,12 +189,18 @@ def _countable(series: Series) -> bool:
 
 
 def _fit(
-    series: Series, rows: Mapping[Key, int], keys: Sequence[Key], space: tuple[Growth, ...], how: str, widened: bool
+    series: Series,
+    rows: Mapping[Key, int],
+    keys: Sequence[Key],
+    growth: Growth,
+    space: tuple[Growth, ...],
+    how: str,
+    widened: bool,
 ) -> dict[Key, Model]:
     chosen = np.array([rows[key] for key in keys], dtype=np.intp)
     fitted = fit_series(
         series.select(chosen),
-        space=offer(space, series.parameters),
+        space=offer(space, series.parameters, growth),
         over_repetitions=how,
         guide=False,
         segments=False,

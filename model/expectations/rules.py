@@ -31,7 +31,7 @@ ERRORS = 3.0
 """Standard errors of the difference that scatter explains."""
 COMBINATIONS = 4096
 """Combinations of models that are tried for one rule."""
-FARTHEST = 30
+FARTHEST = 20
 """Doublings of a parameter beyond the measurements within which the scale of a violation is looked for."""
 State = Literal["holds", "violated", "insufficient"]
 

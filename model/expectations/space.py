@@ -25,13 +25,14 @@ from fractions import Fraction
 from ranksight.errors import InputError
 from ranksight.model.expectations.growth import NONE, Growth, Order
 from ranksight.model.offer import Listed
-from ranksight.model.spaces.simple import one_term
 from ranksight.model.terms import ONE, Factor, hypotheses
 
 DEPTH = 2
 """Times that intervals between large ticks are halved."""
 MOST = 5000
 """Terms of a space of several parameters; rulers are made coarser until they are no more."""
+PAIR = -4.0
+"""Logarithm of the weight of two terms beside one before the data, as in the engine's default space."""
 ZERO, UNIT = Fraction(0), Fraction(1)
 
 
@@ -171,16 +172,33 @@ def _next(expected: Order) -> Order:
     return Order(power=UNIT)
 
 
-def offer(growths: Sequence[Growth], parameters: Sequence[str]) -> Listed:
-    """What the engine searches: a constant, and every term with a constant and alone."""
-    listed = [growth.factors(parameters) for growth in growths if growth.orders]
-    if len(parameters) == 1:
-        return Listed(one_term([factors[0] for factors in listed]))
+def offer(growths: Sequence[Growth], parameters: Sequence[str], beside: Growth | None = None) -> Listed:
+    """What the engine searches: a constant, every term with a constant and alone, and a constant with two terms.
+
+    Pairs are of any two terms of one parameter; of several parameters, of `beside` and any other, as there are too
+    many. They are rarer than single terms by :data:`PAIR`.
+
+    Parameters
+    ----------
+    growths : sequence of Growth
+    parameters : sequence of str
+    beside : Growth, optional
+        The expectation.
+    """
     one: tuple[Factor, ...] = (ONE,) * len(parameters)
+    listed = [growth.factors(parameters) for growth in growths if growth.orders]
     forms: list[tuple[tuple[Factor, ...], ...]] = [(one,)]
     for factors in listed:
         forms += [(one, factors), (factors,)]
-    return Listed(hypotheses(forms, [0.0] * len(forms)))
+    prior = [0.0] * len(forms)
+    pairs: Iterable[tuple[tuple[Factor, ...], ...]] = ()
+    if len(parameters) == 1:
+        pairs = itertools.combinations(listed, 2)
+    elif beside is not None and beside.orders:
+        expected = beside.factors(parameters)
+        pairs = ((expected, factors) for factors in listed if factors != expected)
+    both = [(one, *pair) for pair in pairs]
+    return Listed(hypotheses([*forms, *both], [*prior, *[PAIR] * len(both)]))
 
 
 def stated(growth: Growth, parameters: Sequence[str]) -> Listed:

@@ -297,3 +297,31 @@ def test_a_baseline_of_many_functions_raises_no_false_alarm(tmp_path: Path, caps
     assert code == 3
     broken = [row["function"] for row in csv.DictReader(io.StringIO(out)) if row["status"] == "violated"]
     assert broken == ["f7"]
+
+
+def test_a_sum_of_two_terms_is_taken_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Latency of a tree and a linear volume: the volume leads, though the latency is what small scales show.
+    shapes = {"Gather": lambda p: 4e-6 * np.log2(p) + 6e-8 * p, "Allgather": lambda p: 1e-6 + 4e-6 * np.log2(p)}
+    study = write(tmp_path, '[expect.time]\nGather = "O(p)"\nAllgather = "O(p)"\n')
+    ranks = tuple(2.0**i for i in range(1, 11))
+    _, out, _ = run(capsys, study, store(tmp_path / "e", shapes, ranks, scatter=0.002), "--format", "json")
+    gather, allgather = json.loads(out)["functions"]
+    assert gather["status"] == "ok"
+    assert gather["match"] in ("total", "approximate")
+    assert allgather["model"] == "O(log ranks)"
+    assert allgather["status"] == "violated"
+
+
+def test_slower_growth_is_accepted_where_expectations_are_upper_bounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = write(tmp_path, '[expect.time]\nBarrier = "O(p)"\n')
+    folder = store(tmp_path / "e")
+    assert run(capsys, study, folder)[0] == 3
+    code, out, _ = run(capsys, study, folder, "--upper")
+    assert code == 0
+    assert "1 growing slower" in out
+    study.write_text(study.read_text() + "[search]\nupper = true\n")
+    assert run(capsys, study, folder, "--quiet")[0] == 0
+    study.write_text(BROKEN + "[search]\nupper = true\n")
+    assert run(capsys, study, folder, "--quiet")[0] == 3

@@ -14,7 +14,7 @@ from ranksight.errors import InputError
 from ranksight.model.expectations.grammar import growth
 from ranksight.model.expectations.growth import NONE, Growth, Order
 from ranksight.model.expectations.match import limit_of, match
-from ranksight.model.expectations.space import MPI, Ruler, deviation, offer, ruler, terms, wider
+from ranksight.model.expectations.space import MPI, Ruler, deviation, offer, ruler, stated, terms, wider
 
 
 def written(text: str, names: tuple[str, ...] = ("p",), **how: object) -> list[str]:
@@ -95,11 +95,19 @@ def test_a_widened_space_goes_on_beyond_the_boundary() -> None:
     assert set(wider(growth("O(log p)"), ("p",), own)) == {Growth(), growth("O(p)"), growth("O(log p)")}
 
 
-def test_hypotheses_are_a_constant_and_each_term_with_and_without_it() -> None:
+def test_hypotheses_are_a_constant_terms_with_and_without_it_and_pairs() -> None:
     space = offer(terms(growth("O(p)"), ("p",)), ("p",))
-    assert len(space.hypotheses.members) == 1 + 2 * 16
-    two = offer(terms(growth("O(n p)"), ("n", "p")), ("n", "p"))
-    assert len(two.hypotheses.members) == 1 + 2 * (17 * 17 - 1)
+    assert len(space.hypotheses.members) == 1 + 2 * 16 + 16 * 15 // 2
+    expected = growth("O(n p)")
+    two = offer(terms(expected, ("n", "p")), ("n", "p"), expected)
+    assert len(two.hypotheses.members) == 1 + 2 * (17 * 17 - 1) + (17 * 17 - 2)
+
+
+def test_an_expectation_as_a_function_has_its_term_alone() -> None:
+    assert len(stated(growth("O(log p)"), ("p",)).hypotheses.members) == 2
+    assert stated(growth("O(1)"), ("p",)).hypotheses.terms.tolist() == [[[0, 0, 0]]]
+    # A constant is what keeps 1/p from falling.
+    assert stated(growth("O(1/p)"), ("p",)).hypotheses.terms.tolist() == [[[-1, 0, 0]]]
 
 
 def test_limits_hold_along_every_parameter() -> None:
