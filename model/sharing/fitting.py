@@ -52,7 +52,8 @@ def fit_sharing(
     Returns
     -------
     Sharing or None
-        None where no kernel has the counters, or the number of ranks is no parameter.
+        None where no kernel has the counters, where traffic was simulated, as a simulated cache serves one rank, fetches
+        nothing ahead and has no rate, or where the number of ranks is no parameter.
 
     Raises
     ------
@@ -61,6 +62,8 @@ def fit_sharing(
     """
     present = experiment.metrics()
     if "ranks" not in experiment.parameters or "time" not in present or not set(TRAFFIC) & set(present):
+        return None
+    if not _counted(experiment):
         return None
     wanted = tuple(name for name in ("time", "cycles", "instructions", *TRAFFIC) if name in present)
     series = series_from_experiment(experiment, wanted)
@@ -159,6 +162,12 @@ def fit_sharing(
         alike,
         tuple(_told(domains, bool(no), int(n)) for no, n in zip(countless, learned.count, strict=True)),
     )
+
+
+def _counted(experiment: Experiment) -> bool:
+    """Whether memory traffic was counted by hardware."""
+    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in TRAFFIC]
+    return not any("simulated" in text for text in told)
 
 
 def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
