@@ -52,8 +52,8 @@ def fit_sharing(
     Returns
     -------
     Sharing or None
-        None where no kernel has the counters, where traffic was simulated, as a simulated cache serves one rank, fetches
-        nothing ahead and has no rate, or where the number of ranks is no parameter.
+        None where no kernel has the counters, where traffic was simulated (a simulated cache serves one rank, fetches
+        nothing ahead and has no rate), or where the number of ranks is no parameter.
 
     Raises
     ------
