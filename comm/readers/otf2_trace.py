@@ -18,6 +18,7 @@ import pandas as pd
 
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
+from ranksight.comm.readers._events import EventLog
 from ranksight.errors import InputError, ToolError
 from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
@@ -77,7 +78,7 @@ def _otf2() -> ModuleType:
 class _Rank:
     """One location's open regions and times."""
 
-    __slots__ = ("begun", "collective", "ended", "number", "outer", "pending", "stack")
+    __slots__ = ("begun", "collective", "counted", "ended", "left", "number", "outer", "pending", "since", "stack")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -85,6 +86,7 @@ class _Rank:
         self.pending: list[tuple[float, int, int | None]] = []
         self.collective: tuple[float, float, int] | None = None
         self.begun = self.ended = -1
+        self.counted = self.left = self.since = float("nan")
         self.outer = 0
 
 
@@ -95,6 +97,7 @@ def _read(otf2: ModuleType, trace: Any, anchor: Path) -> Reading:
     numbers: dict[int, Any] = {}
     events, sizes = otf2.events, dict[Any, int]()
     collectives: dict[Collective, list[float]] = {}
+    log = EventLog("instructions")
     world = max((_members(comm, sizes) for comm in trace.definitions.comms), default=0)
     for location, event in trace.events:
         rank = ranks.get(location)
@@ -109,8 +112,14 @@ def _read(otf2: ModuleType, trace: Any, anchor: Path) -> Reading:
             rank.stack.append((event.region.name, event.time))
             if _is_mpi(event.region.name):
                 rank.pending.clear()
+                if len(rank.stack) < 2 or not _is_mpi(rank.stack[-2][0]):
+                    rank.since = rank.counted - rank.left
         elif kind is events.Leave:
-            _leave(tally, collectives, rank, event, tick, anchor)
+            _leave(tally, collectives, log, rank, event, tick, anchor)
+        elif kind is events.Metric:
+            rank.counted = _instructions(event, rank.counted)
+            if rank.left != rank.left:
+                rank.left = rank.counted
         elif kind in (events.MpiSend, events.MpiIsend):
             size = _members(event.communicator, sizes)
             rank.pending.append((float(event.msg_length), size, int(event.receiver)))
@@ -138,9 +147,10 @@ def _read(otf2: ModuleType, trace: Any, anchor: Path) -> Reading:
         configuration={"ranks": float(count)},
         counters=counters,
         messages=tally.table(),
+        tables=log.tables() if not threads else {},
         provenance={"wall_time": "measured", "mpi_time": "measured", "messages": "measured"},
         wall_time=float(counters["wall_time"].max()),
-        notes=tuple(notes),
+        notes=(*notes, *log.notes),
         source=(str(anchor),),
     )
 
@@ -157,6 +167,7 @@ def _convert(tally: _messages.Tally, collectives: dict[Collective, list[float]])
 def _leave(
     tally: _messages.Tally,
     collectives: dict[Collective, list[float]],
+    log: EventLog,
     rank: _Rank,
     event: Any,
     tick: float,
@@ -176,6 +187,11 @@ def _leave(
         rank.outer += duration
     kernel = next((region for region, _ in reversed(rank.stack) if not _is_mpi(region)), WHOLE)
     operation = _messages.plain(name)
+    if outer:
+        sent = rank.collective[0] if rank.collective is not None else sum(size for size, _, _ in rank.pending)
+        start, end = (entered - rank.begun) * tick, (event.time - rank.begun) * tick
+        log.add(rank.number, kernel, operation, 0, sent, start, end, rank.since)
+        rank.left = rank.counted
     if rank.collective is not None:
         sent, received, members = rank.collective
         rank.collective = None
@@ -191,6 +207,14 @@ def _leave(
         # A call that starts several messages (Startall) is one call; its further messages add their bytes.
         tally.add(kernel, rank.number, operation, comm, size, 0.0, peer=peer)
     rank.pending.clear()
+
+
+def _instructions(event: Any, before: float) -> float:
+    """Instructions that a metric event tells, as PAPI counts them on; `before` where it tells others."""
+    names = [str(member.name) for member in getattr(event.metric, "members", ())]
+    if "PAPI_TOT_INS" not in names or len(names) != len(event.values):
+        return before
+    return float(event.values[names.index("PAPI_TOT_INS")])
 
 
 def _is_mpi(name: str) -> bool:

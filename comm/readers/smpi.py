@@ -18,6 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from ranksight.comm.readers import _messages
+from ranksight.comm.readers._events import EventLog
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
@@ -42,6 +43,8 @@ class _Trace:
     tally: _messages.Tally
     flops: dict[int, float] = field(default_factory=dict)
     default: dict[int, int] = field(default_factory=dict)
+    events: EventLog = field(default_factory=lambda: EventLog("flops"))
+    since: dict[int, float] = field(default_factory=dict)
 
 
 class Smpi:
@@ -80,8 +83,9 @@ class Smpi:
             configuration={"ranks": float(ranks)},
             counters=pd.DataFrame(rows),
             messages=trace.tally.table(),
+            tables=trace.events.tables(),
             provenance={"messages": "measured", "flops": "derived from computed time and the simulated host's speed"},
-            notes=("a time-independent trace holds no times of messages",),
+            notes=("a time-independent trace holds no times of messages", *trace.events.notes),
             source=tuple(str(file) for file in (files if len(files) == 1 else [path])),
         )
 
@@ -152,7 +156,11 @@ def _action(trace: _Trace, line: str, where: str) -> None:
     if match is None or int(match[1]) >= trace.ranks:
         raise InputError(f"{where}: {line[:60]!r} is no action of one of {trace.ranks} ranks")
     rank, name, words = int(match[1]), match[2].lower(), match[3].split()
-    p, tally = trace.ranks, trace.tally
+    p = trace.ranks
+
+    def call(operation: str, ranks: int, size: float, peer: int | None = None) -> None:
+        trace.tally.add(WHOLE, rank, operation, ranks, size, peer=peer)
+        trace.events.add(rank, WHOLE, operation, ranks, size, counted=trace.since.pop(rank, 0.0))
 
     def take(index: int) -> float:
         if index >= len(words):
@@ -171,19 +179,20 @@ def _action(trace: _Trace, line: str, where: str) -> None:
         trace.default[rank] = SIZES[0] if words else 1
     elif name == "compute":
         trace.flops[rank] = trace.flops.get(rank, 0.0) + take(0)
+        trace.since[rank] = trace.since.get(rank, 0.0) + take(0)
     elif name in WAITS:
-        tally.add(WHOLE, rank, WAITS[name], 0, 0)
+        call(WAITS[name], 0, 0)
     elif name == "barrier":
-        tally.add(WHOLE, rank, "Barrier", p, 0)
+        call("Barrier", p, 0)
     elif name in SENDS:
         # Since 3.21 a tag stands before the size.
         at = 2 if len(words) > 2 else 1
         peer = _messages.whole(words[0], where, "the partner", -(2**31)) if words else -1
         size = take(at) * width(at + 1) if not words[at : at + 1] or not words[at].startswith("-") else 0.0
-        tally.add(WHOLE, rank, SENDS[name], p, size, peer=peer if name.endswith("send") else None)
+        call(SENDS[name], p, size, peer=peer if name.endswith("send") else None)
     elif name in WHOLES:
         kind = {"bcast": 2, "reduce": 3}.get(name, 2)
-        tally.add(WHOLE, rank, WHOLES[name], p, take(0) * width(kind))
+        call(WHOLES[name], p, take(0) * width(kind))
     elif name in BLOCKS:
         root = int(take(2)) if name == "scatter" and len(words) > 2 else -1
         if name == "alltoall":
@@ -192,7 +201,7 @@ def _action(trace: _Trace, line: str, where: str) -> None:
             size = take(0) * p * width(3) if rank == max(root, 0) else take(1) * width(4)
         else:
             size = take(0) * width(3 if name == "gather" else 2)
-        tally.add(WHOLE, rank, BLOCKS[name], p, size)
+        call(BLOCKS[name], p, size)
     elif name in VECTORS:
         if name == "scatterv":
             root = _messages.whole(words[p + 1], where, "the root") if len(words) > p + 1 else 0
@@ -202,8 +211,10 @@ def _action(trace: _Trace, line: str, where: str) -> None:
             size = sum(take(1 + i) for i in range(p)) * width(2 * p + 2)
         else:
             size = take(0) * width(p + (2 if name == "gatherv" else 1))
-        tally.add(WHOLE, rank, VECTORS[name], p, size)
+        call(VECTORS[name], p, size)
     elif name == SCATTERED:
-        tally.add(WHOLE, rank, "Reduce_scatter", p, sum(take(i) for i in range(p)) * width(p + 1))
+        call("Reduce_scatter", p, sum(take(i) for i in range(p)) * width(p + 1))
+    elif name == "finalize":
+        trace.events.add(rank, WHOLE, "Finalize", p, 0.0, counted=trace.since.pop(rank, 0.0))
     elif name not in SILENT:
         raise InputError(f"{where}: unknown action {name[:40]!r}", f"known: {', '.join(sorted(ACTIONS))}")

@@ -161,7 +161,9 @@ def analyse(
     others = [calls for calls in given if _workload(calls) != chosen]
     shared = any(calls.shared for calls in mine)
     if clock is None:
-        simulated = all(calls.has(name) for calls in mine for name in ("instructions", *LOADS))
+        simulated = all(
+            calls.has("flops") or all(calls.has(name) for name in ("instructions", *LOADS)) for calls in mine
+        )
         clock = "simulated" if simulated and (shared or not all(c.has("computation") for c in mine)) else "measured"
     machine = Machine.of(platform)
     related = relate([*mine, *others])

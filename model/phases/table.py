@@ -38,7 +38,8 @@ def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine:
     Parameters
     ----------
     clock : {"measured", "simulated"}
-        Whether ``computation`` is time measured, or that of :func:`simulated_cycles` at the machine's clock.
+        Whether ``computation`` is time measured, or that of :func:`simulated_cycles` at the machine's clock; of a
+        trace that tells floating-point operations alone, one of them a cycle.
 
     Returns
     -------
@@ -54,7 +55,9 @@ def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine:
     """
     parts = []
     for point, (calls, table) in enumerate(zip(given, related.labelled, strict=True)):
-        if clock == "simulated":
+        if clock == "simulated" and calls.has("flops") and not calls.has("instructions"):
+            table = table.assign(computation=table["flops"] / machine.frequency)
+        elif clock == "simulated":
             lacking = [name for name in ("instructions", *LOADS) if not calls.has(name)]
             if lacking:
                 values = ", ".join(f"{name}={value:g}" for name, value in calls.configuration.items())

@@ -1,0 +1,58 @@
+"""Calls of a trace in their order, kept by readers beside the sums, for what looks at the order: phases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+MOST_EVENTS = 4_000_000
+"""Calls that are kept of a trace; of one with more none are, as the first ones alone would tell of a shorter run."""
+
+
+class EventLog:
+    """Collects calls; the table has the columns of the tracer's, and what was counted since the call before.
+
+    Parameters
+    ----------
+    counted : str
+        Name of the metric of :meth:`add`'s last argument: ``flops`` or ``instructions``.
+    """
+
+    def __init__(self, counted: str) -> None:
+        self._counted = counted
+        self._rows: list[tuple[int, str, str, int, float, float, float, float]] = []
+        self.lost = False
+
+    def add(
+        self,
+        rank: int,
+        kernel: str,
+        operation: str,
+        comm_size: int,
+        size: float,
+        begin: float = float("nan"),
+        end: float = float("nan"),
+        counted: float = float("nan"),
+    ) -> None:
+        """Keep one call of `size` bytes, with what was counted since the rank's call before."""
+        if self.lost or len(self._rows) >= MOST_EVENTS:
+            self.lost, self._rows = True, []
+            return
+        self._rows.append((rank, kernel, operation, comm_size, size, begin, end, counted))
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The table ``events`` in the order of ranks and calls; empty where there were too many, or none."""
+        if not self._rows:
+            return {}
+        names = ("rank", "kernel", "operation", "comm_size", "bytes", "begin", "end", self._counted)
+        frame = pd.DataFrame(self._rows, columns=list(names)).sort_values("rank", kind="stable", ignore_index=True)
+        kinds: dict[str, Any] = {"rank": np.int32, "kernel": "category", "operation": "category"}
+        frame = frame.astype({**kinds, "comm_size": np.int64})
+        return {"events": frame.dropna(axis=1, how="all")}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That nothing was kept, where it was not."""
+        return (f"more than {MOST_EVENTS} calls: their order is not kept, only their sums",) if self.lost else ()
