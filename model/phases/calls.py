@@ -7,11 +7,14 @@ counters were dumped between calls (``callgrind-intervals``), instructions and l
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
@@ -19,7 +22,11 @@ from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment, Run
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 EVENTS = "events"
+MOST_EVENTS = 50_000_000
+"""Events of one run that are read at most; their tables take some gigabytes."""
 LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 COUNTED = ("instructions", "flops", *LOADS)
 """What may be known of a stretch of computation beside its time."""
@@ -59,16 +66,24 @@ class Calls:
         """Whether `name` is known of every stretch."""
         return name in self.table and bool(self.table[name].notna().all())
 
-    def sequences(self) -> list[tuple[int, tuple[tuple[str, str], ...], NDArray[np.float64]]]:
-        """Rank, tokens (kernel and operation) and computation before each token, a rank at a time."""
+    def sequences(self) -> tuple[list[tuple[str, str]], list[tuple[int, Ints, Floats]]]:
+        """Distinct tokens (kernel and operation); and of each rank its number, its tokens' places there, and its work.
+
+        Work is what was computed before each token: instructions, or else time.
+        """
+        whole = self.table["kernel"] + "\0" + self.table["operation"]
+        codes, names = pd.factorize(whole)
+        tokens = [(str(name).partition("\0")[0], str(name).partition("\0")[2]) for name in names]
+        work = self.table["instructions" if self.has("instructions") else "computation"].to_numpy(dtype=np.float64)
+        rank, token = self.table["rank"].to_numpy(), self.table["token"].to_numpy()
+        edges = np.flatnonzero(np.concatenate([[True], rank[1:] != rank[:-1], [True]])).tolist()
         found = []
-        work = "instructions" if self.has("instructions") else "computation"
-        for rank, part in self.table.groupby("rank", sort=True):
-            first = part.drop_duplicates("token")
-            tokens = tuple(zip(first["kernel"].astype(str), first["operation"].astype(str), strict=True))
-            sums = part.groupby("token", sort=True)[work].sum().to_numpy(dtype=np.float64)
-            found.append((int(str(rank)), tokens, np.nan_to_num(sums)))
-        return found
+        for begin, end in itertools.pairwise(edges):
+            mine = token[begin:end]
+            first = np.flatnonzero(np.concatenate([[True], mine[1:] != mine[:-1]]))
+            sums = np.add.reduceat(np.nan_to_num(work[begin:end]), first)
+            found.append((int(rank[begin]), codes[begin:end][first].astype(np.int64), sums))
+        return tokens, found
 
 
 def traced(experiment: Experiment) -> dict[tuple[float, ...], list[Run]]:
@@ -95,6 +110,12 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
         cut = next((note for note in run.notes if "full table of events" in note), None)
         if cut is not None:
             raise InsufficientError(f"run {run.id}: {cut}", "trace a shorter run: fewer steps or iterations")
+        held = _rows(experiment.path / "runs" / run.id / f"{EVENTS}.parquet")
+        if held > MOST_EVENTS:
+            raise InsufficientError(
+                f"run {run.id} traced {held} events, more than the {MOST_EVENTS} that are read",
+                "trace a shorter run: fewer steps or iterations",
+            )
         events = experiment.table(run, EVENTS)
         if events is not None:
             tables.append(_calls(events, experiment.table(run, "phases"), run))
@@ -112,6 +133,13 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
     cores = float(runs[0].environment.get("cores", "nan"))
     shared = bool(configuration["ranks"] > cores) and "SLURM_JOB_ID" not in runs[0].environment
     return Calls(configuration, _tokens(table), tuple(notes), shared)
+
+
+def _rows(file: Path) -> int:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
 
 
 def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd.DataFrame:

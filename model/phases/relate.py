@@ -55,8 +55,10 @@ def relate(given: Sequence[Calls]) -> Related:
     holders: dict[bytes, int] = {}
     for calls in given:
         mine: dict[int, bytes] = {}
-        for rank, tokens, work in calls.sequences():
-            coded = np.array([symbols.setdefault(token, len(symbols)) for token in tokens], dtype=np.int64)
+        tokens, ranks = calls.sequences()
+        numbers = np.array([symbols.setdefault(token, len(symbols)) for token in tokens], dtype=np.int64)
+        for rank, codes, work in ranks:
+            coded = numbers[codes]
             key = coded.tobytes()
             scale = work.sum()
             sequences.setdefault(key, (coded, []))[1].append(work / scale if scale > 0 else work)

@@ -124,7 +124,9 @@ def _fold(symbols: Ints, work: Floats, loops: dict[tuple[int, ...], int]) -> lis
     nodes = [Node(symbol, at, at + 1) for at, symbol in enumerate(symbols.tolist())]
     total = np.concatenate([[0.0], np.cumsum(work)])
     for _ in range(_MOST_FOLDS):
-        period, runs = _best(np.array([node.symbol for node in nodes], dtype=np.int64))
+        period, runs = _best(
+            np.array([node.symbol for node in nodes], dtype=np.int64), max(_COST, len(symbols) // 1000)
+        )
         if not runs:
             break
         folded: list[Node] = []
@@ -169,9 +171,13 @@ def _cut(begin: int, work: Floats, period: int) -> tuple[int, Floats]:
     return begin + chosen, work[chosen : chosen + turns * period].reshape(turns, period)
 
 
-def _best(symbols: Ints) -> tuple[int, list[tuple[int, int]]]:
-    """The period whose folding shortens the sequence most, with the runs where it holds: begin and length."""
-    best: tuple[int, int, list[tuple[int, int]]] = (0, 0, [])
+def _best(symbols: Ints, least: int) -> tuple[int, list[tuple[int, int]]]:
+    """The period whose folding shortens the sequence most, with the runs where it holds: begin and length.
+
+    None where it saves no more than `least` symbols: what explains less than a thousandth of a trace is no phase of it,
+    and a trace without order would be folded for ever.
+    """
+    best: tuple[int, int, list[tuple[int, int]]] = (least, 0, [])
     for period in _periods(symbols):
         runs = [run for run in _runs(symbols, period) if (run[1] // period - 1) * period > _COST]
         saved = sum((length // period - 1) * period for _, length in runs)

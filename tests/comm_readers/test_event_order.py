@@ -13,7 +13,11 @@ from ranksight.reading import READERS
 def rank(number: int, steps: int, flops: float) -> str:
     lines = [f"{number} init"]
     for _ in range(steps):
-        lines += [f"{number} compute {flops:g}", f"{number} send {1 - number} 0 100 1", f"{number} recv {1 - number} 0 100 1"]
+        lines += [
+            f"{number} compute {flops:g}",
+            f"{number} send {1 - number} 0 100 1",
+            f"{number} recv {1 - number} 0 100 1",
+        ]
         lines += [f"{number} compute 50", f"{number} compute 25", f"{number} allreduce 1 0"]
     return "\n".join([*lines, f"{number} compute 7", f"{number} finalize"]) + "\n"
 
@@ -74,6 +78,6 @@ def test_phases_of_an_imported_trace(tmp_path: Path) -> None:
 
     analysis = analyse(read(tmp_path / "e"), load("generic"))
     assert analysis.clock == "simulated"
-    assert [phase.label for phase in analysis.phases][0] == "(whole program) Alltoall Allreduce"
+    assert analysis.phases[0].label == "(whole program) Alltoall Allreduce"
     assert analysis.phases[0].weight.formula == "10"
     assert float(analysis.phases[0].computation(8)) == pytest.approx(1.4e6 / 8 / 2.5e9)

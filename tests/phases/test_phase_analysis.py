@@ -171,3 +171,50 @@ def test_no_trace_no_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "--collector pmpi-events" in capsys.readouterr().err
     Experiment.create(tmp_path / "f", "made", ["size"])
     assert main(["phases", str(tmp_path / "f")]) == 1
+
+
+def test_damaged_traces_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ranksight.model.phases import calls
+
+    experiment = write(tmp_path / "e", ORIGINAL)
+    file = next((tmp_path / "e" / "runs").glob("ranks4-*pmpi-events*")) / "events.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"events.parquet cannot be read"):
+        analyse(experiment, PLATFORM)
+    table = experiment.table(experiment.runs[-1], "events")
+    assert table is not None
+    table[table["rank"] != 2].to_parquet(file)
+    with pytest.raises(InputError, match="holds 24 of 4 ranks"):
+        analyse(experiment, PLATFORM)
+    table[table["rank"] < 4].drop(columns="kernel").to_parquet(file)
+    with pytest.raises(InputError, match="lacks kernel"):
+        analyse(experiment, PLATFORM)
+    file.write_bytes(whole)
+    monkeypatch.setattr(calls, "MOST_EVENTS", 100)
+    with pytest.raises(InsufficientError, match="more than the 100 that are read"):
+        analyse(experiment, PLATFORM)
+
+
+def test_a_trace_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    experiment = write(tmp_path / "e", ORIGINAL)
+    runs = [
+        replace(run, notes=("9 calls found no place in a full table of events and are not in it",))
+        for run in experiment.runs
+    ]
+    cut = type(experiment)(experiment.path, "made", experiment.parameters, runs)
+    with pytest.raises(InsufficientError, match="trace a shorter run"):
+        analyse(cut, PLATFORM)
+
+
+def test_instructions_of_another_run_are_not_used(tmp_path: Path) -> None:
+    experiment = write(tmp_path / "e", ORIGINAL)
+    for file in (tmp_path / "e" / "runs").glob("ranks9-*intervals*/intervals.parquet"):
+        import pandas as pd
+
+        pd.read_parquet(file).iloc[1:].to_parquet(file)
+    analysis = analyse(experiment, PLATFORM, clock="measured")
+    assert any("its calls are not those of the event trace" in note for note in analysis.notes)
+    assert all(group.distant is None for phase in analysis.phases for group in phase.groups)
