@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.errors import UsageError
 
 if TYPE_CHECKING:
+    from ranksight.experiment import Experiment
     from ranksight.reports.html.context import Context
 
 
@@ -36,6 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FOLDER",
         help="measured runs to show, fitted to or not; may be repeated",
+    )
+    parser.add_argument(
+        "--expectations", type=Path, metavar="FILE", help="hold the first experiment against these, as 'check' does"
     )
     parser.add_argument("--platform", metavar="NAME", help="machine to describe, by name or file")
     parser.add_argument("--along", metavar="PARAMETER", help="what to draw over (default: ranks where they varied)")
@@ -99,11 +103,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _context(args: argparse.Namespace) -> Context:
     from ranksight.experiment import read
+    from ranksight.model.expectations.document import read_study
     from ranksight.model.model import Model
     from ranksight.platforms import load
     from ranksight.reports.html.context import Context
     from ranksight.reports.sweep import axis_of, sweep
 
+    if args.expectations is not None and not args.experiment:
+        raise UsageError("--expectations needs an experiment to hold against them", "give --experiment FOLDER")
+    study = None if args.expectations is None else read_study(args.expectations)
     platform = load(args.platform) if args.platform is not None else None
     experiments = tuple(read(path) for path in args.experiment)
     model = Model.load(args.model)
@@ -115,11 +123,24 @@ def _context(args: argparse.Namespace) -> Context:
         experiments,
         platform,
         args.model,
+        study,
+        _commands(experiments),
     )
 
 
+def _commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[str, float]], int], list[str]]:
+    """Writes the lines that measure more of the first experiment."""
+    from ranksight.cli._continuing import measure_lines, template_of
+
+    def lines(configurations: Sequence[Mapping[str, float]], repetitions: int) -> list[str]:
+        first = experiments[0] if experiments else None
+        template = None if first is None else template_of(first)
+        return measure_lines(configurations, repetitions, None if first is None else first.path, template)
+
+    return lines
+
+
 def _summary(context: Context, output: Path, size: int) -> dict[str, object]:
-    from ranksight.reports.answer import answer
     from ranksight.reports.sweep import carried
 
     return {
@@ -130,7 +151,7 @@ def _summary(context: Context, output: Path, size: int) -> dict[str, object]:
         "functions": len(context.model.fitted),
         "target": context.sweep.target,
         "carried": context.sweep.timed and carried(context.sweep.total),
-        "answer": answer(context.sweep, context.ideal, context.losses),
+        "answer": context.answer,
     }
 
 

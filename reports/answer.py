@@ -22,8 +22,8 @@ def target_words(sweep: Sweep) -> str:
     return ", ".join(place(name, value) for name, value in sweep.target.items())
 
 
-def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = ()) -> str:
-    """One sentence; where the evidence carries none, that it does not and which run would help."""
+def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then: str = "") -> str:
+    """One sentence; where the evidence carries none, that it does not and which run would help (`then`)."""
     program, where = sweep.model.application or "the program", target_words(sweep)
     if not sweep.timed:
         return f"{program} was measured without times: what it takes at {where} is not told."
@@ -32,7 +32,7 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = ()) -> st
     if not carried(total):
         return (
             f"What was measured of {program} does not carry a prediction at {where}: "
-            f"{total.reason[0, -1] or 'no time was fitted'}; measure at {next_run(sweep)} next."
+            f"{total.reason[0, -1] or 'no time was fitted'}; measure at {then or next_run(sweep)} next."
         )
     said = (
         f"At {where}, {program} is predicted to take {seconds.format(value)} "

@@ -14,13 +14,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
+from ranksight.model.diagnosis.scaling import is_strong
 from ranksight.reports.sweep import RANKS, Sweep
 
 Array = NDArray[np.float64]
 
-STEEP = -0.5
-"""Exponent of a rank's work over ranks, halfway between falling as 1/ranks and staying, that tells strong from weak."""
 SMALL = 0.05
 """Share of the time below which what is lost is not worth a word."""
 
@@ -78,17 +76,10 @@ def ideal(sweep: Sweep) -> Ideal | None:
     low, high = sweep.trained
     if sweep.along != RANKS or not high > low or not sweep.timed:
         return None
-    first, last = (int(np.argmin(np.abs(sweep.values - x))) for x in (low, high))
-    rows = sweep.model.functions.rows
-    counted = [row for (kernel, name), row in rows.items() if name == "instructions" and kernel != WHOLE]
-    if last > first and counted:
-        work, told_by = np.nansum(sweep.said.value[counted], axis=0), "instructions per rank"
-    else:
-        work, told_by = sweep.total.value[0], "time"
-    slope = -np.inf
-    if last > first and work[first] > 0 and work[last] > 0:
-        slope = float(np.log(work[last] / work[first]) / np.log(sweep.values[last] / sweep.values[first]))
-    kind: Literal["strong", "weak"] = "strong" if slope < STEEP else "weak"
+    first = int(np.argmin(np.abs(sweep.values - low)))
+    kind: Literal["strong", "weak"] = "strong" if is_strong(sweep.evidence) else "weak"
+    counted = np.isfinite(sweep.evidence.instructions).all(axis=1).any()
+    told_by = "instructions per rank" if counted else "time"
     ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))
     return Ideal(kind, told_by, first, ratio, ratio * sweep.total.value[0, first])
 

@@ -7,7 +7,8 @@ series of the model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model.application import Breakdown
+from ranksight.model.diagnosis.diagnosis import Diagnosis, diagnose
+from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.forecast import OK, Forecast
 from ranksight.model.functions import ARRAYS
 from ranksight.model.model import Model
@@ -59,6 +62,19 @@ class Sweep:
     total: Forecast
     breakdown: Breakdown
     level: float
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What the model knows of its kernels at the points."""
+        return gather(self.model, self.points, self.level, (self.said, self.breakdown))
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """What is wrong at the target and on the way there; None without kernels' times."""
+        if not self.timed:
+            return None
+        found = diagnose(self.model, self.points[-1:], level=self.level)
+        return replace(found, given=self.evidence) if self.along == RANKS else found
 
     @property
     def timed(self) -> bool:

@@ -52,6 +52,8 @@ class Diagnosis:
         Probability of intervals.
     only : tuple of str
         Kernels whose verdicts are told; all where empty.
+    given : Evidence, optional
+        The line to the target (:attr:`line`), where it is at hand.
     """
 
     application: str
@@ -60,6 +62,7 @@ class Diagnosis:
     model: Model
     level: float
     only: tuple[str, ...] = ()
+    given: Evidence | None = None
 
     @property
     def target(self) -> Array:
@@ -70,6 +73,8 @@ class Diagnosis:
     @cached_property
     def line(self) -> Evidence:
         """What the model knows at rank counts from the fewest measured to the target's, the rest as at the target."""
+        if self.given is not None:
+            return self.given
         if "ranks" not in self.model.parameters:
             raise InputError("the model has no parameter ranks", "how kernels scale is told over ranks")
         points = line_of(self.model.training, self.model.parameters, self.target)

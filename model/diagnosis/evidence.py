@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ranksight.experiment import WHOLE
 from ranksight.model.application import Breakdown
 from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.forecast import OK
+from ranksight.model.forecast import OK, Forecast
 from ranksight.model.resource import LEVELS
 
 if TYPE_CHECKING:
@@ -132,14 +132,13 @@ class Evidence:
         return behind
 
 
-def gather(model: Model, points: Array, level: float = 0.9) -> Evidence:
-    """What `model` knows at `points` (k, m)."""
+def gather(
+    model: Model, points: Array, level: float = 0.9, asked: tuple[Forecast, Breakdown] | None = None
+) -> Evidence:
+    """What `model` knows at `points` (k, m); `asked` is :meth:`ranksight.model.model.Model.ask` where it is at hand."""
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-    equation, functions = model.equation, model.functions
-    refined = equation.refine(functions.predict(points, level), functions, points, level)
-    broken = equation.breakdown(refined, functions, points, model.shares, model.correlation.get("time", 0.5))
-    said = refined.said
-    rows = functions.rows
+    equation, rows = model.equation, model.functions.rows
+    said, broken = model.ask(points, level) if asked is None else asked
     kernels, shape = broken.kernels, (len(broken.kernels), len(points))
 
     def of(name: str, which: str = "value") -> Array:

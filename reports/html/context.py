@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ranksight.errors import RanksightError
 from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.expectations.checking import Result, check
+from ranksight.model.expectations.document import Study
 from ranksight.model.model import Model
+from ranksight.model.planning.candidates import candidates
+from ranksight.model.planning.choice import Choice, choose_runs
+from ranksight.model.planning.cost import cost_of
+from ranksight.model.planning.goal import goal
 from ranksight.platforms import Platform
+from ranksight.reports.answer import answer
 from ranksight.reports.ideal import Ideal, Loss, ideal, losses
 from ranksight.reports.measured import Measured, measured
 from ranksight.reports.refusals import Refusal, refusals
-from ranksight.reports.sweep import Sweep
+from ranksight.reports.sweep import Sweep, carried, place
 from ranksight.reports.traffic import Traffic, traffic
 
 
@@ -30,6 +38,10 @@ class Context:
         Fitted to, and held against.
     platform : Platform or None
     model_file : Path or None
+    study : Study or None
+        What is expected; held against the first experiment.
+    commands : callable or None
+        Gives the command lines that measure some configurations so many times.
     """
 
     model: Model
@@ -37,6 +49,8 @@ class Context:
     experiments: Sequence[Experiment] = ()
     platform: Platform | None = None
     model_file: Path | None = None
+    study: Study | None = None
+    commands: Callable[[Sequence[Mapping[str, float]], int], list[str]] | None = None
 
     @cached_property
     def measured(self) -> Measured | None:
@@ -62,6 +76,37 @@ class Context:
     def refusals(self) -> list[Refusal]:
         """What has no answer at the target."""
         return refusals(self.sweep)
+
+    @cached_property
+    def expectations(self) -> Result | None:
+        """What came of the expectations."""
+        if self.study is None:
+            return None
+        return check(self.study, self.experiments[0], targets={name: [x] for name, x in self.sweep.target.items()})
+
+    @cached_property
+    def plan(self) -> Choice | None:
+        """The runs that would narrow the prediction most; None where nothing can be planned."""
+        sweep, model = self.sweep, self.model
+        if not sweep.timed:
+            return None
+        first = self.experiments[0] if self.experiments else None
+        repetitions = 1 if first is None else max((run.repetition for run in first.runs), default=0) + 1
+        target = sweep.points[-1:]
+        try:
+            offered = candidates(model.parameters, model.training, target, {}, {})
+            asked = goal(model, target, "time", None, sweep.level)
+            return choose_runs(asked, offered, cost_of(model, first), most=3, repetitions=repetitions)
+        except RanksightError:
+            return None
+
+    @cached_property
+    def answer(self) -> str:
+        """The answer in one sentence."""
+        refused = self.sweep.timed and not carried(self.sweep.total)
+        first = self.plan.runs[0].configuration if refused and self.plan is not None and self.plan.runs else {}
+        then = ", ".join(place(name, value) for name, value in first.items())
+        return answer(self.sweep, self.ideal, self.losses, then)
 
     @cached_property
     def kernels(self) -> list[str]:

@@ -6,6 +6,7 @@ from ranksight.reports.plots.compute import plot_compute
 from ranksight.reports.plots.kernel import plot_kernel, plot_residuals
 from ranksight.reports.plots.prediction import plot_prediction
 from ranksight.reports.plots.ranking import plot_ranking
+from ranksight.reports.plots.roofline import plot_roofline
 from ranksight.reports.plots.save import save_figure
 from ranksight.reports.plots.validation import plot_validation
 
@@ -17,6 +18,7 @@ __all__ = [
     "plot_prediction",
     "plot_ranking",
     "plot_residuals",
+    "plot_roofline",
     "plot_traffic",
     "plot_validation",
     "save_figure",

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.reports.crossings import Crossing, crossings, ranked
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import log_values, new_axes, plain, second_axis, value_axis
-from ranksight.reports.sweep import Sweep
+from ranksight.reports.sweep import RANKS, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +16,15 @@ if TYPE_CHECKING:
 LEADER = {"arrowstyle": "-", "lw": 1.2, "shrinkA": 0, "shrinkB": 0, "relpos": (0.0, 0.5)}
 
 
-def plot_ranking(sweep: Sweep, count: int = 8, found: list[Crossing] | None = None, ax: Axes | None = None) -> Any:
+def ranked(sweep: Sweep) -> list[int]:
+    """Positions of the kernels in the breakdown, by their larger share at the start or at the target."""
+    times = np.nan_to_num(sweep.breakdown.by_kernel)
+    total = np.maximum(times.sum(axis=0), np.finfo(float).tiny)
+    share = np.maximum(times[:, 0] / total[0], times[:, -1] / total[-1])
+    return [int(at) for at in np.argsort(-share, kind="stable") if share[at] > 0]
+
+
+def plot_ranking(sweep: Sweep, count: int = 8, ax: Axes | None = None) -> Any:
     """Time per rank of the kernels that are largest at either end, with their crossings; returns the axes."""
     ax = new_axes(ax)
     shown = ranked(sweep)[:count]
@@ -35,10 +42,14 @@ def plot_ranking(sweep: Sweep, count: int = 8, found: list[Crossing] | None = No
         log_values(ax)
     second_axis(ax, "s")
     ax.set_ylabel("predicted time per rank")
+    found = sweep.diagnosis
     drawn = {sweep.breakdown.kernels[place] for place in shown}
-    for crossing in crossings(sweep) if found is None else found:
-        if {crossing.above, crossing.below} <= drawn:
-            ax.plot(crossing.value, crossing.time, "o", ms=7, mfc="none", mec="#000000", mew=1.2)
+    for row in [] if found is None or sweep.along != RANKS else found.crossovers().to_dict("records"):
+        if {row["kernel"], row["over"]} <= drawn:
+            y = np.interp(
+                np.log(row["ranks"]), np.log(sweep.values), times[sweep.breakdown.kernels.index(row["kernel"])]
+            )
+            ax.plot(row["ranks"], y, "o", ms=7, mfc="none", mec="#000000", mew=1.2)
     _label(ax, ends)
     return ax
 

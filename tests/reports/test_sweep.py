@@ -14,9 +14,9 @@ from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.reports.answer import answer
-from ranksight.reports.crossings import crossings, ranked
 from ranksight.reports.ideal import ideal, losses
 from ranksight.reports.measured import measured
+from ranksight.reports.plots.ranking import ranked
 from ranksight.reports.refusals import refusals
 from ranksight.reports.sweep import place, sweep
 from ranksight.reports.traffic import pairs
@@ -94,12 +94,15 @@ def test_ideal_scaling_is_told_over_ranks_only(model: Model) -> None:
 
 
 def test_a_crossing_lies_where_times_are_equal(model: Model) -> None:
-    found = crossings(sweep(model, to=1024))
-    (crossing,) = [c for c in found if {c.above, c.below} == {HOSTILE, "steady"}]
-    assert crossing.above == HOSTILE
-    assert crossing.value == pytest.approx(100, rel=0.01)
-    assert crossing.time == pytest.approx(0.02, rel=0.01)
-    assert len(ranked(sweep(model, to=1024))) == 3
+    asked = sweep(model, to=1024)
+    assert asked.diagnosis is not None
+    rows = asked.diagnosis.crossovers().to_dict("records")
+    (crossing,) = [row for row in rows if {row["kernel"], row["over"]} == {HOSTILE, "steady"}]
+    assert crossing["kernel"] == HOSTILE
+    assert crossing["largest"]
+    assert crossing["ranks"] == pytest.approx(100, rel=0.03)
+    assert [asked.breakdown.kernels[at] for at in ranked(asked)] == ["steady", HOSTILE, "$x_1$ {{ 7*7 }}"]
+    assert asked.diagnosis.line is asked.evidence
 
 
 def test_what_was_measured_is_joined_in_the_models_order(model: Model, known: Experiment, fresh: Experiment) -> None:

@@ -3,24 +3,30 @@
 from ranksight.reports.html.sections import (
     breakdown,
     communication,
+    efficiency,
     evidence,
+    expectations,
     front,
     kernels,
     pages,
     platform,
     ranking,
     refused,
+    roofline,
 )
 from ranksight.reports.html.sections._section import Section
 
 SECTIONS = (
     Section("front", "Prediction", front.build),
     Section("breakdown", "Where the time goes", breakdown.build),
+    Section("efficiency", "Efficiencies", efficiency.build),
     Section("ranking", "Kernels over scale", ranking.build),
-    Section("kernels", "All kernels", kernels.build),
+    Section("kernels", "Verdicts", kernels.build),
+    Section("roofline", "Roofline", roofline.build),
     Section("pages", "Kernel by kernel", pages.build),
     Section("communication", "Communication", communication.build),
-    Section("platform", "Platform", platform.build),
+    Section("expectations", "Expectations", expectations.build),
     Section("refused", "What was refused", refused.build),
+    Section("platform", "Platform", platform.build),
     Section("evidence", "Evidence", evidence.build),
 )

@@ -13,6 +13,10 @@ from ranksight.reports.html.writing import shown, value
 from ranksight.reports.plots import plot_pairs, plot_traffic
 from ranksight.reports.traffic import Pairs, Traffic, pairs
 
+MOST = 40
+WAITED = 0.001
+"""Part of a run from which waiting is told."""
+
 
 def build(context: Context) -> dict[str, Any] | None:
     """What the template needs; None where no messages were traced."""
@@ -27,6 +31,8 @@ def build(context: Context) -> dict[str, Any] | None:
         figures += [_lines(context, traffic, "seconds")] if timed else []
         figures.append(_lines(context, traffic, "bytes"))
         rows = _rows(traffic)
+    diagnosis = context.sweep.diagnosis
+    waits = [] if diagnosis is None else _waits(diagnosis.waits())
     picture = None if matrix is None else _picture(matrix)
     return {
         "figures": figures,
@@ -34,6 +40,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "pairs": matrix,
         "rows": rows,
         "timed": timed,
+        "waits": waits,
         "target": context.sweep.places()[-1],
         "given": bool(context.experiments),
     }
@@ -80,6 +87,25 @@ def _rows(traffic: Traffic) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _waits(table: Any) -> list[dict[str, Any]]:
+    """What ranks waited for, the most part of a run first."""
+    rows = table[table["part"] >= WAITED].sort_values("part", ascending=False).head(MOST).to_dict("records")
+    return [
+        {
+            "kernel": str(row["kernel"]),
+            "operation": str(row["operation"]),
+            "ranks": int(row["ranks"]),
+            "calls": row["calls"],
+            "calls_text": f"{row['calls']:,.0f}",
+            "waiting": row["waiting"],
+            "waiting_text": value(row["waiting"], "time"),
+            "part": row["part"],
+            "state": str(row["state"]) or "–",
+        }
+        for row in rows
+    ]
 
 
 def _picture(matrix: Pairs) -> Figure:

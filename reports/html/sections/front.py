@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.reports.answer import answer, loss_words, parts_of, target_words
+from ranksight.reports.answer import loss_words, parts_of, target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.palette import NAMES
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
-from ranksight.reports.sweep import carried
+from ranksight.reports.sweep import RANKS, carried
 from ranksight.reports.trust import trust
 
 MOST = 5
@@ -21,13 +21,14 @@ MOST = 5
 
 def build(context: Context) -> dict[str, Any]:
     """What the front's template needs."""
-    sweep, against = context.sweep, context.ideal
+    sweep = context.sweep
     figures = [_figure(context)] if sweep.timed else []
     return {
-        "answer": micro(answer(sweep, against, context.losses)),
+        "answer": micro(context.answer),
         "carried": sweep.timed and carried(sweep.total),
         "target": target_words(sweep),
         "obstacles": _obstacles(context),
+        "help": _help(context),
         "facts": trust(sweep, context.measured),
         "figures": figures,
         "table": _table(context) if sweep.timed else None,
@@ -66,6 +67,18 @@ def _obstacles(context: Context) -> dict[str, Any]:
         for name, seconds, share in parts_of(sweep)[:MOST]
     ]
     return {"lead": "The predicted time is made of:", "rows": rows}
+
+
+def _help(context: Context) -> list[dict[str, Any]]:
+    """What saves most of the time, each trouble and each kernel once."""
+    found = context.sweep.diagnosis
+    if found is None or context.sweep.along != RANKS:
+        return []
+    rows = found.advice().to_dict("records")
+    return [
+        {"kernel": row["kernel"], "kind": row["kind"], "text": row["text"], "saves": row["saves"]}
+        for row in rows[:MOST]
+    ]
 
 
 def _figure(context: Context) -> Any:

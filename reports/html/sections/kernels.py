@@ -1,4 +1,4 @@
-"""The table of all kernels: what each takes at the target, how it grows, and what holds it up."""
+"""The verdicts: what each kernel takes at the target, what bounds it, what would help, how it scales."""
 
 from __future__ import annotations
 
@@ -6,77 +6,73 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
-from ranksight.model.forecast import OK
+from ranksight.model.diagnosis.verdicts import LEVEL_NAMES
+from ranksight.model.diagnosis.whatif import TEXT
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import percent, value
-from ranksight.reports.palette import NAMES
+from ranksight.reports.sweep import RANKS
 
-MIXED = 0.5
-"""Share that one part must have of a kernel's time to be called its main part."""
+SAVED = 0.005
+"""Part of a kernel's time from which what would save it is told."""
 
 
 def build(context: Context) -> dict[str, Any] | None:
-    """What the template needs; None where no kernel has a time."""
-    sweep = context.sweep
-    broken = sweep.breakdown
-    if not sweep.timed or not len(broken.kernels):
+    """What the template needs; None without kernels' times."""
+    sweep, found = context.sweep, context.sweep.diagnosis
+    if found is None:
         return None
-    times = broken.by_kernel
-    total = float(np.nansum(times[:, -1]))
-    resources = context.model.equation.resources
-    factors = {} if resources is None else dict(zip(resources.kernels, _factors(context), strict=True))
+    table = found.verdicts()
+    scaling: dict[str, dict[Any, Any]] = {}
+    if sweep.along == RANKS:
+        scaling = {str(row["kernel"]): row for row in found.scaling().to_dict("records")}
+    times, names = sweep.breakdown.by_kernel, sweep.breakdown.kernels
     rows = []
-    order = np.argsort(-np.nan_to_num(times[:, -1]), kind="stable")
-    for place in order:
-        kernel = broken.kernels[place]
-        if kernel == WHOLE:
-            continue
-        now, then = float(times[place, -1]), float(times[place, sweep.nearest])
-        row = context.model.functions.rows.get((kernel, "time"))
-        status = OK if row is None else int(sweep.said.status[row, -1])
-        growth = now / then if then > 0 else float("nan")
+    for row in table.to_dict("records"):
+        kernel = str(row["kernel"])
+        at = names.index(kernel)
+        then = float(times[at, sweep.nearest])
+        growth = float(times[at, -1]) / then if then > 0 else float("nan")
         rows.append(
             {
                 "kernel": kernel,
-                "time": now,
-                "time_text": value(now, "time"),
-                "share": now / total if total > 0 else float("nan"),
+                "time": row["time"],
+                "time_text": value(row["time"], "time"),
+                "share": row["share"],
                 "growth": growth,
                 "growth_text": f"{growth:.3g} ×" if np.isfinite(growth) else "–",
-                "main": _main(broken.each, int(place)),
-                "factor": factors.get(kernel, float("nan")),
-                "carried": status == OK,
-                "reason": "" if row is None else str(sweep.said.reason[row, -1]),
+                "scales": _scales(scaling.get(kernel)),
+                "verdict": row["verdict"],
+                "level": row["level"] if row["level"] in LEVEL_NAMES[:2] and row["verdict"] != "compute-bound" else "",
+                "chance": row["chance"],
+                "factor": row["bf_mem"],
+                "helps": f"{TEXT[row['change']]}: −{percent(row['saves'])}" if row["saves"] >= SAVED else "–",
+                "saves": row["saves"] * row["share"],
+                "reason": row["reason"],
             }
         )
     return {
         "rows": rows,
-        "kinds": sorted({row["main"] for row in rows}),
-        "blocked": bool(factors),
+        "kinds": sorted({row["verdict"] for row in rows}),
+        "counts": _counts(rows),
+        "blocked": any(np.isfinite(row["factor"]) for row in rows),
         "target": sweep.places()[-1],
         "near": sweep.places()[sweep.nearest],
-        "percent": percent,
+        "scaling": bool(scaling),
+        "machine": None if found.evidence.ceilings is None else found.evidence.ceilings.name,
     }
 
 
-def _factors(context: Context) -> list[float]:
-    resources = context.model.equation.resources
-    assert resources is not None
-    return [float(x) for x in resources.blocking(context.sweep.points[-1:], context.sweep.level).value[:, 0]]
-
-
-def _main(each: Any, place: int) -> str:
-    """The part that holds most of a kernel's time, memory's levels taken together."""
-    parts: dict[str, float] = {}
-    for name, values in each.items():
-        seconds = float(np.nan_to_num(values[place, -1]))
-        label = "memory" if name.startswith("loads") else NAMES[name]
-        parts[label] = parts.get(label, 0.0) + max(seconds, 0.0)
-    total = sum(parts.values())
-    if not total > 0:
+def _scales(row: dict[Any, Any] | None) -> str:
+    """How a kernel goes with the ranks."""
+    if row is None:
         return "–"
-    label = max(parts, key=lambda key: parts[key])
-    if label == NAMES["direct"]:
-        return "not counted"
-    return label if parts[label] >= MIXED * total else "mixed"
+    where = f" from {row['at']:,.0f}" if row["at"] == row["at"] and row["verdict"] in ("grows", "saturates") else ""
+    return f"{row['verdict']}{where}"
+
+
+def _counts(rows: list[dict[str, Any]]) -> list[tuple[str, float]]:
+    """Share of the time under each verdict, the largest first."""
+    shares: dict[str, float] = {}
+    for row in rows:
+        shares[row["verdict"]] = shares.get(row["verdict"], 0.0) + float(row["share"])
+    return sorted(shares.items(), key=lambda item: -item[1])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
+from ranksight.model.diagnosis.causes import CAUSES
 from ranksight.model.forecast import OK
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
@@ -23,6 +24,7 @@ MOST_SERIES = 2400
 MOST_NUMBERS = 220_000
 """Numbers that the page's small plots hold; with more, they show fewer values of the other parameters."""
 MOST_POINTS = 60
+EMPTY: Mapping[str, Any] = {"parts": [], "time": "–", "resource": None, "verdict": None, "roof": []}
 ORDER = ("time", "instructions", "cycles", "stall_cycles", "loads", "stores")
 
 
@@ -106,13 +108,14 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
             for name, values in broken.each.items()
             if total > 0 and np.nan_to_num(values[place, -1]) > 1e-3 * total
         ]
-        found[kernel] = {"parts": parts, "time": value(total, "time"), "resource": None}
+        found[kernel] = {**EMPTY, "parts": parts, "time": value(total, "time")}
+    _verdicts(context, found)
     resources = context.model.equation.resources
     if resources is None:
         return found
     factor = resources.blocking(context.sweep.points[-1:], context.sweep.level)
     for at, kernel in enumerate(resources.kernels):
-        found.setdefault(kernel, {"parts": [], "time": "–", "resource": None})["resource"] = {
+        found.setdefault(kernel, dict(EMPTY))["resource"] = {
             "cpi": f"{resources.cpi[at]:.3g}",
             "factor": f"{factor.value[at, 0]:.3g}",
             "interval": f"{factor.lower[at, 0]:.3g} to {factor.upper[at, 0]:.3g}",
@@ -120,6 +123,32 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
             "evidence": resources.evidence[at],
         }
     return found
+
+
+def _verdicts(context: Context, found: dict[str, dict[str, Any]]) -> None:
+    """Put each kernel's verdict with its figures, and where it stands under the roofs, beside its parts."""
+    diagnosis = context.sweep.diagnosis
+    if diagnosis is None:
+        return
+    for row in diagnosis.verdicts().to_dict("records"):
+        shares = [
+            f"{name} {percent(row[name])} ({percent(row[f'{name}_low'])} to {percent(row[f'{name}_high'])})"
+            for name in sorted(CAUSES, key=lambda cause: -row[cause])
+            if row[name] >= 0.005
+        ]
+        sure = (
+            f", {percent(row['chance'])} sure" if row["verdict"] != "undecided" and np.isfinite(row["chance"]) else ""
+        )
+        found.setdefault(str(row["kernel"]), dict(EMPTY))["verdict"] = {
+            "text": f"{row['verdict']}{sure}{': ' if row['reason'] else ''}{row['reason']}",
+            "shares": ", ".join(shares),
+            "cpi": f"{row['cpi']:.3g}" if np.isfinite(row["cpi"]) else "",
+            "flight": f"{row['in_flight']:.2g}" if np.isfinite(row["in_flight"]) else "",
+        }
+    for row in diagnosis.roofline().to_dict("records"):
+        if str(row["kernel"]) in found and row["intensity"] < 1e6:
+            text = f"{row['level']}: {percent(row['fraction'])} at {row['intensity']:.3g} {row['operations']} a byte"
+            found[str(row["kernel"])]["roof"] = [*found[str(row["kernel"])]["roof"], text]
 
 
 def _data(context: Context, rows: NDArray[np.intp]) -> dict[str, Any]:

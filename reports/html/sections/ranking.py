@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.reports.crossings import crossings, ranked
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, shown, value
 from ranksight.reports.plots import plot_ranking
+from ranksight.reports.plots.ranking import ranked
 from ranksight.reports.sweep import RANKS, place
 
 COUNT = 8
@@ -23,19 +23,19 @@ def build(context: Context) -> dict[str, Any] | None:
     places = ranked(sweep)
     if not sweep.timed or len(places) < 2:
         return None
-    found = [crossing for crossing in crossings(sweep) if crossing.value > sweep.values[0]]
+    crossings = _crossings(context)
     times = sweep.breakdown.by_kernel
     total = np.nansum(times, axis=0)
     drawn = places[:COUNT]
     largest = sorted(drawn, key=lambda at: -times[at, -1])
-    rows = [(shown(sweep.breakdown.kernels[at], 40), [value(float(x), "time") for x in times[at]]) for at in largest]
-    leader = shown(sweep.breakdown.kernels[largest[0]])
+    names = {at: shown(sweep.breakdown.kernels[at], 40) for at in largest}
+    rows = [(names[at], [value(float(x), "time") for x in times[at]]) for at in largest]
     figure = draw(
         "ranking",
-        lambda ax: plot_ranking(sweep, COUNT, found, ax),
-        f"Predicted time per rank of the {len(drawn)} largest kernels over {sweep.along}; at {sweep.values[-1]:g} "
-        f"{leader} is the largest with {percent(float(times[largest[0], -1] / total[-1]))}. "
-        f"{len(found)} crossings are marked.",
+        lambda ax: plot_ranking(sweep, COUNT, ax),
+        f"Predicted time per rank of the {len(drawn)} largest kernels over {sweep.along}; at {sweep.places()[-1]} "
+        f"{names[largest[0]]} is the largest with {percent(float(times[largest[0], -1] / total[-1]))}. "
+        f"{len(crossings)} crossings are told below.",
         (10.5, 4.6),
         sweep.values.tolist(),
         rows,
@@ -44,22 +44,36 @@ def build(context: Context) -> dict[str, Any] | None:
     return {
         "figures": [figure],
         "along": sweep.along,
-        "crossings": [
-            {
-                "above": crossing.above,
-                "below": crossing.below,
-                "from": _from(sweep.along, crossing.value),
-                "time": value(crossing.time, "time"),
-                "beyond": crossing.value > sweep.trained[1],
-            }
-            for crossing in found[:TOLD]
-        ],
-        "more": max(0, len(found) - TOLD),
+        "crossings": crossings[:TOLD],
+        "more": max(0, len(crossings) - TOLD),
         "count": len(drawn),
         "all": len(places),
+        "ranks": sweep.along == RANKS,
     }
 
 
-def _from(along: str, value: float) -> str:
-    """Where a crossing lies: ranks are whole numbers."""
-    return place(along, float(np.ceil(value)) if along == RANKS else float(f"{value:.3g}"))
+def _crossings(context: Context) -> list[dict[str, Any]]:
+    """Where kernels overtake each other, those that become the largest first."""
+    sweep, found = context.sweep, context.sweep.diagnosis
+    if found is None or sweep.along != RANKS:
+        return []
+    return [
+        {
+            "kernel": row["kernel"],
+            "over": row["over"],
+            "from": place(RANKS, float(np.ceil(row["ranks"]))),
+            "between": _between(row["lower"], row["upper"], sweep.level),
+            "largest": bool(row["largest"]),
+            "beyond": row["ranks"] > sweep.trained[1],
+        }
+        for row in found.crossovers().to_dict("records")
+    ]
+
+
+def _between(lower: float, upper: float, level: float) -> str:
+    """Where the evidence puts a crossing with the probability of the intervals."""
+    if np.isfinite(lower) and np.isfinite(upper):
+        return f"{level:.0%} interval {lower:,.0f} to {upper:,.0f}"
+    if np.isfinite(lower):
+        return f"{level:.0%} sure from {lower:,.0f} on"
+    return f"{level:.0%} sure up to {upper:,.0f}" if np.isfinite(upper) else "no rank count is sure"

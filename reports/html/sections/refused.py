@@ -1,12 +1,16 @@
-"""What the model refuses to tell, why, and the run to add."""
+"""What the model refuses to tell, why, and the runs to add."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ranksight.metrics import metric
 from ranksight.reports.answer import target_words
 from ranksight.reports.html.context import Context
+from ranksight.reports.html.writing import value
+from ranksight.reports.plans import hours, percent
 from ranksight.reports.refusals import next_run
+from ranksight.reports.sweep import place
 
 TOLD = 200
 
@@ -23,4 +27,37 @@ def build(context: Context) -> dict[str, Any]:
         "rows": refused[:TOLD],
         "more": max(0, len(refused) - TOLD),
         "next": next_run(context.sweep),
+        "plan": _plan(context),
     }
+
+
+def _plan(context: Context) -> dict[str, Any] | None:
+    """The runs that narrow the prediction most, and the commands that make them."""
+    plan = context.plan
+    if plan is None or not plan.runs:
+        return None
+    unit = metric(plan.goal.metric)
+    configurations = [run.configuration for run in plan.runs]
+    commands = [] if context.commands is None else context.commands(configurations, plan.runs[0].repetitions)
+    return {
+        "unit": unit.name,
+        "basis": plan.cost.basis,
+        "now": _ends(plan.goal.now, unit.name),
+        "after": _ends(plan.after, unit.name),
+        "target_cost": hours(plan.target_cost),
+        "rows": [
+            {
+                "where": ", ".join(place(name, x) for name, x in run.configuration.items()),
+                "repetitions": run.repetitions,
+                "hours": hours(run.core_hours),
+                "interval": "±" + percent(float(run.factor.mean())).removeprefix("x "),
+                "helps": run.helps,
+            }
+            for run in plan.runs
+        ],
+        "commands": commands,
+    }
+
+
+def _ends(said: Any, name: str) -> str:
+    return f"{value(float(said.lower[0, 0]), name)} to {value(float(said.upper[0, 0]), name)}"

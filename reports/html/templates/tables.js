@@ -29,7 +29,7 @@
     let seen = 0;
     for (const row of table.tBodies[0].rows) {
       const name = row.cells[0].querySelector("[title]")?.title ?? row.cells[0].textContent;
-      const other = !choice?.value || row.cells[Number(choice.dataset.column)].textContent.trim() === choice.value;
+      const other = !choice?.value || (row.cells[Number(choice.dataset.column)].dataset.key ?? row.cells[Number(choice.dataset.column)].textContent.trim()) === choice.value;
       row.hidden = !(other && name.toLowerCase().includes(wanted));
       seen += row.hidden ? 0 : 1;
     }

@@ -1,0 +1,42 @@
+"""Efficiencies over ranks, by the model of the POP centre: which factor of the whole falls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksight.reports.html.context import Context
+from ranksight.reports.sweep import RANKS
+
+NAMES = {
+    "global": ("global", 0),
+    "parallel": ("parallel", 1),
+    "load_balance": ("load balance", 2),
+    "communication": ("communication", 2),
+    "computation_scaling": ("computation scaling", 1),
+    "instruction_scaling": ("instructions", 2),
+    "ipc_scaling": ("instructions a cycle", 2),
+    "frequency_scaling": ("clock and waiting for bandwidth", 2),
+}
+"""Column, its name, and its depth: each is the product of those below it."""
+
+
+def build(context: Context) -> dict[str, Any] | None:
+    """What the template needs; None along another parameter than ranks."""
+    sweep, found = context.sweep, context.sweep.diagnosis
+    if found is None or sweep.along != RANKS or len(sweep.values) < 2:
+        return None
+    table = found.efficiencies()
+    rows = []
+    for column, (name, depth) in NAMES.items():
+        values = table[column].to_numpy(dtype=float)
+        if np.isfinite(values).all():
+            cells = [(f"{x:.0%}", _grade(float(x))) for x in values]
+            rows.append({"name": name, "depth": depth, "cells": cells})
+    return {"ranks": [f"{x:,.0f}" for x in table["ranks"]], "rows": rows, "strong": found.strong} if rows else None
+
+
+def _grade(efficiency: float) -> str:
+    """Shade of a cell: what POP reports call good, of concern, and poor."""
+    return "good" if efficiency >= 0.8 else "fair" if efficiency >= 0.6 else "poor"

@@ -1,0 +1,55 @@
+"""Where kernels stand under the roofs of the memory levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.figures import draw
+from ranksight.reports.html.writing import percent
+from ranksight.reports.plots import plot_roofline
+from ranksight.reports.plots.roofline import HEAVY
+from ranksight.units import format_si
+
+
+def build(context: Context) -> dict[str, Any] | None:
+    """What the template needs; None where no bytes or no bandwidths are known."""
+    sweep, found = context.sweep, context.sweep.diagnosis
+    if found is None:
+        return None
+    table, verdicts = found.roofline(), found.verdicts()
+    share = dict(zip(verdicts["kernel"], verdicts["share"], strict=True))
+    table = table.assign(share=table["kernel"].map(share))
+    table = table[(table["share"] >= HEAVY) & (table["intensity"] < 1e6)]
+    if table.empty:
+        return None
+    near = table[table["nearest"].astype(bool)].sort_values("fraction", ascending=False).to_dict("records")
+    figure = draw(
+        "roofline",
+        lambda ax: plot_roofline(sweep, ax),
+        f"Roofline at {sweep.places()[-1]}: {len(near)} kernels at their nearest roof; nearest to it is "
+        f"{near[0]['kernel']} with {percent(near[0]['fraction'])} of what {near[0]['level']} allows."
+        if near
+        else f"Roofline at {sweep.places()[-1]}.",
+        (10.5, 4.6),
+    )
+    return {
+        "figures": [figure],
+        "target": sweep.places()[-1],
+        "rows": [
+            {
+                "kernel": row["kernel"],
+                "level": row["level"],
+                "operations": row["operations"],
+                "intensity": row["intensity"],
+                "intensity_text": f"{row['intensity']:.3g}",
+                "performance": row["performance"],
+                "performance_text": format_si(row["performance"], "") + "/s",
+                "fraction": row["fraction"],
+                "fraction_text": percent(row["fraction"]),
+                "nearest": bool(row["nearest"]),
+            }
+            for row in table.sort_values("share", ascending=False).to_dict("records")
+        ],
+        "counted": set(table["operations"]) == {"flops"},
+    }
