@@ -199,6 +199,25 @@ class Experiment:
     def __repr__(self) -> str:
         return f"<Experiment {self.application}: {len(self)} runs over {', '.join(self.parameters)} at {self.path}>"
 
+    def _repr_html_(self) -> str:
+        """A configuration a row, for notebooks."""
+        from ranksight._html import table
+
+        found: dict[tuple[float, ...], list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(tuple(run.configuration[name] for name in self.parameters), []).append(run)
+        rows = [
+            [
+                *(f"{value:g}" for value in values),
+                max(run.repetition for run in runs) + 1,
+                ", ".join(dict.fromkeys(run.collector for run in runs)),
+                sum(run.state != "complete" for run in runs) or "",
+            ]
+            for values, runs in found.items()
+        ]
+        caption = f"{self.application}: {len(self)} runs at {self.path}"
+        return table(caption, [*self.parameters, "repetitions", "collectors", "failed"], rows)
+
     def add(
         self,
         run: Run,

@@ -30,6 +30,8 @@ from ranksight.model.staircase import Staircase
 from ranksight.model.wholeunits import WholeUnits
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.model.diagnosis.diagnosis import Diagnosis
     from ranksight.model.series import Series
 
@@ -68,6 +70,17 @@ class Model:
     correlation: Mapping[str, float] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        from ranksight.model.told import html
+
+        return html(self)
+
+    def table(self) -> pd.DataFrame:
+        """The functions, one row each; see :func:`ranksight.model.told.told`."""
+        from ranksight.model.told import told
+
+        return told(self)
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 

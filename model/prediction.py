@@ -112,6 +112,29 @@ class Prediction:
         answers = [answer.to_dict() for answer in self.answers]
         return {"schema_version": SCHEMA_VERSION, "notes": list(self.notes), "predictions": answers}
 
+    def _repr_html_(self) -> str:
+        """An answer a row, for notebooks."""
+        from ranksight._html import table
+        from ranksight.metrics import metric
+
+        rows = []
+        for answer in self.answers:
+            unit = metric(answer.metric)
+            known = math.isfinite(answer.value)
+            rows.append(
+                [
+                    *(f"{value:g}" for value in answer.configuration.values()),
+                    answer.kernel or "whole program",
+                    answer.metric,
+                    unit.format(answer.value) if known else "",
+                    f"{unit.format(answer.lower)} to {unit.format(answer.upper)}" if known else "",
+                    "" if answer.ok else f"insufficient: {answer.reason}",
+                ]
+            )
+        level = f"{self.answers[0].level:.0%} interval" if self.answers else "interval"
+        heads = [*self.parameters, "kernel", "metric", "value", level, "remark"]
+        return table(f"{self.application}: {len(rows)} predictions", heads, rows)
+
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
         ``status``, ``reason``, ``evidence``."""

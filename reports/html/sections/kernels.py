@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 
 from ranksight.model.diagnosis.verdicts import LEVEL_NAMES
-from ranksight.model.diagnosis.whatif import TEXT
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.sweep import RANKS
 
+HELPS = {
+    "execution": "execution × 2",
+    "caches": "L2 and L3 × 2",
+    "memory": "memory × 2",
+    "network": "messages × 2",
+    "balance": "even ranks",
+}
+"""What is twice as fast, or perfect (:data:`ranksight.model.diagnosis.whatif.CHANGES`)."""
 SAVED = 0.005
 """Part of a kernel's time from which what would save it is told."""
 
@@ -45,7 +52,7 @@ def build(context: Context) -> dict[str, Any] | None:
                 "level": row["level"] if row["level"] in LEVEL_NAMES[:2] and row["verdict"] != "compute-bound" else "",
                 "chance": row["chance"],
                 "factor": row["bf_mem"],
-                "helps": f"{TEXT[row['change']]}: −{percent(row['saves'])}" if row["saves"] >= SAVED else "–",
+                "helps": f"{HELPS[row['change']]}: −{percent(row['saves'])}" if row["saves"] >= SAVED else "–",
                 "saves": row["saves"] * row["share"],
                 "reason": row["reason"],
             }

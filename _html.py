@@ -1,0 +1,41 @@
+"""Small tables for notebooks: what ``_repr_html_`` gives, escaped, with no style of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+MOST = 20
+
+
+def table(
+    caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]], most: int = MOST, note: str = ""
+) -> str:
+    """A table with its caption; rows beyond `most` are counted, not shown.
+
+    Parameters
+    ----------
+    caption : str
+    heads : sequence of str
+    rows : sequence of sequences
+        Cells, written by ``str``.
+    most : int
+    note : str
+        Said below.
+    """
+    lines = [f"<table><caption>{_text(caption)}</caption><thead><tr>"]
+    lines += [f'<th scope="col">{_text(head)}</th>' for head in heads]
+    lines.append("</tr></thead><tbody>")
+    for row in rows[:most]:
+        lines.append("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>")
+    lines.append("</tbody></table>")
+    more = [f"and {len(rows) - most} more"] if len(rows) > most else []
+    said = "; ".join([*more, *([note] if note else [])])
+    return "".join(lines) + (f"<p>{_text(said)}</p>" if said else "")
+
+
+def _text(value: object) -> str:
+    """Text that stands for itself."""
+    return escape(_CONTROL.sub("\ufffd", str(value)))

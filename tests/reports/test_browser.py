@@ -1,0 +1,152 @@
+"""The page in a browser: no error, no request, tables that sort and filter, kernels that draw.
+
+Chromium alone tells what the page becomes; with Playwright its controls are used, with the network switched off.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ranksight.experiment import Experiment
+from ranksight.model.model import Model
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.page import render
+from ranksight.reports.sweep import sweep
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+)
+HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is found")
+
+
+@pytest.fixture(scope="module")
+def page(model: Model, known: Experiment, fresh: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(render(Context(model, sweep(model, to=256), (known, fresh))), encoding="utf-8")
+    return file
+
+
+def test_the_script_runs_without_an_error(page: Path, tmp_path: Path) -> None:
+    words = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0", "--dump-dom"]
+    words += [f"--user-data-dir={tmp_path}", "--virtual-time-budget=3000", f"file://{page}#k1"]
+    done = subprocess.run([CHROMIUM, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "CONSOLE" not in done.stderr
+    dom = done.stdout
+    assert re.search(r'<html[^>]*class="script"', dom)
+    opened = re.search(r'<details class="kernel" id="k1"[^>]*>(.*?)</details>', dom, re.DOTALL)
+    assert opened is not None
+    assert 'open=""' in opened[0][:80]
+    assert opened[1].count("<svg") == 3
+    assert opened[1].count("<circle") >= 3 * 12
+    assert re.search(r"<th scope=\"col\" class=\"num\"><button type=\"button\">Time</button>", dom)
+    assert "<script>alert" not in dom
+
+
+@pytest.fixture
+def driven(page: Path) -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as found:
+        browser = found.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = browser.new_context(offline=True, viewport={"width": 1280, "height": 800}, color_scheme="light")
+        tab = context.new_page()
+        said: list[str] = []
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.on("request", lambda request: said.append(request.url) if request.url != f"file://{page}" else None)
+        tab.on("dialog", lambda dialog: said.append(dialog.message))
+        tab.goto(f"file://{page}")
+        yield tab
+        assert said == []
+        browser.close()
+
+
+def names(tab: Any) -> list[str]:
+    rows = tab.locator("#kernels-table tbody tr:visible th")
+    return [rows.nth(at).inner_text() for at in range(rows.count())]
+
+
+def test_tables_sort_and_filter(driven: Any) -> None:
+    by_time = names(driven)
+    assert by_time[0].startswith("foo<bar<int>>")
+    time = driven.locator("#kernels-table thead th", has_text="Time").first
+    time.locator("button").click()
+    assert time.get_attribute("aria-sort") == "descending"
+    assert names(driven) == by_time
+    time.locator("button").click()
+    assert names(driven) == by_time[::-1]
+    driven.locator("#kernels-table thead button", has_text="Kernel").click()
+    assert names(driven) == sorted(by_time, key=str.lower)
+    driven.fill('[data-filter="kernels-table"]', "STEADY")
+    assert names(driven) == ["steady"]
+    assert driven.locator('[data-count="kernels-table"]').inner_text() == "1 of 3"
+    driven.fill('[data-filter="kernels-table"]', "alert(1)")
+    assert len(names(driven)) == 1
+    driven.fill('[data-filter="kernels-table"]', "")
+    kind = driven.locator("[data-filter-column] option").nth(1).inner_text()
+    driven.select_option("[data-filter-column]", kind)
+    shown = driven.locator("#kernels-table tbody tr:visible td:nth-child(4)")
+    assert shown.count() > 0
+    assert all(shown.nth(at).get_attribute("data-key") == kind for at in range(shown.count()))
+
+
+def test_links_open_kernels_and_figures_tell_values(driven: Any) -> None:
+    driven.locator("#kernels-table a", has_text="steady").click()
+    opened = driven.locator("details.kernel[open]")
+    assert opened.count() == 1
+    assert opened.locator(".name").first.inner_text() == "steady"
+    assert opened.locator(".small svg").count() == 3
+    figure = driven.locator('[data-figure="prediction"]')
+    figure.focus()
+    driven.keyboard.press("ArrowLeft")
+    tip = driven.locator("#tip").inner_text()
+    assert "256 ranks" in tip
+    assert "predicted" in tip
+    driven.keyboard.press("Escape")
+    assert driven.locator("#tip").is_hidden()
+    figure.hover(position={"x": 700, "y": 100})
+    assert driven.locator("#tip").is_visible()
+
+
+def test_dark_and_light(driven: Any) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert driven.evaluate(ground) == "rgb(255, 255, 255)"
+    driven.click("#theme")
+    assert driven.evaluate(ground) == "rgb(20, 23, 26)"
+    line = "getComputedStyle(document.querySelector('#prediction .s0072b2, [data-figure=prediction] .s0072b2')).stroke"
+    assert driven.evaluate(line) == "rgb(79, 168, 224)"
+    driven.emulate_media(media="print")
+    assert driven.evaluate(ground) == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("width", [800, 1280])
+def test_nothing_is_wider_than_the_screen(driven: Any, width: int) -> None:
+    driven.set_viewport_size({"width": width, "height": 700})
+    driven.click("[data-open=first]")
+    assert driven.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_of_accessibility(page: Path, scheme: str) -> None:
+    script = os.environ.get("AXE_CORE")
+    if not script:
+        pytest.skip("AXE_CORE does not name the file axe.min.js of axe-core")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as found:
+        browser = found.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_context(bypass_csp=True, color_scheme=scheme).new_page()
+        tab.goto(f"file://{page}")
+        tab.click("[data-open=first]")
+        tab.evaluate(Path(script).read_text(encoding="utf-8"))
+        faults = tab.evaluate("axe.run()")["violations"]
+        browser.close()
+    assert [fault["id"] for fault in faults if fault["impact"] in ("serious", "critical")] == []
