@@ -18,8 +18,10 @@ from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
 Key = tuple[str, str]
-LITTLE = 0.5
+LITTLE = 0.9
 """Adjusted R2 below which a model explains so little that a wider space is tried."""
+HALF = 0.5
+"""Share of the out-of-sample error to which a wider space has to bring it, unless the narrower one was at its end."""
 LARGEST_EXPONENT = 128.0
 
 
@@ -73,6 +75,11 @@ class Model:
         total = (weight * (value - mean) ** 2).sum() / (count - 1)
         left = (weight * (value - self.at(self.points[here]) / unit) ** 2).sum() / (count - 1)
         return float(1 - left / total) if total > 0 else given
+
+    @property
+    def out_of_sample(self) -> float:
+        """Relative root-mean-square leave-one-out error."""
+        return float(self.fitted.press[self.row])
 
     @property
     def present(self) -> Array:
@@ -140,7 +147,7 @@ def fit_models(
 
     Where the best term of a generated space is its upper boundary, or no term explains much, the space is widened
     beyond, by exponentials too where that is not enough, so that what grows faster than the boundary is named and not
-    taken for it. A wider space is believed only where it finds something outside of the narrower one.
+    taken for it. A wider space is believed where it finds something outside of the narrower one that predicts better.
 
     Parameters
     ----------
@@ -163,24 +170,31 @@ def fit_models(
         space = terms(growth, series.parameters, rulers, depth)
         found |= _fit(series, rows, keys, growth, space, over_repetitions, False)
         for exponential in (False, True):
-            short = [key for key in keys if _short(found[key], growth, rulers)]
+            short = [key for key in keys if found[key].widened or _short(found[key], rulers)]
             known = {name for name in series.parameters if name in rulers}
             if not short or known == set(series.parameters) or (exponential and not _countable(series)):
                 break
             space = wider(growth, series.parameters, rulers, depth, exponential)
             tried = _fit(series, rows, short, growth, space, over_repetitions, True)
-            found |= {key: model for key, model in tried.items() if model.growth() not in found[key].space}
+            found |= {key: model for key, model in tried.items() if _better(model, found[key], rulers)}
     return found
 
 
-def _short(model: Model, growth: Growth, rulers: Mapping[str, Ruler]) -> bool:
+def _short(model: Model, rulers: Mapping[str, Ruler]) -> bool:
     """Whether the space seems too narrow: its boundary is the best of it, or nothing in it explains much."""
-    if model.empty:
-        return False
+    return not model.empty and (_bounded(model, rulers) or model.adjusted_r2 < LITTLE)
+
+
+def _bounded(model: Model, rulers: Mapping[str, Ruler]) -> bool:
     best = model.growth()
     highest = {name: max(term[name] for term in model.space) for name in model.fitted.parameters}
-    bounded = any(best[name] == highest[name] for name in model.fitted.parameters if name not in rulers)
-    return bounded or model.adjusted_r2 < LITTLE
+    return any(best[name] == highest[name] for name in model.fitted.parameters if name not in rulers)
+
+
+def _better(wide: Model, narrow: Model, rulers: Mapping[str, Ruler]) -> bool:
+    """Whether a wider space is believed: it finds what the narrower one has not, and that predicts better."""
+    share = 1.0 if _bounded(narrow, rulers) else HALF
+    return wide.growth() not in narrow.space and wide.out_of_sample < share * narrow.out_of_sample
 
 
 def _countable(series: Series) -> bool:

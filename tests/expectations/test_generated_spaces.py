@@ -15,6 +15,8 @@ from ranksight.model.expectations.grammar import growth
 from ranksight.model.expectations.growth import NONE, Growth, Order
 from ranksight.model.expectations.match import limit_of, match
 from ranksight.model.expectations.space import MPI, Ruler, deviation, offer, ruler, stated, terms, wider
+from ranksight.model.offer import Listed
+from ranksight.model.spaces import SPACES
 
 
 def written(text: str, names: tuple[str, ...] = ("p",), **how: object) -> list[str]:
@@ -42,6 +44,11 @@ def test_the_space_of_the_mpi_study_has_26_terms() -> None:
     assert {order.power for order in MPI.orders} == powers
     assert {order.log for order in MPI.orders} == {0, 1}
     assert len(MPI.orders) == 26
+    space = SPACES["mpi"](1)
+    assert isinstance(space, Listed)
+    assert len(space.hypotheses.terms) == 26
+    with pytest.raises(InputError, match="one parameter"):
+        SPACES["mpi"](2)
 
 
 def test_each_class_has_its_own_ruler() -> None:
