@@ -22,7 +22,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.settings import Settings, Skipped
 
-BENCHMARKS = ("measured_series", "synthetic", "speed", "million", "store", "profiles", "collectors", "distant")
+BENCHMARKS = (
+    "measured_series",
+    "synthetic",
+    "speed",
+    "million",
+    "store",
+    "profiles",
+    "collectors",
+    "distant",
+    "planning",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"
 

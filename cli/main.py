@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "plan": "say which runs to make next, for the most certainty per core-hour",
     "report": "write what a model says, and its evidence, into one HTML file",
     "completion": "print what makes a shell complete verbs and options",
+    "compare": "tell what changed between two experiments or models, why, and at which scale it matters",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""

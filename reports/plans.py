@@ -52,7 +52,7 @@ def lines(choice: Choice) -> list[str]:
         ],
     )
     if not choice.runs:
-        return [*text, "", f"No run within the budget is expected to narrow this by {WORTH:.0%} or more."]
+        return [*text, "", f"No run is expected to narrow this by {WORTH:.0%} for the whole budget, or in proportion."]
     wide = [max(6, len(name), *(len(f"{run.configuration[name]:g}") for run in choice.runs)) for name in names]
     head = "".join(f"{name:>{size}}  " for name, size in zip(names, wide, strict=True))
     text += ["", f"{head}reps  seconds  core-hours  so far  interval  mostly for"]

@@ -9,12 +9,15 @@ with a(z) the terms at z (a series without positive values likewise, without the
 coefficients by the Kalman gain and weights by the density that each hypothesis gave it (West and Harrison 1997,
 *Bayesian Forecasting and Dynamic Models*, chapters 4 and 12). The uncertainty at a target t after it is
 
-    V = sum_c w_c [ln(1 + e_c(t) S_c e_c(t)) + v_c + (mu_c(t) - mean)^2] + drift(t)^2 + jobs^2,
+    V = sum_c w_c [ln(1 + e_c(t) S_c e_c(t)) + v_c + (mu_c(t) - mean)^2] + sum_j (tau_j ln(t_j / x_max,j))^2 + jobs^2,
 
 the first term the variance of a logarithm whose relative variance is given, the last two as the engine's intervals have
-them. Before it is made, a run's outcome is drawn from the belief itself; the expectation over many such worlds is what
-the run is worth (Bayesian experimental design: Lindley 1956, *Annals of Mathematical Statistics* 27, 986; Chaloner and
-Verdinelli 1995, *Statistical Science* 10, 273).
+them. A run beyond the range measured brings x_max nearer, and tells how far the series drifts: the fit learns tau from
+how well its largest configuration was foretold by the others (:mod:`ranksight.model.drift`).
+
+Before it is made, a run's outcome is drawn from the belief itself. The expectation of ln sqrt(V) over many such worlds,
+the entropy of the answer up to a constant, is what the run is worth (Bayesian experimental design: Lindley 1956,
+*Annals of Mathematical Statistics* 27, 986; Chaloner and Verdinelli 1995, *Statistical Science* 10, 273).
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from ranksight.metrics import metric
 from ranksight.model.fitted import Fitted, between_jobs, expected_drift
 from ranksight.model.forecast import WIDEST
 from ranksight.model.noise import SMALLEST
+from ranksight.model.planning.drifting import laws
 from ranksight.model.terms import values
 
 Array = NDArray[np.float64]
@@ -39,8 +42,6 @@ SLOPE = 1.0
 small."""
 STRAY = float(np.log(WIDEST))
 """A hypothesis farther off than this makes the answer insufficient, however much farther it is."""
-FLOOR = -40.0
-"""Log-density of a value where a hypothesis has none."""
 LIGHTEST = 1e-3
 """Hypotheses lighter than this are left out."""
 
@@ -70,6 +71,11 @@ class Belief:
     low, high : (s, m)
         Range measured.
     jobs : (s,)
+        Standard deviation between jobs.
+    law : (s, g)
+        Law of drift before the data.
+    values : (m,)
+        How many values of each parameter were measured.
     """
 
     weight: Array
@@ -85,10 +91,12 @@ class Belief:
     low: Array
     high: Array
     jobs: Array
+    law: Array
+    values: tuple[int, ...]
 
     @classmethod
-    def of(cls, fitted: Fitted, rows: Index, points: Array) -> Belief:
-        """The belief of the series `rows` at `points` (k, m)."""
+    def of(cls, fitted: Fitted, rows: Index, points: Array, training: Array) -> Belief:
+        """The belief of the series `rows` at `points` (k, m), after measurements at `training` (n, m)."""
         members, weight = fitted.members[rows], fitted.weight[rows]
         weight = np.where(weight >= LIGHTEST, weight, 0.0)
         kept = max(1, int((weight > 0).sum(axis=1).max(initial=1)))
@@ -115,8 +123,8 @@ class Belief:
         size = np.where(positive[:, None], 1.0, np.where(typical > 0, typical, 1.0))
         low, high = fitted.trained[rows, :, 0], fitted.trained[rows, :, 1]
         drift = fitted.drift[rows].copy()
-        kinds = {name: metric(name).kind for name in set(fitted.metrics)}
-        expected = np.array([expected_drift(kinds[fitted.metrics[row]]) for row in rows])
+        metrics = tuple(fitted.metrics[row] for row in rows)
+        expected = np.array([expected_drift(metric(name).kind) for name in metrics])
         fixed = low == high
         drift = np.where(fixed, np.maximum(drift, expected[:, None]), drift)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -136,155 +144,13 @@ class Belief:
             drift,
             low,
             high,
-            between_jobs(tuple(fitted.metrics[row] for row in rows)),
+            between_jobs(metrics),
+            laws(metrics),
+            tuple(len(np.unique(column)) for column in training.T),
         )
 
-    def strayed(self, low: Array, high: Array, points: Array) -> Array:
-        """Variance (s, k) that extrapolation adds at points (k, m) beyond the ranges `low` to `high` (s, k or 1, m)."""
+    def beyond(self, low: Array, high: Array, points: Array) -> Array:
+        """How many e-folds (s, k, m) points (k, m) lie outside of the ranges `low` to `high` (s, k or 1, m)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.fmax(np.log(points[None] / high), np.log(low / points[None]))
-        out = np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0)
-        return np.asarray(((self.drift[:, None] * out) ** 2).sum(axis=2))
-
-
-class Worlds:
-    """Outcomes drawn from a belief, and what is believed in each after the runs chosen so far.
-
-    Parameters
-    ----------
-    belief : Belief
-        Its last `targets` points are the targets, the others candidates.
-    targets : int
-    worlds : int
-        Outcomes drawn for every series.
-    seed : int
-    """
-
-    def __init__(self, belief: Belief, targets: int, worlds: int = 48, seed: int = 0) -> None:
-        self.belief = belief
-        self.targets = targets
-        self.candidates = len(belief.points) - targets
-        s, c, d, _ = belief.feature.shape
-        generator = np.random.default_rng(seed)
-        weight = np.where(belief.alive[:, :, self.candidates :].any(axis=2), belief.weight, 0.0)
-        total = weight.sum(axis=1, keepdims=True)
-        self.weight = np.where(total > 0, weight / np.where(total > 0, total, 1.0), 1.0 / c)
-        # Even shares of the hypotheses (systematic resampling), so that few worlds hold them all in proportion.
-        even = (np.arange(worlds) + generator.random((s, 1))) / worlds
-        chosen = (even[..., None] > np.cumsum(self.weight, axis=1)[:, None, :-1]).sum(axis=2)
-        row = np.arange(s)[:, None]
-        theta = generator.standard_normal((s, worlds, d)) * np.sqrt(belief.prior[row, chosen])
-        near = belief.feature[row, chosen][..., : self.candidates]
-        deviation = np.einsum("swd,swdk->swk", theta, near)
-        # Where coefficients are hardly known the first order does not hold; nothing strays further than an answer may.
-        deviation = np.clip(deviation, -STRAY * self._size, STRAY * self._size)
-        scatter = generator.standard_normal((s, worlds, self.candidates))
-        spread = np.sqrt(belief.noise[row, chosen][..., : self.candidates] + self._extra()[:, None])
-        centre = belief.centre[row, chosen][..., : self.candidates]
-        self.outcome = centre + deviation + spread * scatter
-        self.log_weight = np.zeros((s, worlds, c))
-        with np.errstate(divide="ignore"):
-            self.log_weight += np.log(self.weight)[:, None]
-        self.mean = np.zeros((s, worlds, c, d))
-        self.covariance = belief.prior[..., None] * np.eye(d)
-        self.low, self.high = belief.low.copy(), belief.high.copy()
-
-    @property
-    def _size(self) -> Array:
-        return np.asarray(self.belief.size[:, None, : self.candidates])
-
-    def _extra(self) -> Array:
-        """Variance (s, k) of a new value beyond the scatter: it comes from another job.
-
-        Drift is not part of it: a fit takes a value measured to lie on the function, and drifts from there on.
-        """
-        own = self.belief
-        return np.asarray((own.jobs[:, None] * own.size[:, : self.candidates]) ** 2)
-
-    def spread(self) -> Array:
-        """Standard deviation (s, t) at the targets now, the mean over the worlds."""
-        own, far = self.belief, slice(self.candidates, None)
-        share = _shares(self.log_weight[..., None])
-        feature = own.feature[..., far]
-        middle = own.centre[:, None, :, far] + np.einsum("swcd,scdt->swct", self.mean, feature)
-        within = np.einsum("scdt,scde,scet->sct", feature, self.covariance, feature)
-        drift = own.strayed(self.low[:, None], self.high[:, None], own.points[far])
-        return np.asarray(self._total(share, middle, within[:, None], slice(0, self.targets), drift).mean(axis=1))
-
-    def _total(self, share: Array, middle: Array, within: Array, which: slice | int, drift: Array) -> Array:
-        """Standard deviations (s, w, ...), relative; `share`, `middle` (s, w, c, ...), `within` likewise."""
-        own = self.belief
-        at = slice(self.candidates, None) if isinstance(which, slice) else self.candidates + which
-        size = own.size[:, at].reshape(len(own.size), 1, 1, -1)
-        average = (share * middle).sum(axis=2, keepdims=True)
-        apart = np.clip((middle - average) / size, -STRAY, STRAY)
-        noise = own.noise[:, :, at].reshape(*own.noise.shape[:2], -1)[:, None]
-        each = np.log1p(np.maximum(within, 0.0) / size**2) + noise / size**2 + apart**2
-        return np.asarray(np.sqrt((share * each).sum(axis=2) + (drift + own.jobs[:, None] ** 2)[:, None]))
-
-    def outlook(self, which: Index) -> Array:
-        """Expected standard deviation (s, len(which), t) at the targets if one of the candidates were run next."""
-        own = self.belief
-        s, worlds, c = self.log_weight.shape
-        far = slice(self.candidates, None)
-        found = np.empty((s, len(which), self.targets))
-        step = max(1, int(4_000_000 / max(1, s * worlds * c)))
-        goal = own.feature[..., far]
-        for start in range(0, len(which), step):
-            at = which[start : start + step]
-            near = own.feature[..., at]
-            through = np.einsum("scde,scek->scdk", self.covariance, near)
-            extra = self._extra()[:, at]
-            variance = np.einsum("scdk,scdk->sck", near, through) + own.noise[..., at] + extra[:, None]
-            surprise, share = self._judged(at, near, variance)
-            cross = np.einsum("scdt,scdk->sctk", goal, through)
-            low = np.minimum(self.low[:, None], own.points[None, at])
-            high = np.maximum(self.high[:, None], own.points[None, at])
-            for t in range(self.targets):
-                gain = cross[:, :, t] / variance
-                far_now = own.centre[:, :, self.candidates + t][:, None] + np.einsum(
-                    "swcd,scd->swc", self.mean, goal[..., t]
-                )
-                middle = far_now[..., None] + gain[:, None] * surprise
-                before = np.einsum("scd,scde,sce->sc", goal[..., t], self.covariance, goal[..., t])
-                within = before[..., None] - gain * cross[:, :, t]
-                drift = own.strayed(low, high, own.points[self.candidates + t][None])
-                found[:, start : start + step, t] = self._total(share, middle, within[:, None], t, drift).mean(axis=1)
-        return found
-
-    def _judged(self, at: Index, near: Array, variance: Array) -> tuple[Array, Array]:
-        """Surprise (s, w, c, k) of every hypothesis at candidates, and the weights after it."""
-        own = self.belief
-        said = own.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
-        alive = own.alive[:, None][..., at]
-        surprise = np.where(alive, self.outcome[:, :, None][..., at] - said, 0.0)
-        nu = np.clip(own.freedom, 1.0, 1e6)[:, None, :, None]
-        scale = np.sqrt(np.maximum(variance, 1e-300))[:, None]
-        density = gammaln((nu + 1) / 2) - gammaln(nu / 2) - np.log(nu) / 2 - np.log(scale)
-        density = density - (nu + 1) / 2 * np.log1p((surprise / scale) ** 2 / nu)
-        density = np.where(alive, density, FLOOR)
-        return surprise, _shares(self.log_weight[..., None] + density)
-
-    def choose(self, candidate: int) -> None:
-        """Run a candidate: in every world its outcome becomes known."""
-        own = self.belief
-        at = np.array([candidate])
-        near = own.feature[..., at]
-        through = np.einsum("scde,scek->scdk", self.covariance, near)
-        variance = np.einsum("scdk,scdk->sck", near, through) + own.noise[..., at] + self._extra()[:, None, at]
-        surprise, share = self._judged(at, near, variance)
-        with np.errstate(divide="ignore"):
-            self.log_weight = np.log(share[..., 0])
-        gain = (through / variance[:, :, None])[..., 0]
-        self.mean = self.mean + gain[:, None] * surprise
-        self.covariance = self.covariance - np.einsum("scd,sce->scde", gain, through[..., 0])
-        self.low = np.minimum(self.low, own.points[candidate])
-        self.high = np.maximum(self.high, own.points[candidate])
-
-
-def _shares(log_weight: Array) -> Array:
-    """Weights (s, w, c, ...) that add up to one over the hypotheses."""
-    top = log_weight.max(axis=2, keepdims=True)
-    weight = np.exp(log_weight - np.where(np.isfinite(top), top, 0.0))
-    total = weight.sum(axis=2, keepdims=True)
-    return np.asarray(weight / np.where(total > 0, total, 1.0))
+        return np.asarray(np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0))

@@ -16,15 +16,19 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InsufficientError
 from ranksight.model.forecast import Forecast
-from ranksight.model.planning.belief import Belief, Worlds
+from ranksight.model.planning.belief import Belief
 from ranksight.model.planning.candidates import Candidates
 from ranksight.model.planning.cost import Cost
 from ranksight.model.planning.goal import Goal
+from ranksight.model.planning.worlds import Worlds
 
 Array = NDArray[np.float64]
 
-WORTH = 0.03
-"""Least part of the interval that a run must be expected to take away."""
+WORTH = 0.1
+"""Least part of the interval that runs for the whole budget must be expected to take away; a cheaper run is worth a
+smaller part, in proportion."""
+LEAST = 0.002
+"""Least part that any run must be expected to take away: less is the chance of the outcomes drawn."""
 AS_GOOD = 0.95
 """Part of the narrowing without regard to cost that the order by narrowing per cost must reach, to be preferred."""
 WORLDS = 48
@@ -173,7 +177,7 @@ class _Search:
         t = len(goal.targets)
         every = np.concatenate([points, goal.targets])
         self.worlds = [
-            Worlds(Belief.of(source.fitted, source.rows, every), t, worlds, seed=number)
+            Worlds(Belief.of(source.fitted, source.rows, every, goal.training), t, worlds, seed=number)
             for number, source in enumerate(goal.sources)
         ]
         self.half = np.concatenate([source.half for source in goal.sources])
@@ -202,7 +206,8 @@ class _Search:
             width = self.goal.width(after)
             gain = (self.widths[-1] - width).mean(axis=1)
             score = gain / self.price[left] if per_cost else gain
-            score = np.where(gain > WORTH * self.widths[-1].mean(), score, -np.inf)
+            least = np.maximum(WORTH * self.price[left] / budget, LEAST) * self.widths[-1].mean()
+            score = np.where(gain > least, score, -np.inf)
             best = int(np.argmax(score))
             if not np.isfinite(score[best]):
                 break

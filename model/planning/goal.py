@@ -58,6 +58,8 @@ class Goal:
         Such as ``time of the whole program``.
     metric : str
     targets : (t, m)
+    training : (n, m)
+        Configurations measured.
     now : Forecast
         One row.
     sources : tuple of Source
@@ -68,6 +70,7 @@ class Goal:
     what: str
     metric: str
     targets: Array
+    training: Array
     now: Forecast
     sources: tuple[Source, ...]
     rho: float
@@ -132,7 +135,7 @@ def goal(
     if name == "time" and kernel is None and model.equation.communication is not None:
         sources += _messages(model, targets, level, size)
     what = f"{name} of {'the whole program' if kernel is None else kernel}"
-    return Goal(what, name, targets, now, tuple(sources), model.correlation.get(name, 0.5))
+    return Goal(what, name, targets, model.training, now, tuple(sources), model.correlation.get(name, 0.5))
 
 
 def _half(said: Forecast, row: int) -> Array:

@@ -10,12 +10,13 @@ import pytest
 from ranksight.errors import InputError, InsufficientError
 from ranksight.model.fitting import fit_series
 from ranksight.model.model import Model, model_of
-from ranksight.model.planning.belief import Belief, Worlds
+from ranksight.model.planning.belief import Belief
 from ranksight.model.planning.candidates import candidates
 from ranksight.model.planning.choice import Choice, choose_runs
 from ranksight.model.planning.cost import cost_of
 from ranksight.model.planning.goal import goal
 from ranksight.model.planning.rules import Rule
+from ranksight.model.planning.worlds import Worlds
 from ranksight.model.series import Series
 
 RANKS = (2.0, 4.0, 8.0, 16.0)
@@ -48,7 +49,7 @@ def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
     alone[0, 0] = 1.0
     fitted = replace(fitted, weight=alone, drift=np.zeros_like(fitted.drift))
     points = np.array([[3.0], [64.0], [256.0]])
-    belief = Belief.of(fitted, np.array([0]), points)
+    belief = Belief.of(fitted, np.array([0]), points, np.array([[x] for x in RANKS]))
     worlds = Worlds(belief, targets=1)
     feature, v = belief.feature[0, 0], belief.prior[0, 0][:, None]
     covariance = feature.T @ (v * feature)
@@ -65,7 +66,7 @@ def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
 def test_runs_never_widen_what_is_expected() -> None:
     fitted = fit_series(series(line, [[x] for x in RANKS]))
     points = np.array([[x] for x in (3.0, 32.0, 64.0, 512.0)])
-    worlds = Worlds(Belief.of(fitted, np.array([0]), points), targets=1)
+    worlds = Worlds(Belief.of(fitted, np.array([0]), points, np.array([[x] for x in RANKS])), targets=1)
     before = worlds.spread()[0, 0]
     after = worlds.outlook(np.arange(3))[0, :, 0]
     assert (after <= before * 1.02).all()

@@ -1,0 +1,159 @@
+"""Plans against whole grids: which part of the cost gives the accuracy of all runs, by plan and by rules of thumb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.campaigns import SHARES, Curve, Grid, at_random, cheapest, largest, replay, replay_plan, sparse
+from benchmarks.settings import Settings
+from benchmarks.synthetic_functions import AXIS, draw, grid
+from benchmarks.table import markdown
+from benchmarks.tasks import Array, Task, stack
+from ranksight.model.model import Model
+from ranksight.model.series import Series
+
+TITLE = "Planning of runs"
+SEED = 5
+FUNCTIONS = 30
+NOISE = (0.1, 0.5)
+REPETITIONS = 3
+FARTHER = 16.0
+RANDOM = 3
+ACCURACY = 0.95
+KINDS = {"random": at_random, "cheapest first": cheapest, "largest that fits": largest, "sparse lines": sparse}
+
+
+def run(settings: Settings) -> str:
+    """Tables of accuracy by share of the cost, for synthetic functions and measured grids."""
+    count = FUNCTIONS // 6 if settings.quick else FUNCTIONS
+    groups = {
+        f"Synthetic, ranks x size, {count} functions, {noise:.0%} noise": list(synthetic(count, noise))
+        for noise in NOISE
+    }
+    if settings.data.is_dir():
+        groups |= measured(settings.data, 6 if settings.quick else None)
+    text = (
+        "A campaign starts from the few smallest runs (of a grid the three smallest values of each parameter, a cross) "
+        "and may make further ones of a grid that was measured in full; what is then fitted is judged by the error at "
+        f"a target outside of the grid (synthetic: {FARTHER:g} times the largest value of both parameters). *Good* is "
+        f"the percentage of campaigns whose accuracy (100 % less the error) is at least {ACCURACY:g} of that with the "
+        "whole grid, after each share of the whole grid's core-hours; *cost of half, of nine tenths* the share from "
+        "which on so many of the campaigns stay good. *Error* and *interval* (ratio of its ends) are medians at the "
+        "end, *spent* is what was made use of: a plan ends when no run is worth its cost. *Sparse lines* are Extra-P's "
+        "sampling: one line an axis and one point beside them."
+    )
+    return "\n\n".join([text, *(f"### {name}\n\n{table(grids)}" for name, grids in groups.items())])
+
+
+def table(grids: list[Grid]) -> str:
+    """One row a policy."""
+    curves: dict[str, list[Curve]] = {"plan": [replay_plan(each) for each in grids]}
+    for kind, order in KINDS.items():
+        seeds = range(RANDOM if kind == "random" else 1)
+        curves[kind] = [replay(each, order, seed) for seed in seeds for each in grids]
+    # Every run of the grid, whatever the order.
+    whole = np.array([curve[-1][1] for curve in curves["cheapest first"]])
+    wanted = np.where(whole < 100, 100 - ACCURACY * (100 - whole), whole)
+    rows = []
+    for kind, found in curves.items():
+        times = len(found) // len(grids)
+        errors = np.array([[error for _, error, _ in curve] for curve in found])
+        good = errors <= np.tile(wanted, times)[:, None] + 1e-9
+        cells: list[object] = [kind, *(100 * good.mean(axis=0))]
+        for part in (0.5, 0.9):
+            cells.append(_share(np.array([[spent for spent, _, _ in curve] for curve in found]), good, part))
+        spent, error, ratio = (float(np.median([curve[-1][at] for curve in found])) for at in range(3))
+        rows.append([*cells, error, ratio, f"{100 * spent:.3g} %"])
+    start = 100 * float(np.median([each.cost[each.start].sum() / each.cost.sum() for each in grids]))
+    head = [f"good % after; start {start:.2g} %", *(f"{share:.0%}" for share in SHARES)]
+    return markdown([*head, "cost of half", "of nine tenths", "error %", "interval", "spent"], rows)
+
+
+def _share(spent: Array, good: np.ndarray, part: float) -> str:
+    """Median share spent from which on at least `part` of the campaigns stay good."""
+    enough = good.mean(axis=0) >= part - 1e-9
+    for at in range(len(SHARES)):
+        if enough[at:].all():
+            return f"{100 * float(np.median(spent[:, at])):.2g} %"
+    return "never"
+
+
+def _start(points: Array, values: int = 3) -> np.ndarray:
+    """The smallest values of each axis, the others at their smallest: a cross."""
+    found = np.zeros(len(points), dtype=bool)
+    low = points.min(axis=0)
+    for axis in range(points.shape[1]):
+        few = np.unique(points[:, axis])[:values]
+        others = np.delete(points == low, axis, axis=1).all(axis=1)
+        found |= others & np.isin(points[:, axis], few)
+    return found
+
+
+def synthetic(count: int, noise: float) -> Iterator[Grid]:
+    """Random functions of the performance model normal form over ranks and size, each by itself."""
+    generator = np.random.default_rng(SEED)
+    points = grid(2)
+    target = np.full((1, 2), FARTHER * max(AXIS))
+    for number in range(count):
+        function = draw(generator, 2)
+        scatter = 1 + noise / 2 * generator.uniform(-1, 1, size=(1, len(points), REPETITIONS))
+        values = function(points)[None, :, None] * scatter
+        name = f"function {number}"
+        series = Series(("ranks", "size"), points, values, (name,), ("time",))
+        cost = values.mean(axis=(0, 2)) * points[:, 0] / 3600
+        yield Grid(name, series, cost, _start(points), target, float(function(target)[0]), name)
+
+
+def measured(data: Path, most: int | None = None) -> dict[str, list[Grid]]:
+    """RELeARN, HOMME and LULESH as grids; a campaign for each of their timers."""
+    from benchmarks.sources import homme, lulesh, relearn
+
+    tasks = list(relearn.load(data))
+    groups = {f"RELeARN, p 32..256 x n to p 512, {len(tasks)} regions": _grids(tasks, ("ranks", "size"), most)}
+    tasks = [task for task in homme.load(data) if "ranks and ne to ne128" in task.split]
+    chosen = homme.MAIN_LOOP + homme.COMMUNICATION
+    tasks = [task for task in tasks if task.name.partition(",")[0] in chosen]
+    found: list[Grid] = []
+    for scheme in ("Eulerian", "semi-Lagrangian"):
+        mine = [task for task in tasks if task.name.endswith(scheme)]
+        main = next(task for task in mine if task.name.startswith(homme.MAIN_LOOP))
+        alike = [task for task in mine if np.array_equal(task.points, main.points)]
+        found += _grids(alike, ("ranks", "size"), most, main.name)
+    groups[f"HOMME, ranks x ne to ne128, to the largest ne1024, {len(found)} timers"] = found
+    tasks = [task for task in lulesh.load(data) if task.metric == "cycles"]
+    groups[f"LULESH cycles, edge 30..120 to 150, {len(tasks)} kernels"] = _grids(tasks, ("size",), most)
+    return groups
+
+
+def _grids(tasks: list[Task], parameters: tuple[str, ...], most: int | None, timer: str | None = None) -> list[Grid]:
+    """A campaign for each task; all of them are measured by every run, whose time is the timer's or the sum."""
+    first = tasks[0]
+    target = first.targets[-1:]
+    tasks = [task for task in tasks if (task.targets[-1:] == target).all()]
+    names = tuple(task.name for task in tasks)
+    series = Series(parameters, first.points, stack(tasks), names, (first.metric,) * len(tasks))
+    ranks = first.points[:, 0] if parameters[0] == "ranks" else 1.0
+    timed = series.values if timer is None else series.values[[names.index(timer)]]
+    cost = np.nanmean(timed, axis=2).sum(axis=0) * ranks / 3600
+    start = _smallest(first.points, cost)
+    known: dict[bytes, Model] = {}
+    return [
+        Grid(task.name, series, cost, start, target, float(task.measured[-1]), task.name, timer, known)
+        for task in tasks[:most]
+    ]
+
+
+def _smallest(points: Array, cost: Array) -> np.ndarray:
+    """A cross where the points are a grid; else the cheapest that vary every parameter."""
+    axes = points.shape[1]
+    if axes > 1 and len(points) == np.prod([len(np.unique(column)) for column in points.T]):
+        return _start(points)
+    found = np.zeros(len(points), dtype=bool)
+    for at in np.argsort(cost, kind="stable"):
+        found[at] = True
+        if found.sum() >= 2 * axes + 1 - (axes == 1) and all(len(np.unique(column[found])) > 1 for column in points.T):
+            break
+    return found

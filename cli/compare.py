@@ -1,0 +1,186 @@
+"""Compare two experiments or models: per kernel what changed, why, and at which scale it matters.
+
+  ranksight compare before.exp after.exp
+  ranksight compare gcc.exp icx.exp --ranks 64,1024 --size 96
+  ranksight compare main.exp branch.exp --threshold 5
+
+Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
+compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change of
+a time is divided among instructions, cycles per instruction, loads of each level and waiting where counters tell them,
+messages where those do.
+
+With --threshold the exit code is 3 when a kernel or the program became slower by more, beyond the noise; else it is 4
+when the evidence carries no comparison of the program's time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.cli.predict import parse as parse_parameters
+from ranksight.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from ranksight.model.comparison.comparing import Comparison, Subject
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the models; see :func:`parse` for their parameters."""
+    parser.usage = "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]"
+    for name in ("before", "after"):
+        parser.add_argument(name, type=Path, metavar=name.upper(), help="experiment's folder or model's file")
+    parser.add_argument("--kernel", action="append", default=[], metavar="NAME", help="show this one; may be repeated")
+    parser.add_argument(
+        "--threshold", type=float, default=None, metavar="PERCENT", help="exit with 3 when something got slower by more"
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        metavar="PERCENT",
+        help="of the program's time that a kernel must have for --threshold (default: 1)",
+    )
+    parser.add_argument(
+        "--scatter",
+        type=float,
+        default=3.0,
+        metavar="PERCENT",
+        help="scatter of times between jobs that repetitions within one do not show (default: 3)",
+    )
+    parser.add_argument(
+        "--level", type=float, default=0.95, metavar="P", help="probability of the intervals (default: 0.95)"
+    )
+    parser.add_argument("--before-platform", metavar="NAME|FILE", help="machine of BEFORE, for the resource equation")
+    parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; every other option sets a parameter, where the two are compared.
+
+    Raises
+    ------
+    UsageError
+        When an option lacks its value or the value is no list of numbers.
+    """
+    return parse_parameters(parser, arguments)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare and print; 3 when the threshold is passed, 4 when the program's time cannot be compared."""
+    if not 0 < args.level < 1:
+        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.95")
+    for name in ("threshold", "scatter", "share"):
+        value = getattr(args, name)
+        if value is not None and not 0 <= value < 1e6:
+            raise UsageError(f"--{name} {value:g} is no percentage", "give a number from 0")
+
+    from ranksight.experiment import WHOLE
+    from ranksight.model.comparison.change import UNSURE
+    from ranksight.model.comparison.comparing import compare
+
+    first = _open(args.before, args.before_platform)
+    second = _open(args.after, args.after_platform)
+    if first.name == second.name:
+        first, second = _apart(first, args.before), _apart(second, args.after)
+    points = first.model.combinations(args.asked) if args.asked else None
+    found = compare(first, second, points, scatter=args.scatter / 100, level=args.level)
+    for kernel in args.kernel:
+        if not any(each == kernel for each, _ in found.changes.keys):
+            raise InputError(f"neither has a kernel {kernel!r}", "the kernels are those of 'ranksight fit'")
+    slower = [] if args.threshold is None else found.slower(args.threshold, args.share / 100)
+    _PRINT[args.format](found, slower, args)
+    if slower:
+        return 3
+    row = found.changes.rows.get((WHOLE, found.timer))
+    return 4 if row is not None and (found.changes.verdict[row] == UNSURE).all() else 0
+
+
+def _open(path: Path, platform: str | None) -> Subject:
+    from ranksight.experiment import read
+    from ranksight.model.assembly import assemble
+    from ranksight.model.comparison.comparing import Subject
+    from ranksight.model.model import Model
+    from ranksight.model.sampling import settle
+    from ranksight.platforms import load
+
+    name = path.name.removesuffix(".model.json").removesuffix(".exp") or str(path)
+    if not path.is_dir():
+        return Subject(name, Model.load(path))
+    experiment = read(path)
+    given = load(platform) if platform else load("generic") if "loads_l1" in experiment.metrics() else None
+    model, series = assemble(experiment, platform=given)
+    return Subject(name, model, series, settle(experiment, series).samples)
+
+
+def _apart(subject: Subject, path: Path) -> Subject:
+    """Subjects of one name are told apart by their paths."""
+    from dataclasses import replace
+
+    return replace(subject, name=str(path))
+
+
+def _json(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
+    from ranksight.reports.comparisons import to_dict
+
+    json.dump(to_dict(found, slower), sys.stdout, indent=1, allow_nan=False)
+    print()
+
+
+def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
+    import csv
+
+    from ranksight.reports.comparisons import COLUMNS, because, rows
+
+    writer = csv.DictWriter(sys.stdout, [*found.parameters, *COLUMNS], lineterminator="\n")
+    writer.writeheader()
+    for number, row in enumerate(rows(found)):
+        at = number // len(found.changes.keys)
+        timed = row["metric"] == found.timer
+        row["causes"] = because(found.causes.get((row["kernel"], at), [])) if timed else ""
+        writer.writerow({name: "" if value is None else value for name, value in row.items()})
+
+
+def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
+    from ranksight.reports.comparisons import lines, scales
+
+    where = range(len(found.points)) if args.asked else [len(found.points) - 1]
+    if not args.quiet:
+        for at in where:
+            print("\n".join(lines(found, at, args.kernel or None)), end="\n\n")
+        rest = len(found.points) - len(where)
+        if rest:
+            print(f"{rest} smaller configurations were compared as well; --format csv prints them")
+        print("\n".join(scales(found)).lstrip("\n"))
+    if args.threshold is not None:
+        if not args.quiet:
+            print(f"\nslower by more than {args.threshold:g} %: {len(slower)}")
+        for kernel, at, growth in slower:
+            place = ", ".join(f"{n} {x:g}" for n, x in zip(found.parameters, found.points[at], strict=True))
+            print(f"  {kernel}: {growth:+.3g} % at {place}")
+    if not args.quiet:
+        print(_next(found, slower, args))
+
+
+def _next(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> str:
+    """What to type next: look farther out, or measure what would narrow the later side."""
+    largest = found.points[-1]
+    if args.asked:
+        asked = " ".join(f"--{name} {value:g}" for name, value in zip(found.parameters, largest, strict=True))
+        return f"next: ranksight plan {args.after} {asked}"
+    asked = " ".join(
+        f"--{name} {value * (8 if name == 'ranks' else 1):g}"
+        for name, value in zip(found.parameters, largest, strict=True)
+    )
+    return f"next: ranksight compare {args.before} {args.after} {asked}"
+
+
+_PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -1,0 +1,232 @@
+"""The comparison as a whole: changes at configurations, their causes, and the scales at which they matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.comparison.change import CHANGED, Changes, changes
+from ranksight.model.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
+from ranksight.model.comparison.explain import Cause, explain
+from ranksight.model.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
+from ranksight.model.model import Model
+from ranksight.model.series import Series
+
+Array = NDArray[np.float64]
+
+SCATTER = 0.03
+"""Relative standard deviation of times between jobs on like nodes, which repetitions within one do not show."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is compared: a model, with the values that it was made of where they are known.
+
+    Attributes
+    ----------
+    name : str
+    model : Model
+    series : Series or None
+    samples : mapping of kernel to (n,)
+        Samples behind each time, where times were sampled.
+    """
+
+    name: str
+    model: Model
+    series: Series | None = None
+    samples: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two subjects compared at k configurations.
+
+    Attributes
+    ----------
+    before, after : Side
+    parameters : tuple of str
+    points : (k, m)
+    measured : bool
+        Whether the values were measured there on both sides, or are predicted.
+    timer : str
+        The metric that tells time.
+    changes : Changes
+    causes : mapping of (kernel, k) to list of Cause
+        Of times that changed.
+    crossovers : list of Crossover
+    onsets : list of Onset
+    ranks : (float, float) or None
+        Scales between which the last two were looked for.
+    level : float
+    """
+
+    before: Side
+    after: Side
+    parameters: tuple[str, ...]
+    points: Array
+    measured: bool
+    timer: str
+    changes: Changes
+    causes: dict[tuple[str, int], list[Cause]]
+    crossovers: list[Crossover]
+    onsets: list[Onset]
+    ranks: tuple[float, float] | None
+    level: float
+
+    def slower(self, percent: float, least: float = 0.01) -> list[tuple[str, int, float]]:
+        """Kernels whose time grew by more than `percent`, beyond the noise: kernel, configuration, growth in percent.
+
+        Parameters
+        ----------
+        least : float
+            Share of the program's time that a kernel must have on one side.
+        """
+        found = []
+        whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
+        for (kernel, name), row in self.changes.rows.items():
+            if name != self.timer:
+                continue
+            with np.errstate(all="ignore"):
+                growth = 100 * (self.changes.ratio[row] - 1)
+                share = np.fmax(self.changes.before[row], self.changes.after[row]) / whole
+            heavy = ~(share < least)
+            hit = (self.changes.verdict[row] == CHANGED) & (growth > percent) & heavy
+            found += [(kernel, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
+        return sorted(found, key=lambda each: -each[2])
+
+
+def compare(
+    before: Subject,
+    after: Subject,
+    points: Array | None = None,
+    *,
+    scatter: float = SCATTER,
+    level: float = 0.95,
+) -> Comparison:
+    """Compare two subjects.
+
+    Parameters
+    ----------
+    points : (k, m), optional
+        Where they are compared; without, at the configurations that both were measured at.
+    scatter : float
+        Relative standard deviation of measured times between jobs.
+    level : float
+        Probability of intervals; one less it is the share of false ones that is accepted among the changes told.
+
+    Raises
+    ------
+    InputError
+        When the two have other parameters, no metric or no configuration in common.
+    """
+    if set(before.model.parameters) != set(after.model.parameters):
+        raise InputError(
+            f"{before.name} has the parameters {', '.join(before.model.parameters)}, "
+            f"{after.name} {', '.join(after.model.parameters)}",
+            "compare experiments over the same parameters",
+        )
+    if before.model.parameters != after.model.parameters:
+        raise InputError(
+            f"the parameters of {before.name} and {after.name} stand in another order",
+            "measure or import both over the same parameters in the same order",
+        )
+    common = common_points(before.model.training, after.model.training)
+    asked = points is not None
+    chosen = common if points is None else np.atleast_2d(np.asarray(points, dtype=np.float64))
+    if not len(chosen):
+        raise InputError(
+            f"{before.name} and {after.name} have no configuration in common",
+            "say where to compare what they predict: "
+            + " ".join(f"--{name} VALUE" for name in before.model.parameters),
+        )
+    held = {tuple(point) for point in common.tolist()}
+    known = all(tuple(point) in held for point in chosen.tolist())
+    measured = known and before.series is not None and after.series is not None
+    sides = [_side(each, chosen, measured, scatter) for each in (before, after)]
+    timer = time_metric(sides)
+    if timer is None and not set(sides[0].rows) & set(sides[1].rows):
+        raise InputError(
+            f"{before.name} and {after.name} have no metric of a kernel in common", "compare like with like"
+        )
+    found = changes(sides[0], sides[1], level)
+    causes: dict[tuple[str, int], list[Cause]] = {}
+    resources = (before.model.equation.resources, after.model.equation.resources)
+    for (kernel, name), row in found.rows.items():
+        if name != timer or kernel == WHOLE:
+            continue
+        for k in np.flatnonzero(found.verdict[row] == CHANGED):
+            causes[kernel, int(k)] = explain(kernel, timer, sides[0], sides[1], int(k), resources)
+    crossing, onset, reach = _scales(before, after, timer, chosen, asked) if timer else ([], [], None)
+    return Comparison(
+        sides[0],
+        sides[1],
+        before.model.parameters,
+        chosen,
+        measured,
+        timer or "",
+        found,
+        causes,
+        crossing,
+        onset,
+        reach,
+        level,
+    )
+
+
+def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Side:
+    if measured and subject.series is not None:
+        side = measured_side(subject.name, subject.series, points, scatter, subject.samples)
+    else:
+        side = predicted_side(subject.name, subject.model, points)
+    return _with_messages(side, subject.model, points)
+
+
+def _with_messages(side: Side, model: Model, points: Array) -> Side:
+    """The side with the messages and bytes of its operations, where they were traced."""
+    communication = model.equation.communication
+    if communication is None:
+        return side
+    said = communication.functions.predict(points)
+    rows, values, errors, sound = dict(side.rows), [side.value], [side.error], [side.sound]
+    for key, row in communication.functions.rows.items():
+        if key not in rows:
+            rows[key] = len(side.value) + len(values) - 1
+            values.append(said.value[row][None])
+            with np.errstate(all="ignore"):
+                errors.append(np.nan_to_num((said.upper - said.lower)[row] / said.value[row] / 3, posinf=1.0)[None])
+            sound.append((said.status[row] == 0)[None])
+    count = len(values) - 1
+    freedom = np.concatenate([side.freedom, np.full((count, len(points)), 1e6)])
+    return replace(
+        side,
+        rows=rows,
+        value=np.concatenate(values),
+        error=np.concatenate(errors),
+        freedom=freedom,
+        sound=np.concatenate(sound),
+    )
+
+
+def _scales(
+    before: Subject, after: Subject, timer: str, points: Array, asked: bool
+) -> tuple[list[Crossover], list[Onset], tuple[float, float] | None]:
+    """Crossovers and onsets over the ranks, the other parameters as at the last configuration."""
+    if "ranks" not in before.model.parameters:
+        return [], [], None
+    at = before.model.parameters.index("ranks")
+    low = max(before.model.training[:, at].min(), after.model.training[:, at].min())
+    most = max(before.model.training[:, at].max(), after.model.training[:, at].max())
+    high = float(max(points[:, at].max(), most))
+    if not high > low > 0:
+        return [], [], None
+    values = axis(float(low), high)
+    line = np.repeat(points[-1][None], len(values), axis=0)
+    line[:, at] = values
+    sides = [predicted_side(each.name, each.model, line) for each in (before, after)]
+    crossing = crossovers(sides[0], sides[1], timer, values)
+    return crossing, onsets(sides[0], sides[1], timer, values), (float(low), high)

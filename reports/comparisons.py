@@ -1,0 +1,198 @@
+"""Comparisons as people and machines read them."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from ranksight.experiment import WHOLE
+from ranksight.metrics import metric
+from ranksight.model.comparison.change import CHANGED, NAMES, SAME, UNSURE
+from ranksight.model.comparison.comparing import Comparison
+from ranksight.model.comparison.explain import SMALL, Cause
+
+WIDTH = 80
+PROGRAM = "(whole program)"
+SHOWN = 20
+COLUMNS = ("kernel", "metric", "before", "after", "ratio", "lower", "upper", "verdict", "causes")
+
+
+def percent(ratio: float) -> str:
+    """A ratio as a change: ``+12 %``, or ``x 3.4`` from a doubling on."""
+    if not math.isfinite(ratio):
+        return "-"
+    if ratio >= 2 or ratio <= 0.5:
+        return f"x {ratio:.3g}"
+    return f"{100 * (ratio - 1):+.2g} %" if abs(ratio - 1) >= 1e-4 else "0 %"
+
+
+def because(causes: list[Cause]) -> str:
+    """The causes worth naming: ``instructions +12 % (+10 %), ...``: how it changed, and its part of the time."""
+    named = [cause for cause in causes if abs(cause.part) >= SMALL and cause.name != "time"]
+    return ", ".join(f"{cause.name} {percent(cause.ratio)} (time {100 * cause.part:+.2g} %)" for cause in named[:3])
+
+
+def lines(comparison: Comparison, at: int, kernels: list[str] | None = None) -> list[str]:
+    """The comparison at one configuration as a table of at most 80 columns."""
+    where = ", ".join(
+        f"{name} {value:g}" for name, value in zip(comparison.parameters, comparison.points[at], strict=True)
+    )
+    how = "measured" if comparison.measured else "predicted"
+    text = textwrap.wrap(f"{comparison.before.name} -> {comparison.after.name} at {where}, {how}", WIDTH)
+    text += _times(comparison, at, kernels) if comparison.timer else []
+    text += _counts(comparison, at, kernels)
+    return text
+
+
+def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[str]:
+    found, unit = comparison.changes, metric(comparison.timer)
+    mine = [(kernel, row) for (kernel, name), row in found.rows.items() if name == comparison.timer]
+    size = {kernel: np.nanmax([found.before[row, at], found.after[row, at], 0.0]) for kernel, row in mine}
+    moved = {
+        kernel: abs(np.nan_to_num(found.after[row, at]) - np.nan_to_num(found.before[row, at])) for kernel, row in mine
+    }
+    mine = [pair for pair in mine if (kernels is None or pair[0] in (*kernels, WHOLE)) and size[pair[0]] > 0]
+    order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, found.verdict[pair[1], at] == SAME, -moved[pair[0]]))
+    shown = order[:SHOWN]
+    wide = max([6, *(min(30, len(_name(kernel))) for kernel, _ in shown)])
+    head = f"{comparison.timer}".ljust(wide)
+    text = ["", f"{head}  {'before':>9}  {'after':>9}  {'change':>8}  {comparison.level:.0%} interval"]
+    for kernel, row in shown:
+        verdict = int(found.verdict[row, at])
+        old, new = (
+            unit.format(float(x)) if math.isfinite(x) else "-" for x in (found.before[row, at], found.after[row, at])
+        )
+        ratio, low, high = (float(x[row, at]) for x in (found.ratio, found.lower, found.upper))
+        what = percent(ratio) if verdict in (CHANGED, UNSURE) else NAMES[verdict]
+        span = f"{percent(low)} to {percent(high)}" if math.isfinite(low) and math.isfinite(high) else ""
+        note = "  insufficient" if verdict == UNSURE else ""
+        text.append(f"{_name(kernel)[:wide]:<{wide}}  {old:>9}  {new:>9}  {what:>8}  {span}{note}".rstrip()[:WIDTH])
+        why = because(comparison.causes.get((kernel, at), []))
+        if why:
+            text += textwrap.wrap(f"because {why}", WIDTH, initial_indent="    ", subsequent_indent="    ")
+    if len(order) > len(shown):
+        text.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
+    same = sum(int(found.verdict[row, at]) == SAME for kernel, row in mine if kernel != WHOLE)
+    text.append(f"{same} of {len(mine) - any(k == WHOLE for k, _ in mine)} kernels: no difference beyond the noise")
+    return text
+
+
+def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[str]:
+    """What changed beside times, one line a kernel."""
+    found = comparison.changes
+    changed: dict[str, list[str]] = {}
+    for (kernel, name), row in found.rows.items():
+        if (
+            metric(name).kind != "requirement"
+            or int(found.verdict[row, at]) != CHANGED
+            or (kernels is not None and kernel not in kernels)
+        ):
+            continue
+        ratio = float(found.ratio[row, at])
+        if abs(ratio - 1) >= SMALL or not math.isfinite(ratio):
+            how = percent(ratio) if math.isfinite(ratio) else "from nothing"
+            changed.setdefault(kernel, []).append(f"{name} {how}")
+    if not changed:
+        return []
+    text = ["", "counts that changed by 1 % or more"]
+    for kernel in list(changed)[:SHOWN]:
+        text += textwrap.wrap(
+            f"{_name(kernel)}: {', '.join(changed[kernel])}", WIDTH, initial_indent="  ", subsequent_indent="    "
+        )
+    return [*text, *([f"  ... and {len(changed) - SHOWN} more kernels"] if len(changed) > SHOWN else [])]
+
+
+def scales(comparison: Comparison) -> list[str]:
+    """At which number of ranks changes matter, and where the faster side changes."""
+    if comparison.ranks is None:
+        return []
+    low, high = comparison.ranks
+    text = ["", f"from {low:g} to {high:g} ranks, predicted"]
+    for each in comparison.crossovers[:SHOWN]:
+        span = f"{each.low:.3g} to {each.high:.3g}"
+        text.append(f"  {_name(each.kernel)}: {each.faster_above} is faster above {each.at:.3g} ranks (90 %: {span})")
+    for onset in comparison.onsets[:SHOWN]:
+        start = "at all scales" if onset.at <= low * 1.01 else f"from {onset.at:.3g} ranks on"
+        how = "slower" if onset.part > 0 else "faster"
+        part = f"{abs(100 * onset.part):.2g} % of the program's time"
+        text.append(f"  {_name(onset.kernel)} matters {start}: {part} {how} at {high:g}")
+    if len(text) == 2:
+        text.append("  no kernel's change is 2 % of the program's time and beyond the noise")
+    return [line for each in text for line in (textwrap.wrap(each, WIDTH, subsequent_indent="    ") or [""])]
+
+
+def rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """One row a configuration, kernel and metric."""
+    found = comparison.changes
+    listed = []
+    for k, point in enumerate(comparison.points):
+        where = dict(zip(comparison.parameters, map(_number, point), strict=True))
+        for (kernel, name), row in found.rows.items():
+            causes = comparison.causes.get((kernel, k), []) if name == comparison.timer else []
+            listed.append(
+                {
+                    **where,
+                    "kernel": kernel,
+                    "metric": name,
+                    "before": _finite(found.before[row, k]),
+                    "after": _finite(found.after[row, k]),
+                    "ratio": _finite(found.ratio[row, k]),
+                    "lower": _finite(found.lower[row, k]),
+                    "upper": _finite(found.upper[row, k]),
+                    "verdict": NAMES[int(found.verdict[row, k])],
+                    "causes": [
+                        {"name": each.name, "part": _finite(each.part), "ratio": _finite(each.ratio)} for each in causes
+                    ],
+                }
+            )
+    return listed
+
+
+def to_dict(comparison: Comparison, slower: list[tuple[str, int, float]]) -> dict[str, Any]:
+    """The comparison as plain data."""
+    return {
+        "schema_version": 1,
+        "before": comparison.before.name,
+        "after": comparison.after.name,
+        "values": "measured" if comparison.measured else "predicted",
+        "time": comparison.timer,
+        "level": comparison.level,
+        "changes": [
+            {
+                "configuration": {name: row.pop(name) for name in comparison.parameters},
+                **{name: (None if row[name] == WHOLE and name == "kernel" else row[name]) for name in COLUMNS},
+            }
+            for row in rows(comparison)
+        ],
+        "crossovers": [
+            {
+                "kernel": None if each.kernel == WHOLE else each.kernel,
+                "ranks": each.at,
+                "interval": [each.low, each.high],
+                "faster_above": each.faster_above,
+            }
+            for each in comparison.crossovers
+        ],
+        "matters": [
+            {"kernel": each.kernel, "from_ranks": each.at, "part_of_program": each.part} for each in comparison.onsets
+        ],
+        "slower_than_threshold": [
+            {"kernel": None if kernel == WHOLE else kernel, "configuration": k, "percent": growth}
+            for kernel, k, growth in slower
+        ],
+    }
+
+
+def _name(kernel: str) -> str:
+    return PROGRAM if kernel == WHOLE else kernel
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _number(value: float) -> float | int:
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)

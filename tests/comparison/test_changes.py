@@ -1,0 +1,185 @@
+"""Changes, their significance, their causes and the scales at which they matter, on data whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.comparison.change import CHANGED, GONE, NEW, SAME, UNSURE, changes
+from ranksight.model.comparison.comparing import Subject, compare
+from ranksight.model.comparison.explain import explain, log_mean
+from ranksight.model.comparison.sides import Side, measured_side
+from ranksight.model.model import model_of
+from ranksight.model.resource import Machine, Resources
+from ranksight.model.series import Series
+
+RANKS = np.array([[2.0], [4], [8], [16], [32]])
+
+
+def made(laws: dict[tuple[str, str], object], noise: float = 0.01, seed: int = 0, reps: int = 4) -> Series:
+    generator = np.random.default_rng(seed)
+    values = np.array([law(RANKS[:, 0]) for law in laws.values()])  # type: ignore[operator]
+    exact = np.array([name != "time" for _, name in laws])[:, None, None]
+    scatter = 1 + noise * generator.standard_normal((len(laws), len(RANKS), reps))
+    kernels, names = zip(*laws, strict=True)
+    return Series(("ranks",), RANKS, values[:, :, None] * np.where(exact, 1.0, scatter), kernels, names)
+
+
+def subject(name: str, series: Series) -> Subject:
+    return Subject(name, model_of(series, "made"), series)
+
+
+def side(rows: dict[tuple[str, str], float], error: float = 0.01, freedom: float = 50.0) -> Side:
+    value = np.array(list(rows.values()), dtype=float)[:, None]
+    shape = value.shape
+    return Side(
+        "side", {key: at for at, key in enumerate(rows)}, value, np.full(shape, error), np.full(shape, freedom),
+        np.isfinite(value),
+    )  # fmt: skip
+
+
+def test_a_difference_within_the_noise_is_none() -> None:
+    """Of programs that did not change, no more than the rate accepted are called changed."""
+    called = 0
+    for seed in range(100):
+        generator = np.random.default_rng(seed)
+        before, after = (
+            Series(("ranks",), RANKS, 1 + 0.05 * generator.standard_normal((20, 5, 4)),
+                   tuple(f"k{i}" for i in range(20)), ("time",) * 20)
+            for _ in range(2)
+        )  # fmt: skip
+        found = changes(measured_side("a", before, RANKS, 0.0), measured_side("b", after, RANKS, 0.0), 0.95)
+        called += int((found.verdict == CHANGED).any(axis=0).sum())
+    assert called / 500 < 0.08
+
+
+def test_a_real_difference_is_found_with_its_interval() -> None:
+    before, after = {("k", "time"): 1.0}, {("k", "time"): 1.2}
+    found = changes(side(before), side(after))
+    assert found.verdict[0, 0] == CHANGED
+    assert found.ratio[0, 0] == pytest.approx(1.2)
+    assert found.lower[0, 0] == pytest.approx(1.2 * np.exp(-1.984 * 0.01 * np.sqrt(2)), rel=1e-3)
+    assert found.lower[0, 0] < 1.2 < found.upper[0, 0]
+    assert changes(side(before, 0.1), side(after, 0.1)).verdict[0, 0] == SAME
+
+
+def test_scatter_between_jobs_and_few_samples_widen() -> None:
+    series = made({("k", "time"): lambda p: 1 + 0 * p}, noise=0.001)
+    plain = measured_side("a", series, RANKS, 0.0)
+    jobs = measured_side("a", series, RANKS, 0.03)
+    few = measured_side("a", series, RANKS, 0.03, {"k": np.full(5, 4.0)})
+    assert plain.error.max() < 0.002
+    assert jobs.error == pytest.approx(0.03, rel=0.01)
+    assert few.error[few.rows["k", "time"]] == pytest.approx(np.hypot(0.5, 0.03), rel=0.01)
+
+
+def test_new_gone_and_unsure() -> None:
+    before = side({("old", "time"): 1.0, ("both", "time"): 1.0, ("bad", "time"): 1.0})
+    after = side({("new", "time"): 1.0, ("both", "time"): 1.0, ("bad", "time"): 2.0})
+    after.sound[after.rows["bad", "time"]] = False
+    found = changes(before, after)
+    verdict = {kernel: int(found.verdict[row, 0]) for (kernel, _), row in found.rows.items()}
+    assert verdict == {"old": GONE, "new": NEW, "both": SAME, "bad": UNSURE}
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
+def test_log_mean_lies_between_and_is_symmetric(a: float, b: float) -> None:
+    mean = log_mean(a, b)
+    assert min(a, b) * (1 - 1e-9) <= mean <= max(a, b) * (1 + 1e-9)
+    assert mean == pytest.approx(log_mean(b, a))
+
+
+LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
+positive = st.floats(0.1, 10)
+
+
+def equation(cpi: float) -> Resources:
+    machine = Machine("m", 1e9, (4.0, 14.0, 50.0, 200.0))
+    return Resources(
+        machine, ("k",), np.array([cpi]), np.array([0.5]), np.array([0.1]), np.array([[0.1, 1.0]]), None, ("",), 0.0
+    )
+
+
+@given(st.lists(positive, min_size=12, max_size=12))
+def test_causes_add_up_to_the_change(x: list[float]) -> None:
+    """The division by logarithmic means leaves no rest, with and without levels."""
+    sides, equations = [], []
+    for part in (x[:6], x[6:]):
+        i, cpi, factor = part[0] * 1e9, part[1], part[2]
+        loads = dict(zip(LOADS, (part[3] * 1e8, part[4] * 1e7, part[5] * 1e6, 1e5), strict=True))
+        cycles = i * cpi + factor * sum(
+            n * latency for n, latency in zip(loads.values(), (4, 14, 50, 200), strict=True)
+        )
+        rows = {("k", "time"): cycles / 1e9, ("k", "instructions"): i, **{("k", name): n for name, n in loads.items()}}
+        sides.append(side(rows))
+        equations.append(equation(cpi))
+    time = [each.of("k", "time")[0] for each in sides]
+    for resources in ((equations[0], equations[1]), (None, None)):
+        causes = explain("k", "time", sides[0], sides[1], 0, resources)
+        assert sum(cause.part for cause in causes) == pytest.approx(time[1] / time[0] - 1, abs=1e-9, rel=1e-9)
+        named = {cause.name: cause for cause in causes}
+        assert named["instructions"].ratio == pytest.approx(x[6] / x[0])
+    assert [abs(cause.part) for cause in causes] == sorted((abs(cause.part) for cause in causes), reverse=True)
+
+
+def test_the_cause_is_the_one_that_was_changed() -> None:
+    base = {("k", "time"): 2.0, ("k", "instructions"): 1e9, ("k", "loads_l1"): 1e8, ("k", "loads_mem"): 2e6}
+
+    def causes(change: dict[tuple[str, str], float]) -> str:
+        found = explain("k", "time", side(base), side({**base, **change}), 0, (equation(1.0), equation(1.0)))
+        return found[0].name
+
+    # 1 s of execution; 4e8 cycles for L1, 4e8 for memory, held up by a factor of 1.25.
+    assert causes({("k", "instructions"): 1.5e9, ("k", "time"): 2.5}) == "instructions"
+    assert causes({("k", "loads_mem"): 4e6, ("k", "time"): 2.5}) == "loads from memory"
+    assert causes({("k", "time"): 2.5}) == "waiting per load"
+    messages = {("m", "time"): 1.0, ("m", "messages"): 100.0, ("m", "bytes_sent"): 1e6}
+    more = {("m", "time"): 1.5, ("m", "messages"): 100.0, ("m", "bytes_sent"): 1.5e6}
+    assert explain("m", "time", side(messages), side(more), 0, (None, None))[0].name == "bytes per message"
+
+
+def test_a_crossover_is_found_where_it_is() -> None:
+    """1 + 40/p against 3 + 24/p: equal at p = 8."""
+    law = {("work", "time"): lambda p: 1 + 40 / p}, {("work", "time"): lambda p: 3 + 24 / p}
+    found = compare(subject("a", made(law[0])), subject("b", made(law[1], seed=1)), np.array([[32.0]]))
+    crossing = [each for each in found.crossovers if each.kernel == "work"]
+    assert len(crossing) == 1
+    assert crossing[0].low < 8 < crossing[0].high
+    assert crossing[0].at == pytest.approx(8, rel=0.2)
+    assert crossing[0].faster_above == "a"
+
+
+def test_where_a_change_matters() -> None:
+    """A new term of 0.002 p beside 1 s of work passes 2 % of it at 10 ranks."""
+    before = {("work", "time"): lambda p: 1 + 0 * p, ("halo", "time"): lambda p: 0.001 * p}
+    after = {**before, ("halo", "time"): lambda p: 0.003 * p}
+    found = compare(subject("a", made(before)), subject("b", made(after, seed=1)), np.array([[64.0]]))
+    assert [each.kernel for each in found.onsets] == ["halo"]
+    assert 7 <= found.onsets[0].at <= 16
+    assert found.onsets[0].part == pytest.approx(0.128 / 1.064, rel=0.1)
+
+
+def test_slower_honours_threshold_noise_and_weight() -> None:
+    before = {("work", "time"): lambda p: 1 + 0 * p, ("tiny", "time"): lambda p: 1e-4 + 0 * p}
+    after = {("work", "time"): lambda p: 1.3 + 0 * p, ("tiny", "time"): lambda p: 3e-4 + 0 * p}
+    found = compare(subject("a", made(before)), subject("b", made(after, seed=1)), scatter=0.03)
+    assert found.measured
+    assert {kernel for kernel, _, _ in found.slower(10)} == {"work", WHOLE}
+    assert not found.slower(40)
+    assert {kernel for kernel, _, _ in found.slower(10, least=0.0)} == {"work", WHOLE, "tiny"}
+    noisy = compare(subject("a", made(before)), subject("b", made(after, seed=1)), scatter=0.3)
+    assert not noisy.slower(10)
+
+
+def test_what_cannot_be_compared() -> None:
+    one = subject("a", made({("k", "time"): lambda p: p}))
+    other = Series(("size",), RANKS, one.series.values, ("k",), ("time",))  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="has the parameters"):
+        compare(one, subject("b", other))
+    far = Series(("ranks",), RANKS * 3, one.series.values, ("k",), ("time",))  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="no configuration in common"):
+        compare(one, subject("b", far))

@@ -1,0 +1,117 @@
+"""The verb compare, end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.experiment import Experiment, Run
+
+
+def experiment(place: Path, more: float, slower: float, seed: int) -> None:
+    """`solve` with `more` times the instructions, `sort` with the same and `slower` times the time each, `copy` as is."""
+    found = Experiment.create(place, "demo", ["ranks"])
+    generator = np.random.default_rng(seed)
+    for ranks in (2, 4, 8, 16):
+        for repetition in range(3):
+            rows = [
+                ("solve", more * 4e9 / ranks, more * 2.0 / ranks),
+                ("sort", 2e9 / ranks, slower * 1.0 / ranks),
+                ("copy", 1e9 / ranks, 0.5 / ranks),
+            ]
+            table = pd.DataFrame(
+                [(k, -1, i, t * generator.uniform(0.99, 1.01)) for k, i, t in rows],
+                columns=["kernel", "rank", "instructions", "time"],
+            )
+            found.add(Run({"ranks": ranks}, repetition, "synthetic"), table)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    experiment(folder / "old.exp", 1.0, 1.0, 0)
+    experiment(folder / "new.exp", 1.3, 1.25, 1)
+    experiment(folder / "again.exp", 1.0, 1.0, 2)
+    for name in ("old", "new"):
+        assert main(["fit", str(folder / f"{name}.exp"), "--quiet"]) == 0
+    return folder
+
+
+def test_what_changed_and_why(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(place / "old.exp"), str(place / "new.exp"), "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["values"] == "measured"
+    at = {(row["kernel"], row["metric"]): row for row in content["changes"] if row["configuration"] == {"ranks": 16}}
+    assert at["solve", "time"]["verdict"] == at["sort", "time"]["verdict"] == "changed"
+    assert at["copy", "time"]["verdict"] == at["copy", "instructions"]["verdict"] == "same"
+    assert at["sort", "instructions"]["verdict"] == "same"
+    assert at["solve", "time"]["causes"][0]["name"] == "instructions"
+    assert at["solve", "time"]["causes"][0]["part"] == pytest.approx(0.3, abs=0.03)
+    assert at["sort", "time"]["causes"][0]["name"] == "time per instruction"
+    assert at[None, "time"]["ratio"] == pytest.approx((2.6 + 1.25 + 0.5) / 3.5, rel=0.02)
+
+
+def test_the_table_tells_it_in_eighty_columns(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(place / "old.exp"), str(place / "new.exp")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    text = "\n".join(lines)
+    assert "old -> new at ranks 16, measured" in lines[0]
+    assert "because instructions +30 %" in text
+    assert "1 of 3 kernels: no difference beyond the noise" in text
+    assert "solve matters at all scales" in text
+    assert lines[-1].startswith("next: ranksight compare ")
+    assert all(len(line) <= 80 for line in lines[:-1])
+
+
+def test_the_threshold_decides_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, again = (str(place / f"{name}.exp") for name in ("old", "new", "again"))
+    assert main(["compare", old, new, "--threshold", "10", "--quiet"]) == 3
+    said = capsys.readouterr().out
+    assert "solve: +" in said
+    assert "copy" not in said
+    assert main(["compare", old, new, "--threshold", "50", "--quiet"]) == 0
+    assert main(["compare", new, old, "--threshold", "10", "--quiet"]) == 0
+    assert main(["compare", old, again, "--threshold", "2", "--quiet"]) == 0
+
+
+def test_models_are_compared_where_asked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = [str(place / f"{name}.exp.model.json") for name in ("old", "new")]
+    assert main(["compare", *models, "--ranks", "32,64", "--format", "csv"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == "ranks,kernel,metric,before,after,ratio,lower,upper,verdict,causes"
+    assert any(row.startswith("64,solve,instructions") and ",changed," in row for row in rows)
+    assert any(row.startswith("32,copy,time") and ",same," in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["old.exp", "none.exp"], 1, "cannot be read"),
+        (["old.exp", "new.exp", "--nodes", "4"], 1, "no parameter nodes"),
+        (["old.exp", "new.exp", "--threshold", "-1"], 2, "is no percentage"),
+        (["old.exp", "new.exp", "--level", "1"], 2, "no probability"),
+        (["old.exp", "new.exp", "--kernel", "solver"], 1, "neither has a kernel"),
+        (["old.exp", "new.exp", "--ranks", "x"], 2, "no list of numbers"),
+    ],
+)
+def test_wrong_questions(
+    place: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    paths = [str(place / word) if word.endswith(".exp") else word for word in words]
+    assert main(["compare", *paths]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_an_experiment_is_the_same_as_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = str(place / "old.exp")
+    assert main(["compare", old, old, "--threshold", "0"]) == 0
+    said = capsys.readouterr().out
+    assert "3 of 3 kernels: no difference beyond the noise" in said
+    assert "no kernel's change is 2 % of the program's time" in said
