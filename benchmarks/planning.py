@@ -17,7 +17,7 @@ from ranksight.model.series import Series
 
 TITLE = "Planning of runs"
 SEED = 5
-FUNCTIONS = 30
+FUNCTIONS = 24
 NOISE = (0.1, 0.5)
 REPETITIONS = 3
 FARTHER = 16.0
@@ -28,14 +28,19 @@ KINDS = {"random": at_random, "cheapest first": cheapest, "largest that fits": l
 
 def run(settings: Settings) -> str:
     """Tables of accuracy by share of the cost, for synthetic functions and measured grids."""
-    count = FUNCTIONS // 6 if settings.quick else FUNCTIONS
+    count = FUNCTIONS // 4 if settings.quick else FUNCTIONS
     groups = {
         f"Synthetic, ranks x size, {count} functions, {noise:.0%} noise": list(synthetic(count, noise))
         for noise in NOISE
     }
     if settings.data.is_dir():
         groups |= measured(settings.data, 6 if settings.quick else None)
-    text = (
+    return "\n\n".join([introduction(), *(f"### {name}\n\n{table(grids)}" for name, grids in groups.items())])
+
+
+def introduction() -> str:
+    """What is done, and what the columns mean."""
+    return (
         "A campaign starts from the few smallest runs (of a grid the three smallest values of each parameter, a cross) "
         "and may make further ones of a grid that was measured in full; what is then fitted is judged by the error at "
         f"a target outside of the grid (synthetic: {FARTHER:g} times the largest value of both parameters). *Good* is "
@@ -45,7 +50,6 @@ def run(settings: Settings) -> str:
         "end, *spent* is what was made use of: a plan ends when no run is worth its cost. *Sparse lines* are Extra-P's "
         "sampling: one line an axis and one point beside them."
     )
-    return "\n\n".join([text, *(f"### {name}\n\n{table(grids)}" for name, grids in groups.items())])
 
 
 def table(grids: list[Grid]) -> str:
@@ -77,7 +81,7 @@ def _share(spent: Array, good: np.ndarray, part: float) -> str:
     enough = good.mean(axis=0) >= part - 1e-9
     for at in range(len(SHARES)):
         if enough[at:].all():
-            return f"{100 * float(np.median(spent[:, at])):.2g} %"
+            return f"{100 * float(np.median(spent[:, at])):.3g} %"
     return "never"
 
 

@@ -49,7 +49,8 @@ def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
     alone[0, 0] = 1.0
     fitted = replace(fitted, weight=alone, drift=np.zeros_like(fitted.drift))
     points = np.array([[3.0], [64.0], [256.0]])
-    belief = Belief.of(fitted, np.array([0]), points, np.array([[x] for x in RANKS]))
+    few = np.array([[2.0], [4]])  # too few values for a fit to learn drift from the next
+    belief = Belief.of(fitted, np.array([0]), points, few)
     worlds = Worlds(belief, targets=1)
     feature, v = belief.feature[0, 0], belief.prior[0, 0][:, None]
     covariance = feature.T @ (v * feature)
