@@ -109,7 +109,7 @@ def candidates(
             "no configuration under the rules is left to measure",
             "give other rules, or larger limits with --max-" + parameters[0],
         )
-    return Candidates(points, rules, used, thinned)
+    return Candidates(points, {name: rules[name] for name in parameters}, used, thinned)
 
 
 def _share(axes: list[Array]) -> list[Array]:

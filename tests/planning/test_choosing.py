@@ -126,6 +126,8 @@ def test_a_parameter_that_never_varied_is_varied_first() -> None:
     choice = plan(model, [64, 96], rules={"size": Rule("24,48,96")}, most=2, budget=1e9)
     assert choice.goal.now.status.any()
     assert choice.runs[0].configuration["size"] > 24
+    assert list(choice.runs[0].configuration) == ["ranks", "size"]
+    assert choice.runs[0].configuration["size"] in (48, 96)
 
 
 def test_the_kernel_that_matters_decides() -> None:
