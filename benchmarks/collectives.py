@@ -10,6 +10,7 @@ fitted to messages simulated on the same cluster, so that what differs is the eq
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -78,15 +79,34 @@ class Simulator:
         (folder / "hosts").write_text("".join(f"node-{i}\n" * per_node for i in range(nodes)))
         (folder / "apart").write_text("node-0\nnode-1\n")
 
-    def run(self, ranks: int, arguments: list[str], pinned: str = "", hosts: str = "hosts") -> pd.DataFrame:
-        """Rows ``op, bytes, duration`` that the program printed."""
+    def start(
+        self,
+        ranks: int,
+        program: list[str],
+        pinned: str = "",
+        hosts: str = "hosts",
+        environment: dict[str, str] | None = None,
+        options: tuple[str, ...] = (),
+    ) -> list[list[str]]:
+        """Run a program; the fields of the lines that it printed with a leading @."""
         command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", hosts]
         command += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:error", *EAGER]
-        command += [f"--cfg=smpi/{pinned}"] if pinned else []
-        done = subprocess.run([*command, "./collectives", *arguments], cwd=self.folder, capture_output=True, text=True)
+        command += [*([f"--cfg=smpi/{pinned}"] if pinned else []), *options]
+        done = subprocess.run(
+            [*command, *program],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
         rows = [line[1:].split(",") for line in done.stdout.splitlines() if line.startswith("@")]
         if not rows:
-            raise SystemExit(f"{' '.join(command)} {' '.join(arguments)} failed: {done.stderr[-500:]}")
+            raise SystemExit(f"{' '.join([*command, *program])} failed: {done.stderr[-500:]}")
+        return rows
+
+    def run(self, ranks: int, arguments: list[str], pinned: str = "", hosts: str = "hosts") -> pd.DataFrame:
+        """Rows ``op, bytes, duration`` that the program printed."""
+        rows = self.start(ranks, ["./collectives", *arguments], pinned, hosts)
         return pd.DataFrame(rows, columns=["op", "bytes", "duration"]).astype({"bytes": int, "duration": float})
 
 

@@ -32,6 +32,7 @@ BENCHMARKS = (
     "collectors",
     "distant",
     "planning",
+    "simulator",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"

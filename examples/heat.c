@@ -33,6 +33,10 @@
 #endif
 /* Keeps a copying loop a loop of its kernel: compilers would call memcpy, and a profile would give the work to libc. */
 #define KEEP_LOOP() __asm__ volatile("")
+/* Operations of a kernel: a simulator of machines charges them instead of running a clock (benchmarks/simulated.h). */
+#ifndef WORK
+#define WORK(operations) ((void)0)
+#endif
 
 enum { MODES = 3, FACES = 6, AROUND = 27, REACTIONS = 4 };
 static const double PI = 3.14159265358979323846;
@@ -69,6 +73,10 @@ static void *allocate(size_t count, size_t size) {
 
 static size_t volume(const Grid *g) { return (size_t)g->side[0] * (size_t)g->side[1] * (size_t)g->side[2]; }
 
+static inline double own_cells(const Grid *g) {
+    return (double)g->box.extent[0] * g->box.extent[1] * g->box.extent[2];
+}
+
 /* First cell of row (i, j) of the local grid, halo not counted. */
 static inline long row_start(const Grid *g, long i, long j) {
     return (i + 1) * g->stride[0] + (j + 1) * g->stride[1] + 1;
@@ -88,6 +96,7 @@ KERNEL void apply_operator(const Grid *g, const double *restrict x, double *rest
                 b[k] = d * a[k] - c0 * (a[k - s0] + a[k + s0]) - c1 * (a[k - s1] + a[k + s1]) -
                        c2 * (a[k - 1] + a[k + 1]);
         }
+    WORK(13 * own_cells(g));
 }
 
 /* This rank's part of the inner product. */
@@ -98,6 +107,7 @@ KERNEL double dot_product(const Grid *g, const double *x, const double *y) {
             const double *a = x + row_start(g, i, j), *b = y + row_start(g, i, j);
             for (long k = 0; k < g->box.extent[2]; k++) sum += a[k] * b[k];
         }
+    WORK(2 * own_cells(g));
     return sum;
 }
 
@@ -108,6 +118,7 @@ KERNEL void axpy(const Grid *g, double a, const double *restrict x, double *rest
             const long row = row_start(g, i, j), end = row + g->box.extent[2];
             for (long k = row; k < end; k++) y[k] += a * x[k];
         }
+    WORK(2 * own_cells(g));
 }
 
 /* y = x + b y */
@@ -117,6 +128,7 @@ KERNEL void xpby(const Grid *g, const double *restrict x, double b, double *rest
             const long row = row_start(g, i, j), end = row + g->box.extent[2];
             for (long k = row; k < end; k++) y[k] = x[k] + b * y[k];
         }
+    WORK(2 * own_cells(g));
 }
 
 /* Natural logarithm of a normal number x = 2^e m > 0, m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)). */
@@ -190,6 +202,7 @@ KERNEL void material_law(const Grid *g, const double *restrict u, double *restri
         }
         if (++j == g->box.extent[1]) j = 0, i = i + 1 == g->box.extent[0] ? 0 : i + 1;
     }
+    WORK(200.0 * (double)rows * (double)n);
 }
 
 typedef struct { /* a scattering site fills a cache line */
@@ -200,6 +213,7 @@ typedef struct { /* a scattering site fills a cache line */
 /* Follows a path of `hops` scattering sites; each address is what the last load brought, so bound by latency. */
 KERNEL uint32_t table_lookup(const Site *table, uint32_t site, long hops) {
     for (long hop = 0; hop < hops; hop++) site = table[site].next;
+    WORK(30.0 * (double)hops);
     return site;
 }
 
@@ -224,6 +238,7 @@ KERNEL void pack_halo(const Grid *g, int face, const double *restrict field, dou
             KEEP_LOOP();
         }
     }
+    WORK((double)g->box.extent[slow] * g->box.extent[fast]);
 }
 
 KERNEL void unpack_halo(const Grid *g, int face, const double *restrict buffer, double *restrict field) {
@@ -236,6 +251,7 @@ KERNEL void unpack_halo(const Grid *g, int face, const double *restrict buffer, 
             KEEP_LOOP();
         }
     }
+    WORK((double)g->box.extent[slow] * g->box.extent[fast]);
 }
 
 /* The rank that owns a cell, MPI_PROC_NULL for none: a search through the boxes of all ranks, to their end. */
@@ -247,6 +263,7 @@ KERNEL int find_neighbour(const Box *boxes, int ranks, int x, int y, int z) {
                            (z < low[2] + n[2]);
         owner ^= -inside & (owner ^ r); /* without a branch: the same work whoever asks */
     }
+    WORK(8.0 * ranks);
     return owner;
 }
 
@@ -420,6 +437,7 @@ KERNEL void known_solution(const Grid *g, long steps, double *write, const doubl
             }
         }
     for (int d = 0; d < 3; d++) free(sine[d]);
+    WORK(60 * own_cells(g));
 }
 
 /* The table holds a path through all its sites, site -> (A site + C) mod size, a full period for any power of two. */

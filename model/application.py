@@ -52,6 +52,11 @@ class Network:
         }
         return Fabric(links.get("intra"), links.get("inter"), self.ranks_per_node)
 
+    @property
+    def choice(self) -> str:
+        """The MPI library whose collective algorithms are taken: ``collectives`` of the table, or Open MPI."""
+        return str(self.table.get("collectives", "openmpi-5.0"))
+
 
 @dataclass(frozen=True)
 class Refined:
@@ -222,7 +227,7 @@ class Application:
         total, low, high, status, reason = whole.add(said, times, shares[times], rho)
         messages = None
         if self.communication is not None and self.network is not None:
-            messages = self.communication.times(points, self.network.fabric(), said.level)
+            messages = self.communication.times(points, self.network.fabric(), said.level, self.network.choice)
         callers = () if messages is None or self.communication is None else self.communication.callers
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}

@@ -138,9 +138,6 @@ def assemble(
     extras: dict[str, Any] = dict(model.extras)
     if found := functions.structures():
         extras["structures"] = found
-    each = {name: value for name, value in settings.items() if name != "jobs"}
-    if (messages := fit_messages(experiment, **each)) is not None:
-        extras["messages"] = messages.to_dict()
     steps = None if units is None else _staircase(units, series, means_of_samples(experiment, over_ranks), **settings)
     if steps is not None:
         extras["units"] = steps.to_dict()
@@ -208,7 +205,7 @@ def _equation(
     if messages is not None:
         fitted = fit_series(messages, **each)
         functions = structured(experiment, messages, fitted, lambda run: message_table(experiment, run), **settings)
-        communication = Communication(functions)
+        communication = Communication(functions, fit_messages(experiment, **each))
         if platform is not None and platform.network:
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node

@@ -5,13 +5,15 @@ network is LogGP's, with the algorithm that the MPI library takes for a collecti
 
     T_comm = sum over operations of  count x cost(operation, ranks of the communicator, bytes / count)
 
-A message is counted where it is sent, and a collective on every rank.
+on the rank whose messages take longest, where the table of messages is known for every rank
+(:mod:`ranksight.model.messages`), else on a rank with the mean of all. A message is counted where it is sent, and a
+collective on every rank.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from ranksight.experiment import Experiment, Run
 from ranksight.model import forecast
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import Functions
+from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.times import MOST_RANKS, operation_times
 from ranksight.model.series import Series
 
 if TYPE_CHECKING:
@@ -93,15 +97,50 @@ class Communication:
     ----------
     functions : Functions
         ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank.
+    messages : Messages or None
+        Who sends what to whom.
     """
 
     functions: Functions
+    messages: Messages | None = None
 
-    def times(self, points: Array, fabric: Fabric, level: float = 0.9) -> Forecast:
+    def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: str = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
 
-        Communicators are taken to hold all ranks.
+        Parameters
+        ----------
+        points : (k, m)
+        fabric : Fabric
+        level : float
+            Of the intervals.
+        choice : str
+            The MPI library whose collective algorithms are taken (:mod:`ranksight.comm.costs.selection`).
         """
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        mean = self._of_means(points, fabric, level, choice)
+        if self.messages is None:
+            return mean
+        arrays: dict[str, Any] = {
+            name: np.array(getattr(mean, name)) for name in ("value", "lower", "upper", "status", "reason")
+        }
+        at = self.functions.fitted.parameters.index("ranks")
+        keys = [(name.rpartition(BETWEEN)[0], name.rpartition(BETWEEN)[2]) for name in self.names]
+        for k, point in enumerate(points):
+            if not (1 <= point[at] <= MOST_RANKS and float(point[at]).is_integer()):
+                continue
+            table = self.messages.predict(point, level)
+            doubted = {(row.kernel, row.operation) for row in table.rows if row.reason}
+            ends = [operation_times(table, fabric, choice, volume) for volume in ("bytes", "low", "high")]
+            for i, key in enumerate(keys):
+                if key in doubted:
+                    continue
+                value, low, high = (found.get(key, 0.0) for found in ends)
+                arrays["value"][i, k], arrays["lower"][i, k], arrays["upper"][i, k] = value, low, max(high, value)
+                arrays["status"][i, k], arrays["reason"][i, k] = forecast.OK, ""
+        return replace(mean, **arrays)
+
+    def _of_means(self, points: Array, fabric: Fabric, level: float, choice: str) -> Forecast:
+        """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks."""
         from ranksight.comm.costs.cost import cost
 
         said = self.functions.predict(points, level)
@@ -117,7 +156,7 @@ class Communication:
             for target, which in ((value, "value"), (lower, "lower"), (upper, "upper")):
                 calls, size = (np.nan_to_num(getattr(said, which)[row]) for row in (count, volume))
                 each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
-                target[at] = calls * cost(operation, np.maximum(ranks, 1), each, fabric)
+                target[at] = calls * cost(operation, np.maximum(ranks, 1), each, fabric, choice)
             for row in (count, volume):
                 bad = (said.status[row] != forecast.OK) & (status[at] == forecast.OK)
                 status[at] = np.where(bad, said.status[row], status[at])
@@ -137,7 +176,8 @@ class Communication:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        return {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
+        content = {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
+        return content if self.messages is None else content | {"messages": self.messages.to_dict()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Communication:
@@ -148,4 +188,5 @@ class Communication:
         given = content.get("fitted")
         if not isinstance(given, dict):
             raise InputError("'communication' is damaged", "fit the model again")
-        return cls(Functions.with_structures(Fitted.from_dict(given), content))
+        messages = Messages.from_dict(content["messages"]) if "messages" in content else None
+        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages)

@@ -23,7 +23,6 @@ from ranksight.model.application import Application, Breakdown, Refined
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import ARRAYS, Functions
-from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.prediction import Answer, Prediction
 from ranksight.model.staircase import Staircase
@@ -292,13 +291,12 @@ class Model:
         InputError
             As :meth:`predict`, and when the model was fitted to no traces of messages.
         """
-        given = self.extras.get("messages")
-        if given is None:
+        held = None if self.equation.communication is None else self.equation.communication.messages
+        if held is None:
             raise InputError(
                 "the model holds no messages",
                 "trace two numbers of ranks or more with 'ranksight measure --collector pmpi' and fit again",
             )
-        held = Messages.from_dict(given)
         return tuple(held.predict(point, level) for point in self.combinations(values))
 
     @cached_property

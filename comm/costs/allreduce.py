@@ -44,7 +44,10 @@ def rabenseifner(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 @algorithm("allreduce/reduce_bcast", equation="2 ceil(log2 p) (a + m G) + ceil(log2 p) y m")
 def reduce_bcast(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
-    """Binomial reduce, then binomial broadcast; Open MPI's nonoverlapping."""
+    """Binomial reduce, then binomial broadcast; Open MPI's nonoverlapping.
+
+    The library takes its own reduce and broadcast there, as :func:`ranksight.comm.costs.cost.cost` does.
+    """
     return reduce.binomial(ranks, size, fabric) + trees.binomial(ranks, size, fabric, size * 0.0)
 
 

@@ -67,6 +67,10 @@ def cost(
         time = np.zeros(m.shape)
         for kind in np.unique(kinds.astype(str)):
             at = kinds == kind
+            if kind == "reduce_bcast":
+                # The library's own reduce and broadcast, each with the algorithm that it chooses there.
+                time[at] = flat("reduce", p[at], m[at], on) + flat("bcast", p[at], m[at], on)
+                continue
             time[at] = collective(part, str(kind))(p[at], m[at], on)
         return time
 

@@ -9,7 +9,7 @@
 #define BUCKETS 1024
 
 volatile uint64_t rs_group_generation = 1;
-__thread rs_recent rs_recent_comm __attribute__((tls_model("initial-exec")));
+RS_TLS rs_recent rs_recent_comm RS_TLS_MODEL;
 
 static rs_group *buckets[BUCKETS];
 static int comm_key = MPI_KEYVAL_INVALID, win_key = MPI_KEYVAL_INVALID;

@@ -21,7 +21,7 @@ static inline int rs_recording(const rs_call *c) { return c->thread != NULL && c
 typedef struct {
     uint64_t handle, size;
 } rs_known_type;
-static __thread rs_known_type rs_known_types[16] __attribute__((tls_model("initial-exec")));
+static RS_TLS rs_known_type rs_known_types[16] RS_TLS_MODEL;
 
 static __attribute__((noinline)) uint64_t rs_size_slow(MPI_Datatype type, rs_known_type *known)
 {

@@ -15,7 +15,7 @@
 #endif
 
 rs_state_t rs_state;
-__thread rs_thread *rs_self __attribute__((tls_model("initial-exec")));
+RS_TLS rs_thread *rs_self RS_TLS_MODEL;
 
 static atomic_flag lock_flag = ATOMIC_FLAG_INIT;
 static pid_t owner;
@@ -33,7 +33,7 @@ void rs_unlock_now(void) { atomic_flag_clear_explicit(&lock_flag, memory_order_r
 /* The time stamp counter serves where it ticks at one rate in every state of the processor. */
 static int tsc_is_invariant(void)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(RS_SIMULATED)
     unsigned a, b, c, d;
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
 #else
@@ -124,6 +124,7 @@ void rs_end(int how, int number)
 
 static void at_exit(void) { rs_end(RS_END_EXIT, 0); }
 
+#ifndef RS_SIMULATED
 RS_EXPORT void _exit(int status) /* MPI libraries and programs in distress leave this way, past atexit */
 {
     rs_end(RS_END_EXIT, 0);
@@ -132,6 +133,7 @@ RS_EXPORT void _exit(int status) /* MPI libraries and programs in distress leave
 }
 
 RS_EXPORT void _Exit(int status) { _exit(status); }
+#endif
 
 void rs_before_init(void)
 {
@@ -200,8 +202,10 @@ void rs_after_init(rs_call *c, int result, int provided)
         return;
     rs_groups_begin();
     owner = getpid();
+#ifndef RS_SIMULATED
     atexit(at_exit);
     watch_signals();
+#endif
     rs_state.init_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     rs_state.init_mono = rs_clock_ns(CLOCK_MONOTONIC);
     rs_state.init_end = rs_now();

@@ -16,6 +16,17 @@
 #include <x86intrin.h>
 #endif
 
+/* Under SimGrid's SMPI all ranks live in one process, each with a copy of the program's own variables, and time is the
+ * simulator's: the tracer is linked into the program, keeps its state in such variables, and leaves signals alone. */
+#ifdef RS_SIMULATED
+#include <simgrid/engine.h>
+#define RS_TLS
+#define RS_TLS_MODEL
+#else
+#define RS_TLS __thread
+#define RS_TLS_MODEL __attribute__((tls_model("initial-exec")))
+#endif
+
 #define RS_EXPORT __attribute__((visibility("default")))
 #define RS_HIDDEN __attribute__((visibility("hidden")))
 #define RS_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -105,7 +116,7 @@ typedef struct {
 } rs_state_t;
 
 extern RS_HIDDEN rs_state_t rs_state;
-extern RS_HIDDEN __thread rs_thread *rs_self __attribute__((tls_model("initial-exec")));
+extern RS_HIDDEN RS_TLS rs_thread *rs_self RS_TLS_MODEL;
 
 RS_HIDDEN void rs_lock_now(void);
 RS_HIDDEN void rs_unlock_now(void);
@@ -131,14 +142,20 @@ RS_HIDDEN rs_peer *rs_peer_find(rs_thread *thread, const rs_record *record, int6
 
 static inline uint64_t rs_clock_ns(clockid_t clock)
 {
+#ifdef RS_SIMULATED
+    (void)clock;
+    return (uint64_t)(simgrid_get_clock() * 1e9 + 0.5);
+#else
     struct timespec now;
     clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+#endif
 }
 
 static inline uint64_t rs_now(void)
 {
-#if defined(__x86_64__)
+#if defined(RS_SIMULATED)
+#elif defined(__x86_64__)
     if (RS_LIKELY(rs_state.use_tsc))
         return __rdtsc();
 #elif defined(__aarch64__)
@@ -293,7 +310,7 @@ typedef struct {
     uint64_t handle, generation;
     rs_group *group;
 } rs_recent;
-extern RS_HIDDEN __thread rs_recent rs_recent_comm __attribute__((tls_model("initial-exec")));
+extern RS_HIDDEN RS_TLS rs_recent rs_recent_comm RS_TLS_MODEL;
 
 static inline rs_group *rs_comm(MPI_Comm comm)
 {

@@ -159,11 +159,11 @@ def test_the_model_keeps_its_messages(experiment_of: Write, tmp_path: Path) -> N
     (same,) = model.messages(ranks=64)
     assert table.by_class().equals(same.by_class())
     held = json.loads((tmp_path / "m.json").read_text())
-    held["extras"]["messages"]["entries"][0]["parts"][0][2] = 10_000
+    held["extras"]["application"]["communication"]["messages"]["entries"][0]["parts"][0][2] = 10_000
     (tmp_path / "bad.json").write_text(json.dumps(held))
     with pytest.raises(InputError, match="does not fit together"):
         Model.load(tmp_path / "bad.json").messages(ranks=64)
-    del held["extras"]["messages"]
+    del held["extras"]["application"]["communication"]["messages"]
     (tmp_path / "none.json").write_text(json.dumps(held))
     with pytest.raises(InputError, match="no messages"):
         Model.load(tmp_path / "none.json").messages(ranks=64)

@@ -1,0 +1,131 @@
+"""The time that a predicted message table takes on a network: of the rank that it takes longest.
+
+Blocking messages follow each other, ``T(s)`` each. Nonblocking ones that are completed together are in flight together:
+with `w` completions of all (``MPI_Waitall``) on a rank its `c` sends make `w` trains of ``c / w`` messages, each of
+``sum of spacing(s) + T(s) of the last`` (LogGP, Alexandrov et al. 1995). Collectives cost what the algorithm that the
+library chooses costs. A superstep ends with its slowest rank, so the times told are those of the rank with most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
+from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
+from ranksight.comm.costs.selection import Selector
+from ranksight.model.messages.table import MessageTable, Row
+
+Array = NDArray[np.float64]
+Choice = str | Selector | Mapping[str, str]
+TOGETHER = ("waitall", "testall", "waitsome")
+"""Completions that end several messages at once."""
+NONBLOCKING = ("isend", "issend", "ibsend", "irsend")
+MOST_RANKS = 1 << 16
+"""Ranks beyond which not every one of them is looked at."""
+
+
+def operation_times(
+    table: MessageTable, fabric: Fabric, choice: Choice = "openmpi-5.0", volume: str = "bytes"
+) -> dict[tuple[str, str], float]:
+    """Seconds of every kernel's operation on the rank whose messages take longest.
+
+    Parameters
+    ----------
+    table : MessageTable
+    fabric : Fabric
+    choice : str, Selector or mapping
+        Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
+    volume : {"bytes", "low", "high"}
+        Which of a row's volumes.
+
+    Returns
+    -------
+    dict of (kernel, operation) to float
+        Operations whose time is not known, or is counted with another, are left out.
+    """
+    together: dict[str, Array] = {}
+    for row in table.rows:
+        if operation_name(row.operation) in TOGETHER:
+            together[row.kernel] = together.get(row.kernel, np.zeros(table.ranks)) + row.count
+    found: dict[tuple[str, str], Array] = {}
+    trains: dict[tuple[str, str], list[tuple[Array, Array, Array]]] = {}
+    for row in table.rows:
+        name, key = operation_name(row.operation), (row.kernel, row.operation)
+        if name in OPERATIONS:
+            found[key] = found.get(key, np.zeros(table.ranks)) + _collective(
+                row, name, table.ranks, fabric, choice, volume
+            )
+        elif name in SENDS or name in NEIGHBOURS:
+            count, spacing, transfer = _messages(row, table.ranks, fabric, volume)
+            if name in NEIGHBOURS or (name in NONBLOCKING and (together.get(row.kernel, np.zeros(1)) > 0).any()):
+                trains.setdefault(key, []).append((count, spacing, transfer))
+            else:
+                found[key] = found.get(key, np.zeros(table.ranks)) + transfer
+    for key, parts in trains.items():
+        name = operation_name(key[1])
+        calls = sum(row.count for row in table.rows if (row.kernel, row.operation) == key)
+        rounds = calls if name in NEIGHBOURS else together[key[0]]
+        found[key] = _train(parts, np.asarray(rounds, dtype=float))
+    if not found:
+        return {}
+    slowest = int(np.argmax(sum(found.values())))
+    return {key: float(times[slowest]) for key, times in found.items()}
+
+
+def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
+    """Messages of several sizes in `rounds` trains: all spacings, and for the largest of each train its whole way."""
+    count = np.stack([part[0] for part in parts])
+    each = [np.divide(part[1], part[0], out=np.zeros_like(part[1]), where=part[0] > 0) for part in parts]
+    last = [np.divide(part[2], part[0], out=np.zeros_like(part[2]), where=part[0] > 0) for part in parts]
+    extra = np.max(np.stack(last) - np.stack(each), axis=0)
+    spacing = sum(part[1] for part in parts)
+    # Without a completion of all on a rank its messages are waited for one by one.
+    alone = sum(part[2] for part in parts)
+    trains = np.minimum(rounds, count.sum(axis=0))
+    return np.asarray(np.where(rounds > 0, spacing + trains * extra, alone))
+
+
+def _collective(row: Row, name: str, ranks: int, fabric: Fabric, choice: Choice, volume: str) -> Array:
+    size = row.comm_size or ranks
+    mean = np.divide(getattr(row, volume), row.count, out=np.zeros(ranks), where=row.count > 0)
+    if name in ("scatter", "scatterv"):
+        # The root's volume is all blocks; every other rank's is one.
+        mean = np.full(ranks, float(np.median(mean[row.count > 0])) if (row.count > 0).any() else 0.0)
+    sizes, back = np.unique(mean, return_inverse=True)
+    each = cost(name, np.full(sizes.shape, size), block(name, np.full(sizes.shape, size), sizes), fabric, choice)
+    return np.asarray(row.count * each[back.reshape(-1)])
+
+
+def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> tuple[Array, Array, Array]:
+    """Messages of every rank, and sums of their spacings and of their transfers; inside and between nodes apart."""
+    k = fabric.ranks_per_node
+    if not len(row.links):
+        size = np.divide(getattr(row, volume), row.count, out=np.zeros(ranks), where=row.count > 0)
+        link = fabric.far if fabric.inter is not None and ranks > k else fabric.near
+        return row.count, row.count * link.spacing(size), row.count * link.transfer_time(size)
+    source, target = row.links // ranks, row.links % ranks
+    scale = np.divide(getattr(row, volume), row.bytes, out=np.ones(ranks), where=row.bytes > 0)
+    size = (
+        np.divide(row.link_bytes, row.link_count, out=np.zeros(len(source)), where=row.link_count > 0) * scale[source]
+    )
+    far = (source // k != target // k) if fabric.inter is not None else np.zeros(len(source), dtype=bool)
+    # Ranks of one node that send to other nodes share its link.
+    senders = np.bincount(np.unique(source[far]) // k, minlength=-(-ranks // k)) if far.any() else np.zeros(1)
+    spacing, transfer = np.zeros(len(source)), np.zeros(len(source))
+    if far.any():
+        pairs = senders[source[far] // k]
+        spacing[far] = fabric.far.spacing(size[far], pairs)
+        transfer[far] = fabric.far.transfer_time(size[far], pairs)
+    if not far.all():
+        link = fabric.near if fabric.intra is not None else fabric.far
+        spacing[~far], transfer[~far] = link.spacing(size[~far]), link.transfer_time(size[~far])
+    sums = [
+        np.bincount(source, weights=row.link_count * x, minlength=ranks).astype(np.float64)
+        for x in (np.ones(len(source)), spacing, transfer)
+    ]
+    return sums[0], sums[1], sums[2]
