@@ -72,7 +72,6 @@ class Machine:
     def __init__(self, folder: Path, network: str, nodes: int) -> None:
         self.folder = folder
         self.simulator = Simulator(folder, NETWORKS[network], nodes)
-        self._runs = 0
 
     def link(self) -> NetworkParameters:
         """LogGP parameters fitted to a ping-pong between two nodes."""
@@ -80,9 +79,7 @@ class Machine:
 
     def run(self, program: str, ranks: int, selector: str, named: bool = True) -> Truth:
         """Run the bundled program; with `named` its kernels have names, which takes a copy of it for every rank."""
-        self._runs += 1
-        traces = self.folder / f"traces-{self._runs}"
-        traces.mkdir()
+        traces = Path(tempfile.mkdtemp(prefix="traces-", dir=self.folder))
         environment = {"RANKSIGHT_TRACE_DIR": str(traces)}
         # The simulator runs copies of the program; kernels have names while these are there.
         copies = (f"--cfg=smpi/tmpdir:{traces}", f"--cfg=smpi/keep-temps:{'yes' if named else 'no'}")

@@ -28,6 +28,7 @@ def count(tables, kernel: str, operation: str, rank: int = 0) -> int:
         ("nothing", 0, 10),
         ("fork", 0, 10),
         ("failed", 0, 20),
+        ("freed", 0, 10),
         ("handler", 0, 20),
         ("uncompleted", 0, 10),
         ("status", 41, 10),
@@ -49,6 +50,9 @@ def test_a_program_that_finalizes_is_traced_whole(tracing, tmp_path: Path, way: 
         refused = tables.messages[(tables.messages["kernel"] == "main") & (tables.messages["operation"] == "Send")]
         assert refused["count"].sum() == refused["bytes"].sum() == 0
         assert len(refused) == P
+    if way == "freed":
+        barriers = tables.messages[(tables.messages["kernel"] == "main") & (tables.messages["operation"] == "Barrier")]
+        assert barriers.groupby("comm_size")["count"].sum().to_dict() == {1: 4 * P, P: 4 * P}
     if way == "uncompleted":
         assert count(tables, "main", "Irecv") == 1
 
