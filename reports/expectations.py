@@ -176,8 +176,8 @@ def _wrapped(text: str, indent: str) -> list[str]:
 def summary(result: Result) -> str:
     """One line: how many of each verdict."""
     counts = dict.fromkeys(("total", "approximate", "slower", "none", "insufficient"), 0)
-    for each in result.findings:
-        counts[each.verdict] += 1
+    for finding in result.findings:
+        counts[finding.verdict] += 1
     names = {
         "total": "met",
         "approximate": "met approximately",
@@ -186,8 +186,10 @@ def summary(result: Result) -> str:
         "insufficient": "without verdict",
     }
     text = ", ".join(f"{counts[key]} {names[key]}" for key in counts if counts[key])
-    broken = sum(each.state == "violated" for each in result.rules)
-    rules = f"; {counted(len(result.rules), 'rule')}: {broken} violated" if result.rules else ""
+    states = [each.state for each in result.rules]
+    told = {"holds": "held", "violated": "violated", "insufficient": "undecided"}
+    each = ", ".join(f"{states.count(key)} {word}" for key, word in told.items() if key in states)
+    rules = f"; {counted(len(states), 'rule')}: {each}" if states else ""
     stated = f"{counted(len(result.findings), 'expectation')}: {text}" if result.findings else ""
     return f"{stated}{rules}".removeprefix("; ")
 

@@ -133,7 +133,7 @@ def weakness(model: Model, study: Study) -> str:
         if count < study.least_settings:
             return f"{counted(count, 'value')} of {name} measured, a verdict needs {study.least_settings}"
     if model.adjusted_r2 < study.least_r2:
-        return f"adjusted R2 is {model.adjusted_r2:.2f}, below {study.least_r2:g}: the model explains little"
+        return f"the model explains little, its adjusted R2 is below {study.least_r2:g}"
     if model.fitted.noisy[model.row] and model.growth().orders:
         return "repetitions of a configuration differ more than configurations do: measure more of them"
     return ""
