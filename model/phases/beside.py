@@ -146,7 +146,9 @@ def _why(
         return f"{text}; the sum is insufficient there: {broken.total.reason[0, k]}"
     before = float(begin.computation.sum()), float(start.total.value[0, 0] - start.parts["communication"][0])
     steps = np.log(ranks / pet.measured[-1])
-    if steps > 0 and min(*before, computed, theirs) > 0:
+    if steps <= 0:
+        return f"{text}, where both were measured: the event trace and the kernels' times come from different runs"
+    if min(*before, computed, theirs) > 0:
         if abs(np.log(before[0] / before[1])) > 0.5 * abs(np.log(computed / theirs)):
             return (
                 f"{text}; they differ at {pet.measured[-1]:g} ranks already, where phases were measured: "

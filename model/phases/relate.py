@@ -65,7 +65,7 @@ def relate(given: Sequence[Calls]) -> Related:
             mine[rank] = key
             holders[key] = holders.get(key, 0) + 1
         places.append(mine)
-    found = {key: find_phases(coded, np.mean(work, axis=0)) for key, (coded, work) in sequences.items()}
+    found = {key: find_phases(coded, np.median(work, axis=0)) for key, (coded, work) in sequences.items()}
     reference = max(reversed(list(sequences)), key=lambda key: holders[key])
     known = list(symbols)
     bodies = tuple(tuple(known[symbol] for symbol in body) for body in found[reference].bodies)

@@ -131,14 +131,13 @@ def _fold(symbols: Ints, work: Floats, loops: dict[tuple[int, ...], int]) -> lis
             break
         folded: list[Node] = []
         done = 0
-        for begin, length in runs:
-            count = length // period
-            each = np.array([total[node.last] - total[node.first] for node in nodes[begin : begin + length]])
-            begin, each = _cut(begin, each, period)
+        for (begin, _), each in zip(runs, _cut(nodes, runs, period, total), strict=True):
+            count, shift, work_of_turns = each
+            begin += shift
             turns = [nodes[at : at + period] for at in range(begin, begin + count * period, period)]
             body = tuple(node.symbol for node in turns[0])
             # A loop found first may hold others: what holds for one turn holds for all.
-            inner = _fold(np.array(body), each.mean(axis=0), loops) if period > 1 else []
+            inner = _fold(np.array(body), work_of_turns.mean(axis=0), loops) if period > 1 else []
             if any(node.turns for node in inner):
                 turns = [_apply(inner, turn) for turn in turns]
             folded.extend(nodes[done:begin])
@@ -159,16 +158,36 @@ def _apply(structure: list[Node], turn: list[Node]) -> list[Node]:
     ]
 
 
-def _cut(begin: int, work: Floats, period: int) -> tuple[int, Floats]:
-    """Where the first turn begins, so that turns compute alike and none is lost; and the work of each turn's places."""
-    turns, spare = divmod(len(work), period)
-    best, chosen = np.inf, 0
-    for shift in range(spare + 1):
-        each = work[shift : shift + turns * period].reshape(turns, period)
-        off = float(np.abs(each - np.median(each, axis=0)).sum())
-        if off < best * (1 - 1e-9):
-            best, chosen = off, shift
-    return begin + chosen, work[chosen : chosen + turns * period].reshape(turns, period)
+def _cut(nodes: list[Node], runs: list[tuple[int, int]], period: int, total: Floats) -> list[tuple[int, int, Floats]]:
+    """Turns of each run, where the first begins, and the work of each turn's places, (turns, period).
+
+    A run that holds a few places more than whole turns can be cut at several. It is cut where turns compute alike, and
+    runs of the same loop all at the same place: one run's times scatter.
+    """
+    works = [
+        np.array([total[node.last] - total[node.first] for node in nodes[begin : begin + length]])
+        for begin, length in runs
+    ]
+    off: dict[tuple[int, ...], Floats] = {}
+    keys: list[tuple[int, ...]] = []
+    for (begin, length), work in zip(runs, works, strict=True):
+        turns, spare = divmod(length, period)
+        key = (spare, *(node.symbol for node in nodes[begin : begin + period]))
+        keys.append(key)
+        if spare == 0:
+            continue
+        apart = np.empty(spare + 1)
+        for shift in range(spare + 1):
+            each = work[shift : shift + turns * period].reshape(turns, period)
+            apart[shift] = np.abs(each - np.median(each, axis=0)).sum()
+        off[key] = off.get(key, np.zeros(spare + 1)) + apart
+    found = []
+    for key, (_, length), work in zip(keys, runs, works, strict=True):
+        turns = length // period
+        # Rounding shall not decide between cuts that are alike.
+        shift = int(np.flatnonzero(off[key] <= off[key].min() * (1 + 1e-9))[0]) if key in off else 0
+        found.append((turns, shift, work[shift : shift + turns * period].reshape(turns, period)))
+    return found
 
 
 def _best(symbols: Ints, least: int) -> tuple[int, list[tuple[int, int]]]:

@@ -160,6 +160,8 @@ def test_why_two_answers_part(tmp_path: Path) -> None:
     )
     assert "differ at 25 ranks already" in early[0].why
     json.dumps(level.to_dict(), allow_nan=False)
+    here = beside(pet, ("ranks", "size"), np.array([[16.0, 240.0]]), _broken(50.0, 0.0), start)
+    assert "where both were measured" in here[0].why
 
 
 def test_predict_tells_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

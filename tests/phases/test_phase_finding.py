@@ -47,6 +47,16 @@ def test_computation_tells_where_a_loop_begins() -> None:
     assert found(text, work) == [("a", 1), ("bca", 4)]
 
 
+def test_runs_of_one_loop_are_cut_at_the_same_place() -> None:
+    # Each step's loop can be read as AISWA or ISWAA; the A before it computes as no other. Times scatter.
+    text = "x" + ("nAISWA" + "ISWAA" * 25 + "k") * 20 + "m"
+    random = np.random.default_rng(3)
+    work = random.lognormal(0, 0.5, len(text))
+    for step in range(20):
+        work[1 + 132 * step + 5] *= 3.0
+    assert found(text, work.tolist()) == [("x", 1), ("nAISWA", 20), ("ISWAA", 500), ("k", 20), ("m", 1)]
+
+
 def test_cg_as_it_is_written() -> None:
     text = "x" + ("nAISW" + "AISWA" * 25 + "m") * 40 + "zzz"
     assert found(text) == [("x", 1), ("nAISW", 40), ("AISWA", 1000), ("m", 40), ("zzz", 1)]
