@@ -33,6 +33,7 @@ BENCHMARKS = (
     "distant",
     "planning",
     "simulator",
+    "verdicts",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"

@@ -215,32 +215,43 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 
 def causes_of(evidence: Evidence) -> Causes:
     """Shares and verdicts of what is known."""
-    f = evidence.frequency
+    f = clock(evidence)
     stalls, error = _stalls(evidence)
-    known = execution(
-        evidence.computing * f, evidence.instructions, evidence.longest * f, evidence.cpi, evidence.calm, stalls, error
-    )
-    told = np.isfinite(stalls) | (np.isfinite(evidence.instructions) & np.isfinite(evidence.computing * f))
+    counted = np.isfinite(evidence.instructions) & np.isfinite(evidence.frequency)
+    instructions = np.where(counted, evidence.instructions, np.nan)
+    longest = evidence.longest * f
+    known = execution(evidence.computing * f, instructions, longest, evidence.cpi, evidence.calm, stalls, error)
+    waiting = evidence.waiting
+    # Top-down levels without loads by level: all that memory holds up is put to memory.
+    bare = np.isfinite(evidence.stalled) & ~np.isfinite(waiting).any(axis=0)
+    waiting[2] = np.where(bare, evidence.stalled * evidence.computing, waiting[2])
+    told = np.isfinite(stalls) | counted
     return judge(
         known,
         evidence.computing,
         evidence.communication,
         evidence.imbalance,
-        evidence.waiting,
+        waiting,
         _used(evidence),
         np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:],
         told & (evidence.computing > 0),
     )
 
 
+def clock(evidence: Evidence) -> float:
+    """Cycles a second; where no machine was told any will do, as only parts of the time are asked for."""
+    return evidence.frequency if np.isfinite(evidence.frequency) else 1.0
+
+
 def _stalls(evidence: Evidence) -> tuple[Array, Array]:
-    """Stall cycles and their error of the kernels whose own counters told them; NaN for the others."""
+    """Stall cycles and their error of the kernels whose counters or top-down levels told them; NaN for the others."""
     each = evidence.broken.each
     memory = np.maximum(sum((each[name] for name in ("loads_l2", "loads_l3", "loads_mem")), each["loads_l1"]), 0.0)
     mine = np.broadcast_to(evidence.counted[:, None], memory.shape)
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.where(evidence.factor > 0, evidence.factor_error / evidence.factor, 0.0)
-    stalls = np.where(mine, memory * evidence.frequency, np.nan)
+    f = clock(evidence)
+    stalls = np.where(mine, memory * f, evidence.stalled * evidence.computing * f)
     return stalls, np.nan_to_num(stalls * relative)
 
 

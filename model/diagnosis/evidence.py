@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
 from ranksight.model.application import Breakdown
+from ranksight.model.diagnosis import topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.forecast import OK, Forecast
 from ranksight.model.resource import LEVELS
@@ -49,6 +50,8 @@ class Evidence:
         Served by the first, second and third cache level and memory.
     stores : (3, K, k)
         Stores that the second, the third level and memory served; 0 where they were not counted.
+    stalled : (K, k)
+        Part of the slots bound by memory, by the top-down method.
     cpi, calm : (K,)
         CPI where memory asked least, and cycles that loads would wait one by one there, per instruction.
     factor, factor_error : (K, k)
@@ -77,6 +80,7 @@ class Evidence:
     bytes_mem: Array
     loads: Array
     stores: Array
+    stalled: Array
     cpi: Array
     calm: Array
     factor: Array
@@ -179,6 +183,7 @@ def gather(
         _first(of("bytes_mem_read"), of("bytes_mem")),
         np.stack([of(name) for name in LEVELS]),
         served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
+        topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
         cpi,
         calm,
         factor,

@@ -46,6 +46,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
         cpi: dict[str, float] | None = None,
         calm: dict[str, float] | None = None,
         wide: dict[str, float] | None = None,
+        stalled: dict[str, list[float]] | None = None,
         ceilings: Ceilings | None = machine,
     ) -> Evidence:
         kernels = tuple(computing)
@@ -86,6 +87,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
             np.full(shape, np.nan),
             served,
             np.zeros((3, *shape)),
+            rows(stalled, np.nan),
             column(cpi),
             column(calm),
             np.full(shape, np.nan),
