@@ -57,7 +57,7 @@ def table(
         if evidence.kernels[at] == WHOLE or total <= 0 or whole[at] / 2 < HEAVY * total:
             continue
         which = int(saved[:, at].argmax())
-        verdict = VERDICTS[causes.verdict[at, -1]] if evidence.ok[at, -1] else VERDICTS[-1]
+        verdict = VERDICTS[causes.verdict[at, -1]]
         text = f"{verdict}; twice as fast saves {whole[at] / total / 2:.0%} of the program"
         if saved[which, at] > 0:
             text += f", {whatif.TEXT[whatif.CHANGES[which]]} {saved[which, at] * whole[at] / total:.0%}"

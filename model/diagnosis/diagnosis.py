@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from ranksight.model.diagnosis import (
     verdicts,
     waits,
 )
-from ranksight.model.diagnosis.causes import Causes, judge
+from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 SCHEMA_VERSION = 1
+MOST = 100.0
+"""Times its value that the upper end of a kernel's time is looked at, where the interval is open."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,20 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 
 
 def causes_of(evidence: Evidence) -> Causes:
-    """Shares and verdicts of what is known."""
+    """Shares and verdicts of what is known.
+
+    Where the evidence does not carry a kernel's time, a verdict stands only if both ends of its interval give it too.
+    """
+    found = _causes(evidence)
+    if evidence.ok.all():
+        return found
+    ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
+    least, most = (_causes(replace(evidence, computing=end)) for end in ends)
+    stands = (least.verdict == found.verdict) & (most.verdict == found.verdict) & (evidence.low > 0)
+    return replace(found, verdict=np.where(evidence.ok | stands, found.verdict, UNDECIDED))
+
+
+def _causes(evidence: Evidence) -> Causes:
     f = clock(evidence)
     stalls, error = _stalls(evidence)
     counted = np.isfinite(evidence.instructions) & np.isfinite(evidence.frequency)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ class Evidence:
     ok : (K, k) bool
         Whether the evidence carries the kernel's time.
     reason : (K, k) str
+    counted_ok : (K, k) bool
+        Whether the evidence carries the kernel's count of instructions.
     instructions, flops, bytes_mem : (K, k)
         A rank; `bytes_mem` are those read from memory.
     loads : (4, K, k)
@@ -52,8 +54,10 @@ class Evidence:
         Stores that the second, the third level and memory served; 0 where they were not counted.
     stalled : (K, k)
         Part of the slots bound by memory, by the top-down method.
-    cpi, calm : (K,)
-        CPI where memory asked least, and cycles that loads would wait one by one there, per instruction.
+    cpi : (K, k)
+        CPI without the stalls that the equation tells, at each configuration.
+    calm : (K,)
+        Cycles that loads may wait, per instruction, where memory asked least.
     factor, factor_error : (K, k)
         BF_mem and its standard error.
     counted : (K,) bool
@@ -75,6 +79,7 @@ class Evidence:
     high: Array
     ok: NDArray[np.bool_]
     reason: NDArray[np.object_]
+    counted_ok: NDArray[np.bool_]
     instructions: Array
     flops: Array
     bytes_mem: Array
@@ -162,7 +167,8 @@ def gather(
     timed = index >= 0
     status = np.where(timed[:, None], said.status[index], OK) if len(said.value) else np.full(shape, OK)
     reason = np.where(timed[:, None] & (status != OK), said.reason[index], "") if len(said.value) else status * ""
-    cpi, calm, factor, error, counted, source = _equation(model, kernels, points, level)
+    calm, factor, error, counted, source = _equation(model, kernels, points, level)
+    instructions = of("instructions")
     extras = model.extras.get("diagnosis", {})
     given = extras.get("ceilings") if isinstance(extras, dict) else None
     return Evidence(
@@ -178,13 +184,14 @@ def gather(
         computing * np.maximum(up, 1.0),
         status == OK,
         np.asarray(reason, dtype=object),
-        of("instructions"),
+        _carried(said.status, [rows.get((kernel, "instructions"), -1) for kernel in kernels]),
+        instructions,
         _first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),
         _first(of("bytes_mem_read"), of("bytes_mem")),
         np.stack([of(name) for name in LEVELS]),
         served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
         topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        cpi,
+        _pace(each["execution"], instructions, extras),
         calm,
         factor,
         error,
@@ -197,6 +204,24 @@ def gather(
 def served(first: Array, second: Array, third: Array) -> Array:
     """Stores that L2, L3 and memory served (3, ...), from those that missed L1, L2 and L3; 0 where not counted."""
     return np.stack([np.maximum(first - second, 0.0), np.maximum(second - third, 0.0), third])
+
+
+def _carried(status: NDArray[np.intp], rows: list[int]) -> NDArray[np.bool_]:
+    """Whether each of `rows` is carried at each configuration; -1 is not."""
+    index = np.array(rows, dtype=np.intp)
+    if not len(status):
+        return np.zeros((len(index), status.shape[1]), dtype=bool)
+    return np.asarray((status[index] == OK) & (index >= 0)[:, None])
+
+
+def _pace(execution: Array, instructions: Array, extras: Any) -> Array:
+    """Cycles an instruction of execution, where the equation tells it."""
+    given = extras.get("ceilings") if isinstance(extras, dict) else None
+    if given is None:
+        return np.full(execution.shape, np.nan)
+    cycles = execution * Ceilings.from_dict(given).frequency
+    known = (execution > 0) & (instructions > 0)
+    return np.where(known, cycles / np.where(known, instructions, 1.0), np.nan)
 
 
 def _shared(sharing: Sharing | None, kernels: tuple[str, ...], memory: Array) -> Array:
@@ -216,23 +241,22 @@ def _sum(one: Array, other: Array) -> Array:
 
 def _equation(
     model: Model, kernels: tuple[str, ...], points: Array, level: float
-) -> tuple[Array, Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
-    """CPI, its calm, BF_mem with error, whether stalls were counted, and the source, of all `kernels`."""
+) -> tuple[Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
+    """Calm waiting, BF_mem with error, whether stalls were counted, and the source, of all `kernels`."""
     count, k = len(kernels), len(points)
-    cpi, calm = np.full(count, np.nan), np.full(count, np.nan)
+    calm = np.full(count, np.nan)
     factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
     counted = np.zeros(count, dtype=bool)
     source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
     resources = model.equation.resources
     if resources is None:
-        return cpi, calm, factor, error, counted, tuple(source)
+        return calm, factor, error, counted, tuple(source)
     place = {kernel: at for at, kernel in enumerate(kernels)}
     mine = [(at, place[kernel]) for at, kernel in enumerate(resources.kernels) if kernel in place and kernel != WHOLE]
     if not mine:
-        return cpi, calm, factor, error, counted, tuple(source)
+        return calm, factor, error, counted, tuple(source)
     theirs, here = (np.array(column) for column in zip(*mine, strict=True))
     blocking = resources.blocking(points, level)
-    cpi[here] = resources.cpi[theirs] * resources.scale
     factor[here] = blocking.value[theirs]
     error[here] = (blocking.upper - blocking.lower)[theirs] / 3.29
     extras = model.extras.get("diagnosis", {})
@@ -242,4 +266,4 @@ def _equation(
         counted[to] = resources.evidence[at].startswith(COUNTED)
         value = told.get(resources.kernels[at])
         calm[to] = float(value) if isinstance(value, (int, float)) else np.nan
-    return cpi, calm, factor, error, counted, tuple(source)
+    return calm, factor, error, counted, tuple(source)

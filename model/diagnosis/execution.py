@@ -89,18 +89,20 @@ def execution(
     cycles, instructions : (K, k)
     waiting : (K, k)
         M: cycles that loads would wait one after another; infinite where loads by level were not counted.
-    calm, calm_waiting : (K,)
-        CPI where memory asked least, and M per instruction there; NaN where neither is known.
+    calm : (K, k)
+        CPI where memory asked least, as the model has it at each configuration; NaN where it is not known.
+    calm_waiting : (K,)
+        M per instruction there; NaN where it is not known.
     stalls : (K, k)
         Stall cycles by the kernel's own counters; NaN where none were counted.
     error : (K, k)
         Standard error of `stalls`.
     """
     each = np.divide(cycles, instructions, out=np.full(cycles.shape, np.nan), where=instructions > 0)
-    top = np.fmin(each, calm[:, None])
+    top = np.fmin(each, calm)
     with np.errstate(invalid="ignore"):
         here = each - np.divide(waiting, instructions, out=np.full(cycles.shape, np.inf), where=instructions > 0)
-        bottom = np.fmax(np.fmax(calm[:, None] - calm_waiting[:, None], here), 1 / WIDTH)
+        bottom = np.fmax(np.fmax(calm - calm_waiting[:, None], here), 1 / WIDTH)
     # Rounding, and times and counts of different runs: bounds that cross meet where they do.
     bottom = np.fmin(bottom, top)
     share = np.divide(instructions, cycles, out=np.ones(cycles.shape), where=cycles > 0)

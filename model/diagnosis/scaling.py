@@ -20,6 +20,7 @@ from ranksight.model.diagnosis.evidence import Evidence
 Array = NDArray[np.float64]
 HALF = -0.5
 """Slope s above which a kernel of a strongly scaling program saturates."""
+COUNTED = "instructions"
 PACE = 0.02
 """Slope above the logarithm's within which nothing is said to grow."""
 HEAVY = 0.01
@@ -65,9 +66,11 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
         where it scales); ``first``, ``last`` (s at the fewest and most ranks); ``growth`` (time at the most ranks over
         its least); ``efficiency`` (of the ideal at the most ranks: work kept in weak, divided in strong scaling);
         ``share`` (of the time at the most ranks); ``named`` (whether it grows, carries weight, and its instructions,
-        where counted, grow with it, so that scatter of times alone names nothing); the largest first.
+        where counted, grow with it, so that scatter of times alone names nothing), ``by`` (``time``, or
+        ``instructions`` where the evidence carries these and not the time: the kernel is then taken to keep its pace);
+        the largest first.
     """
-    times, ranks = line.whole, line.ranks
+    times, ranks, by = _curves(line)
     count, k = times.shape
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log(np.where(times > 0, times, np.nan))
@@ -84,7 +87,7 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
     grows = np.nan_to_num(rise) > np.log(NOTICED)
     stuck = strong & (flat < k - 1) & ~grows
     named = grows & (share >= HEAVY) & _proven(line, rising)
-    told = np.isfinite(logs[:, -1]) & (line.ok[:, -1] | (line.computing[:, -1] <= 0))
+    told = np.isfinite(logs[:, -1]) & (line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED))
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     with np.errstate(invalid="ignore", divide="ignore"):
         ideal = times[:, 0] * (ranks[0] / ranks[-1] if strong else 1.0)
@@ -101,6 +104,7 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
             "efficiency": efficiency,
             "share": share,
             "named": named & told,
+            "by": by,
         }
     )
     found = found[found["kernel"] != WHOLE] if count > 1 else found
@@ -122,6 +126,27 @@ def _proven(line: Evidence, start: NDArray[np.intp]) -> NDArray[np.bool_]:
         logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[here[:, 0]]))
     computed = line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1]
     return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~computed)
+
+
+def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
+    """Times over the ranks, the ranks, and what each was told by.
+
+    Where a kernel's time is not carried to the end and its instructions are, these tell how it grows from the rank
+    counts on at which the time is known, or from the fewest.
+    """
+    times = line.whole.copy()
+    use = ~line.ok[:, -1] & line.counted_ok.all(axis=1) & (line.computing[:, -1] > 0)
+    work = np.nan_to_num(line.instructions)
+    use &= (work > 0).any(axis=1)
+    # The first rank count at which both are known; the first at all where the time nowhere is.
+    both = (times > 0) & (work > 0)
+    carried = both & line.ok
+    start = np.where(carried.any(axis=1), carried.argmax(axis=1), both.argmax(axis=1))
+    at = start[:, None]
+    base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
+    pace = np.divide(base, counts, out=np.zeros_like(base), where=counts > 0)
+    by = np.where(use, COUNTED, "time").astype(object)
+    return np.where(use[:, None], np.maximum(pace * work, 0.0), times), line.ranks, by
 
 
 def _trailing(holds: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -43,7 +43,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
         share = np.where(sums > 0, whole / np.where(sums > 0, sums, 1.0), 0.0)
-    verdict = np.where(evidence.ok, causes.verdict, UNDECIDED)
+    verdict = causes.verdict
     beside = evidence.imbalance + evidence.communication
     columns: dict[str, object] = {
         name: np.repeat(evidence.points[:, at], count) for at, name in enumerate(evidence.parameters)
@@ -78,7 +78,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
 
 def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> NDArray[np.object_]:
     """Why a kernel is undecided: the largest cause and the next, or what was not counted."""
-    reason = np.where(evidence.ok, "", evidence.reason).astype(object)
+    reason = np.where(evidence.ok | (verdict != UNDECIDED), "", evidence.reason).astype(object)
     open_ = (verdict == UNDECIDED) & evidence.ok
     bare = open_ & (causes.share[6] > 0.5)
     without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"

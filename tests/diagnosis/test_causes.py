@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,8 +74,6 @@ def test_what_is_not_told_is_undecided(evidence: Make) -> None:
 
 
 def test_an_estimated_machine_decides_less(evidence: Make, machine: Ceilings) -> None:
-    from dataclasses import replace
-
     guessed = replace(machine, certain=np.zeros(4, dtype=bool))
     sure, unsure = (causes_of(made(evidence, ceilings=each)) for each in (machine, guessed))
     at = list(KERNELS).index("stream in L2")
@@ -98,3 +97,12 @@ def test_counterfactuals_halve_the_part_and_keep_to_the_roof(evidence: Make) -> 
     assert saved[of["execution"], at["stream"], 0] <= 0.041
     assert saved[of["memory"], at["stream"], 0] == pytest.approx(0.48, abs=0.02)
     assert saved[of["memory"], at["chase"], 0] == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_time_that_is_not_carried_keeps_a_verdict_only_where_its_ends_agree(evidence: Make) -> None:
+    given = made(evidence, wide=dict.fromkeys(KERNELS, 3.0))
+    given = replace(given, ok=np.zeros_like(given.ok))
+    found = causes_of(given)
+    said = dict(zip(given.kernels, (VERDICTS[v] for v in found.verdict[:, 0]), strict=True))
+    assert said["polynomial"] == said["division"] == "compute-bound"
+    assert said["stream in L2"] == "undecided"

@@ -18,7 +18,7 @@ def known(cycles: float, instructions: float, waiting: float, calm: float = np.n
         cycles * ONE,
         instructions * ONE,
         waiting * ONE,
-        np.array([calm]),
+        calm * ONE,
         np.array([calm_waiting]),
         stalls * ONE,
         0 * ONE,
