@@ -96,7 +96,7 @@ def main() -> int:
 
         print(worst(settings, Engine()))
         return 0
-    kept = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    kept: dict[str, str] = {}
     for name in chosen.names or BENCHMARKS:
         module = importlib.import_module(f"benchmarks.{name}")
         start = time.perf_counter()
@@ -112,7 +112,9 @@ def main() -> int:
         if chosen.quick or chosen.print:
             print(kept[name], end="\n\n")
         else:
-            write(kept)
+            # Read again: another benchmark may have ended while this one ran.
+            now = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+            write({**now, name: kept[name]})
     return 0
 
 
