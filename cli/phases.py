@@ -242,13 +242,14 @@ def _explain(analysis: Analysis) -> None:
                 )
             elif group.reason:
                 reasons.setdefault(group.reason, []).append(str(phase.number))
-    for reason, numbers in reasons.items():
-        print(f"no distant point for phase {', '.join(dict.fromkeys(numbers))}: {reason}")
-    for phase in analysis.phases:
-        for note in phase.notes:
-            print(f"phase {phase.number}: {note}")
-    for note in analysis.notes:
-        print(f"note: {note}")
+    lines = [
+        f"no distant point for phase {', '.join(dict.fromkeys(numbers))}: {reason}"
+        for reason, numbers in reasons.items()
+    ]
+    lines += [f"phase {phase.number}: {note}" for phase in analysis.phases for note in phase.notes]
+    lines += [f"note: {note}" for note in analysis.notes]
+    for line in lines:
+        print(textwrap.fill(line, 80, subsequent_indent="  "))
 
 
 def _instruction_rows(analysis: Analysis, ranks: Sequence[float]) -> list[tuple[int, int, dict[str, Any]]]:
