@@ -24,6 +24,7 @@ from benchmarks.settings import Settings, Skipped
 
 BENCHMARKS = (
     "measured_series",
+    "resource_model",
     "synthetic",
     "speed",
     "million",

@@ -21,6 +21,7 @@ from ranksight.comm.network import NetworkParameters
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model import forecast, whole
+from ranksight.model.balance import Balance
 from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import ARRAYS, Functions, choose, rows_of
@@ -124,11 +125,14 @@ class Application:
     network : Network or None
         What they go over, where it is described.
     imbalance : float
-        Largest over mean compute time of a rank, at the measured configuration with most ranks.
+        Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
+        of the slowest rank already.
     sharing : Sharing or None
         Kernels whose memory traffic was counted, where the domains of the machine are known.
     paces : tuple of Pace
         Kernels whose instructions foretell their time better than time alone does.
+    balance : Balance or None
+        The imbalance as a function, where ranks were counted one by one and times are means over them.
     """
 
     resources: Resources | None = None
@@ -137,6 +141,7 @@ class Application:
     imbalance: float = 1.0
     sharing: Sharing | None = None
     paces: tuple[Pace, ...] = ()
+    balance: Balance | None = None
 
     def refine(
         self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
@@ -231,9 +236,12 @@ class Application:
         callers = () if messages is None or self.communication is None else self.communication.callers
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}
-        each = self._each(refined, timed, place, len(points))
-        fullest = self.imbalance * (1.0 if refined.uneven is None else refined.uneven)
-        low, high, total = low * fullest, high * fullest, total * fullest
+        each = self._each(refined, timed, place, points)
+        fullest, least, most = self._fullest(refined, points)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            down, up = (np.log(total / low), np.log(fullest / least)), (np.log(high / total), np.log(most / fullest))
+            total = total * fullest
+            low, high = total * np.exp(-np.hypot(*down)), total * np.exp(np.hypot(*up))
         if messages is not None and self.communication is not None:
             np.add.at(each["communication"], [place[name] for name in callers], messages.value)
             sent = messages.value.sum(axis=0)
@@ -252,16 +260,23 @@ class Application:
         )
         return Breakdown(summed, kernels, each)
 
+    def _fullest(self, refined: Refined, points: Array) -> tuple[Array, Array, Array]:
+        """What the fullest rank has over the mean, with the ends of its interval, each (k,)."""
+        uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
+        if self.balance is None:
+            return (self.imbalance * uneven,) * 3
+        value, low, high = self.balance.imbalance(points, refined.said.level)
+        return value * uneven, low * uneven, high * uneven
+
     def _each(
-        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], count: int
+        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array
     ) -> dict[str, Array]:
-        """The parts of every kernel at `count` configurations, without messages."""
-        each = {name: np.zeros((len(place), count)) for name in PARTS}
+        """The parts of every kernel at `points`, without messages."""
+        each = {name: np.zeros((len(place), len(points))) for name in PARTS}
         times = np.array(list(timed.values()), dtype=np.intp)
         own = np.nan_to_num(refined.said.value[times])
         each["direct"][: len(timed)] = own
-        uneven = 1.0 if refined.uneven is None else refined.uneven
-        each["imbalance"][: len(timed)] = own * (self.imbalance * uneven - 1.0)
+        each["imbalance"][: len(timed)] = own * (self._fullest(refined, points)[0] - 1.0)
 
         def split(kernels: tuple[str, ...], value: Array, parts: Mapping[str, Array]) -> None:
             """Put the parts of those kernels whose time is the equation's in the place of what stood there."""
@@ -324,6 +339,8 @@ class Application:
             content["sharing"] = self.sharing.to_dict()
         if self.paces:
             content["paces"] = [pace.to_dict() for pace in self.paces]
+        if self.balance is not None:
+            content["balance"] = self.balance.to_dict()
         return content
 
     @classmethod
@@ -334,6 +351,7 @@ class Application:
             communication = Communication.from_dict(content["communication"]) if "communication" in content else None
             sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
             paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
+            balance = Balance.from_dict(content["balance"]) if "balance" in content else None
             network = None
             if "network" in content:
                 network = Network(dict(content["network"]["table"]), int(content["network"]["ranks_per_node"]))
@@ -342,4 +360,4 @@ class Application:
             raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(resources, communication, network, imbalance, sharing, paces)
+        return cls(resources, communication, network, imbalance, sharing, paces, balance)

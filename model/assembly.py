@@ -11,8 +11,11 @@ import numpy as np
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application import Application, Network
+from ranksight.model.balance import fit_balance
 from ranksight.model.blocking import fit_resources
 from ranksight.model.communication import Communication, message_series, message_table
+from ranksight.model.contradiction import contradictions
+from ranksight.model.derived import with_stalls
 from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting import fit_series
 from ranksight.model.messages.fitting import fit_messages
@@ -40,6 +43,7 @@ def fit(
     ranks_per_node: int | None = None,
     cores_per_domain: int | None = None,
     units: str | None = None,
+    equation: str = "closed",
     **settings: Any,
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
@@ -55,6 +59,8 @@ def fit(
         See :func:`domains_of`.
     units : str, optional
         Whole units that the work comes in, such as ``elements=6*size^2`` (:mod:`ranksight.model.wholeunits`).
+    equation : str
+        One of :data:`ranksight.model.resource.EQUATIONS`.
     **settings
         ``over_ranks`` and what :func:`ranksight.model.fitting.fit_series` takes.
     """
@@ -65,7 +71,9 @@ def fit(
         platform = load(platform)
     domains = domains_of(platform if named else None, placement, ranks_per_node, cores_per_domain)
     whole = None if units is None else WholeUnits.read(units, experiment.parameters)
-    return assemble(experiment, metrics, platform=platform, domains=domains, units=whole, **settings)[0]
+    return assemble(
+        experiment, metrics, platform=platform, domains=domains, units=whole, equation=equation, **settings
+    )[0]
 
 
 def domains_of(
@@ -102,6 +110,7 @@ def assemble(
     platform: Any = None,
     domains: Domains | None = None,
     units: WholeUnits | None = None,
+    equation: str = "closed",
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
 ) -> tuple[Model, Series]:
@@ -119,6 +128,8 @@ def assemble(
         What ranks share on a node, see :func:`domains_of`; without it times are taken to grow on as they did.
     units : WholeUnits, optional
         What the work consists of, where it cannot be cut.
+    equation : str
+        One of :data:`ranksight.model.resource.EQUATIONS`.
     over_ranks
         See :func:`ranksight.model.series.series_from_experiment`.
     **settings
@@ -132,6 +143,7 @@ def assemble(
     chosen = None if metrics is None else tuple(metrics)
     series = series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks))
     sampled = settle(experiment, series)
+    sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
     series = sampled.series
     model = model_of(series, experiment.application, **settings)
     functions = structured(experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), **settings)
@@ -141,18 +153,21 @@ def assemble(
     steps = None if units is None else _staircase(units, series, means_of_samples(experiment, over_ranks), **settings)
     if steps is not None:
         extras["units"] = steps.to_dict()
-    equation = _equation(experiment, sampled, platform, domains, steps, **settings)
-    if equation != Application():
-        extras["application"] = equation.to_dict()
+    means = _reductions(series, means_of_samples(experiment, over_ranks)).get("time") == "mean"
+    application = _equation(experiment, sampled, platform, domains, steps, equation, means, **settings)
+    if application != Application():
+        extras["application"] = application.to_dict()
+    if refused := contradictions(series):
+        extras["contradictions"] = refused
     if seen := observe(experiment, series, platform):
         extras["diagnosis"] = seen
     if phases := phases_of(experiment, platform):
         extras["phases"] = phases
     model = replace(model, extras=extras)
     scale = _scale(model, sampled)
-    if scale != 1.0 and equation.resources is not None:
-        equation = replace(equation, resources=replace(equation.resources, scale=scale))
-        model = replace(model, extras={**extras, "application": equation.to_dict()})
+    if scale != 1.0 and application.resources is not None:
+        application = replace(application, resources=replace(application.resources, scale=scale))
+        model = replace(model, extras={**extras, "application": application.to_dict()})
     return model, series
 
 
@@ -190,16 +205,22 @@ def _equation(
     platform: Any,
     domains: Domains | None,
     steps: Staircase | None,
+    equation: str,
+    means: bool,
     **settings: Any,
 ) -> Application:
-    """Resources, communication, network and imbalance, each where its evidence is there."""
+    """Resources, communication, network and imbalance, each where its evidence is there; `means`: times are means."""
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     resources = communication = network = None
     if platform is not None:
         how = each.get("over_repetitions", "auto")
         over = "median" if how == "auto" else how
         resources = fit_resources(
-            sampled.series, Machine.of(platform), sampled.samples, **{**each, "over_repetitions": over}
+            sampled.series,
+            Machine.of(platform),
+            sampled.samples,
+            equation=equation,
+            **{**each, "over_repetitions": over},
         )
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is not None:
@@ -213,25 +234,32 @@ def _equation(
     units, series = None if steps is None else steps.units, sampled.series
     uneven = None if units is None else units.unevenness(series.points, series.parameters)
     fullest = () if steps is None else steps.fullest
+    # The largest of all ranks' times holds the imbalance already.
+    imbalance = _imbalance(experiment, units) if means else 1.0
+    balance = fit_balance(experiment, units, **each) if means else None
     paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
     sharing = None if domains is None else fit_sharing(experiment, domains, units, **each)
-    return Application(resources, communication, network, _imbalance(experiment, units), sharing, paces)
+    return Application(resources, communication, network, imbalance, sharing, paces, balance)
 
 
 def _staircase(
     units: WholeUnits, series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None, **settings: Any
 ) -> Staircase:
     """Functions of what the fullest rank carries, over the ranks that would all be as full."""
-    how = {
-        name: (over_ranks.get(name, metric(name).over_ranks) if isinstance(over_ranks, Mapping) else over_ranks)
-        or metric(name).over_ranks
-        for name in dict.fromkeys(series.metrics)
-    }
+    how = _reductions(series, over_ranks)
     fullest = tuple(name for name, reduction in how.items() if reduction == "max")
     rows = np.array([name in fullest for name in series.metrics], dtype=bool)
     if not rows.any():
         return Staircase(units, fullest)
     return Staircase(units, fullest, fit_varied(units.series(series.select(rows)), **settings))
+
+
+def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None) -> dict[str, Reduction]:
+    """How each metric was reduced over ranks."""
+    if over_ranks is None or isinstance(over_ranks, Mapping):
+        given = over_ranks or {}
+        return {name: given.get(name, metric(name).over_ranks) for name in dict.fromkeys(series.metrics)}
+    return dict.fromkeys(series.metrics, over_ranks)
 
 
 def _imbalance(experiment: Experiment, units: WholeUnits | None) -> float:

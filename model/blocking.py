@@ -12,7 +12,7 @@ few samples is drawn to the cycles per instruction of the whole program (:func:`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ def fit_resources(
     machine: Machine,
     samples: Mapping[str, Array] | None = None,
     over_repetitions: str = "median",
+    equation: str = "closed",
     **settings: Any,
 ) -> Resources | None:
     """Set the equation up for every kernel that has instructions, loads per level, and time or cycles.
@@ -57,6 +58,8 @@ def fit_resources(
         Samples behind each time, for kernels whose time was sampled.
     over_repetitions : str
         How repetitions become one value.
+    equation : str
+        One of :data:`ranksight.model.resource.EQUATIONS`.
     **settings
         Of :func:`ranksight.model.fitting.fit_series`.
 
@@ -74,6 +77,8 @@ def fit_resources(
         if kernel in drawn and "time" in counted:
             counted["time"] = counted["time"] * drawn[kernel]
         part = _kernel(kernel, counted, machine, rate / machine.frequency if kernel in drawn else None)
+        if part is not None and equation == "literal":
+            part = _literal(part, counted, machine)
         if part is not None:
             parts.append(part)
     if not parts:
@@ -99,6 +104,7 @@ def fit_resources(
         trend,
         tuple(part.evidence for part in parts),
         max(part.closure for part in parts),
+        equation=equation,
     )
 
 
@@ -207,6 +213,18 @@ def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, rate: Arr
             error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
         how += ", one blocking factor within the sampling error" if steady else ""
     return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, cycles from {source}", closure)
+
+
+def _literal(part: _Kernel, counted: Mapping[str, Array], machine: Machine) -> _Kernel:
+    """The same kernel with the full CPI: equation 1 of the paper as it is written, which counts stalls twice."""
+    source = "cycles" if "cycles" in counted else "time"
+    cycles = counted[source] * (machine.frequency if source == "time" else 1.0)
+    known = np.isfinite(part.factors) & (cycles > 0)
+    instructions = counted["instructions"][known]
+    cpi = float(cycles[known].sum() / instructions.sum())
+    # T_literal - T is what the stalls add a second time.
+    twice = float(np.abs(instructions * (cpi - part.cpi) / cycles[known]).max())
+    return replace(part, cpi=cpi, closure=twice, evidence=f"equation 1 as written, {part.evidence}")
 
 
 def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array, sampled: bool) -> float:

@@ -21,9 +21,10 @@ from ranksight.metrics import metric
 from ranksight.model import whole
 from ranksight.model.application import Application, Breakdown, Refined
 from ranksight.model.fitted import Fitted
-from ranksight.model.forecast import Forecast
+from ranksight.model.forecast import NO_DATA, Forecast
 from ranksight.model.functions import ARRAYS, Functions
 from ranksight.model.messages.table import MessageTable
+from ranksight.model.pace import TIMED
 from ranksight.model.prediction import Answer, Prediction
 from ranksight.model.staircase import Staircase
 from ranksight.model.wholeunits import WholeUnits
@@ -199,7 +200,11 @@ class Model:
 
     def notes(self, points: NDArray[np.float64]) -> tuple[str, ...]:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
-        found = dict.fromkeys(self._outgrown(points))
+        from ranksight.model.contradiction import told
+
+        found = dict.fromkeys((*told(self._refused), *self._outgrown(points)))
+        if self.equation.balance is not None:
+            found |= dict.fromkeys(self.equation.balance.remarks(points))
         if self.staircase is not None:
             remarks = (self.staircase.units.remark(point, self.parameters) for point in points)
             found |= dict.fromkeys(remark for remark in remarks if remark)
@@ -220,6 +225,27 @@ class Model:
         return self._refined(points, level).said
 
     def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
+        return self._without_contradictions(self._by_equations(points, level))
+
+    def _without_contradictions(self, refined: Refined) -> Refined:
+        """No time of a kernel whose counters contradict each other."""
+        refused = self._refused
+        rows = [row for (kernel, name), row in self.functions.rows.items() if kernel in refused and name in TIMED]
+        if not rows:
+            return refined
+        status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
+        for row in rows:
+            status[row], reason[row] = NO_DATA, str(refused[self.fitted.kernels[row]])
+        return replace(refined, said=replace(refined.said, status=status, reason=reason))
+
+    @property
+    def _refused(self) -> Mapping[str, str]:
+        given = self.extras.get("contradictions", {})
+        if not isinstance(given, dict):
+            raise InputError("'contradictions' is damaged", "fit the model again")
+        return given
+
+    def _by_equations(self, points: NDArray[np.float64], level: float) -> Refined:
         staircase = self.staircase
         if staircase is None:
             return self.equation.refine(self.functions.predict(points, level), self.functions, points, level)

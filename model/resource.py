@@ -34,6 +34,11 @@ LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 """Metrics of the loads that each level serves, nearest first."""
 
 
+EQUATIONS = ("closed", "literal")
+"""``closed`` takes the stalls out of the CPI, so that every measured time is met; ``literal`` is the paper's equation 1
+as it is written, with the full CPI, which counts the stalls twice and is there to compare."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """What the equation needs of a platform.
@@ -82,7 +87,10 @@ class Resources:
     scale : float
         What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise.
     closure : float
-        Largest relative difference of the equation from the time measured, over kernels and configurations; rounding.
+        Largest relative difference of the equation from the time measured, over kernels and configurations; rounding
+        alone for the closed equation.
+    equation : str
+        One of :data:`EQUATIONS`.
     """
 
     machine: Machine
@@ -95,6 +103,7 @@ class Resources:
     evidence: tuple[str, ...]
     closure: float
     scale: float = 1.0
+    equation: str = "closed"
 
     def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
         """Time of each kernel at `points`, and what it is made of.
@@ -215,6 +224,7 @@ class Resources:
             "evidence": list(self.evidence),
             "closure": self.closure,
             "scale": self.scale,
+            "equation": self.equation,
         }
 
     @classmethod
@@ -230,12 +240,14 @@ class Resources:
             given = content["trend"]
             trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
             closure, scale = float(content["closure"]), float(content["scale"])
+            equation = str(content.get("equation", "closed"))
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
         if (
             len(machine.latencies) != len(LEVELS)
             or not machine.frequency > 0
             or not 0.1 < scale < 10
+            or equation not in EQUATIONS
             or any(
                 column.shape != (len(kernels),) or not np.isfinite(column).all()
                 for column in (cpi, factor, error, seen[:, 0])
@@ -244,7 +256,7 @@ class Resources:
             or len(evidence) != len(kernels)
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
-        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale)
+        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, equation)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def write(
                 }
                 waiting = served["loads_l1"] * latency[0] + served["loads_l2"] * latency[1]
                 who = {"kernel": kernel, "rank": np.arange(p)}
-                frames.append(pd.DataFrame({**who, "instructions": i, "loads": 0.22 * i, **served}))
+                frames.append(pd.DataFrame({**who, "instructions": i, "loads": sum(served.values()), **served}))
                 times.append(pd.DataFrame({**who, "time": (0.5 * i + 0.3 * waiting) / platform.frequency}))
             run = {"ranks": p, "size": n}
             experiment.add(Run(run, collector="callgrind", provenance={"instructions": "simulated"}), pd.concat(frames))

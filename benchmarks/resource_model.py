@@ -1,0 +1,174 @@
+"""The resource model: a node from one memory domain, cycles of kernels, kernels ranked at scale, and speed.
+
+As a user gets it: files are imported, fitted with ``--platform`` and predicted.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.methods.engine import Engine
+from benchmarks.settings import Settings, Skipped
+from benchmarks.sources import homme
+from benchmarks.table import markdown
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
+from ranksight.model.assembly import fit
+from ranksight.reading import READERS
+
+TITLE = "Resource model"
+PLATFORM = "icelake-8360y"
+PROGRAMS = ("clvleaf", "lbm", "tealeaf")
+ASKED = 72
+TRAINED = (4, 9, 18, 36)
+SIZE = 150
+SCALE = 8
+"""How many times more ranks than were measured a ranking is asked at, at least."""
+TOP = 5
+KERNELS, METRICS, POINTS = 500, 8, 100
+
+
+def run(settings: Settings) -> str:
+    """The four sections."""
+    if not settings.data.is_dir():
+        raise Skipped(f"the measurements are not at {settings.data}")
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [
+            _node(settings, Path(folder)),
+            _sizes(settings, Path(folder)),
+            _ranking(settings),
+            _speed(Path(folder)),
+        ]
+    return "\n\n".join(parts)
+
+
+def _likwid(path: Path, files: dict[float, Path], parameter: str) -> Experiment:
+    """An experiment of LIKWID's files; those that hold access errors are left out."""
+    experiment = Experiment.create(path, path.name, [parameter])
+    for value, file in sorted(files.items()):
+        try:
+            readings = list(READERS["likwid"].read(file))
+        except InputError:
+            continue
+        for number, reading in enumerate(readings):
+            if reading.counters is not None:
+                experiment.add(Run({parameter: value}, number, "likwid"), reading.counters)
+    return experiment
+
+
+def _node(settings: Settings, folder: Path) -> str:
+    source = settings.data / "counters" / "spechpc_likwid_icelake" / "MEM_DP"
+    rows: list[list[object]] = []
+    for name in PROGRAMS:
+        files = {float(re.findall(r"Rank(\d+)-", f.name)[0]): f for f in source.glob(f"{name}-*")}
+        every = _likwid(folder / name, files, "ranks")
+        true = {
+            float(run.configuration["ranks"]): float(table["time"].max())
+            for run in every.runs
+            if (table := every.table(run, "counters")) is not None
+        }
+        for top in TRAINED:
+            known = _likwid(folder / f"{name}{top}", {p: f for p, f in files.items() if p <= top}, "ranks")
+            for told, platform in (("platform", PLATFORM), ("time alone", None)):
+                model = fit(known, platform=platform)
+                held = [p for p in true if p > top]
+                answers = [a for a in model.predict(ranks=held, metrics=["time"]).answers if a.kernel is None]
+                errors = {p: 100 * (a.value / true[p] - 1) for p, a in zip(held, answers, strict=True)}
+                inside = {p: a.lower <= true[p] <= a.upper for p, a in zip(held, answers, strict=True)}
+                last = next(a for p, a in zip(held, answers, strict=True) if p == ASKED)
+                rows.append(
+                    [
+                        f"{name}, 1..{top} ranks, {told}",
+                        errors[ASKED],
+                        "yes" if inside[ASKED] else "no",
+                        100 * (last.upper / last.value - 1),
+                        float(np.median(np.abs(list(errors.values())))),
+                        100 * float(np.mean(list(inside.values()))),
+                    ]
+                )
+    header = ["trained on", "error at 72, %", "in interval", "interval, +%", "median of all held, %", "covered, %"]
+    return (
+        "### A node from one memory domain\n\nSPEChpc 2021 tiny on Ice Lake, whole-program counters of LIKWID's group "
+        "MEM_DP; a domain has 18 cores, the node four.\n\n" + markdown(header, rows)
+    )
+
+
+def _sizes(settings: Settings, folder: Path) -> str:
+    source = settings.data / "counters" / "lulesh_likwid_icelake" / "sizes"
+    files = {float(re.findall(r"_(\d+)\.csv", f.name)[0]): f for f in source.glob("*.csv")}
+    known = _likwid(folder / "lulesh", {n: f for n, f in files.items() if n < SIZE}, "size")
+    (true,) = (r.counters for r in READERS["likwid"].read(files[SIZE]) if r.counters is not None)
+    true = true.set_index("kernel")
+    model = fit(known, platform=None)
+    rows: list[list[object]] = []
+    for metric in ("cycles", "time", "instructions"):
+        answers = [a for a in model.predict(size=SIZE, metrics=[metric]).answers if a.kernel is not None]
+        errors = np.array([abs(100 * (a.value / float(true.loc[a.kernel, metric]) - 1)) for a in answers])
+        inside = np.mean([a.lower <= float(true.loc[a.kernel, metric]) <= a.upper for a in answers])
+        order = np.argsort(errors)
+        worst = answers[int(order[-1])].kernel
+        rows.append([metric, float(np.median(errors)), errors[order[-1]], worst or "", errors[order[-2]], 100 * inside])
+    header = ["metric", "median, %", "largest, %", "of", "next, %", "covered, %"]
+    return (
+        "### Cycles of kernels at another size\n\nLULESH on one core of Ice Lake, 22 kernels, edges 30 to 120, asked at"
+        " 150.\n\n" + markdown(header, rows)
+    )
+
+
+def _ranking(settings: Settings) -> str:
+    tasks = [t for t in homme.load(settings.data) if t.parameters == ("elements_per_rank",)]
+    table = pd.read_csv(settings.data / "scaling" / "homme_summit_qsize10.csv")
+    most = float(table.loc[table["ne"] == homme.SMALL, "ranks"].max())
+    answers = Engine().answer(tasks)
+    found: dict[tuple[str, float, float], list[tuple[float, float]]] = defaultdict(list)
+    for task, answer in zip(tasks, answers, strict=True):
+        assert task.hidden_targets is not None
+        scheme = task.name.split(", ")[1]
+        for at, (ranks, ne) in enumerate(task.hidden_targets):
+            if ranks >= SCALE * most:
+                found[scheme, ne, ranks].append((float(answer.value[at]), float(task.measured[at])))
+    overlaps = []
+    for values in found.values():
+        said, true = np.array(values).T
+        if len(said) > TOP:
+            overlaps.append(len(set(np.argsort(-said)[:TOP]) & set(np.argsort(-true)[:TOP])) / TOP)
+    share, all_five = 100 * np.mean(overlaps), 100 * np.mean(np.array(overlaps) == 1)
+    return (
+        f"### Kernels ranked at scale\n\nHOMME on Summit, all timers, trained on ne32 with 6 to {most:g} ranks. At "
+        f"{len(overlaps)} configurations with {SCALE} times more ranks and beyond (up to 27,600), {share:.0f} % of the "
+        f"{TOP} largest timers are among the {TOP} largest predicted; all of them at {all_five:.0f} % of the "
+        "configurations."
+    )
+
+
+def _speed(folder: Path) -> str:
+    """CPU seconds of a model of many kernels and metrics."""
+    experiment = Experiment.create(folder / "speed", "many", ["ranks"])
+    rng = np.random.default_rng(3)
+    names = ("time", "cycles", "instructions", "loads", "stores", "bytes_mem_read", "bytes_mem_written", "flops")
+    scale, power = rng.uniform(1e6, 1e9, KERNELS), rng.choice([0.0, 0.5, 1.0], KERNELS)
+    for ranks in (2, 4, 8, 16, 32):
+        work = scale * float(ranks) ** -power * np.exp(rng.normal(0, 0.001, KERNELS))
+        columns = {name: work * (2e-10 if name == "time" else 1.0 + at) for at, name in enumerate(names[:METRICS])}
+        table = pd.DataFrame({"kernel": [f"k{k}" for k in range(KERNELS)], "rank": 0, **columns})
+        experiment.add(Run({"ranks": ranks}, collector="made-up"), table)
+    fit(experiment, ["flops"], platform=None)
+    start = time.process_time()
+    model = fit(experiment, platform=None)
+    fitted = time.process_time() - start
+    points = np.arange(2.0, 2.0 + POINTS)[:, None]
+    model.predict_at(points[:1])
+    start = time.process_time()
+    prediction = model.predict_at(points)
+    predicted = time.process_time() - start
+    rows: list[list[object]] = [[f"{KERNELS} kernels x {METRICS} metrics", fitted, predicted, len(prediction.answers)]]
+    return "### Speed\n\nOne parameter with five values.\n\n" + markdown(
+        ["what", "fit, CPU s", f"predict {POINTS} configurations, CPU s", "answers"], rows
+    )

@@ -1,0 +1,172 @@
+"""What was counted decides which equation carries a kernel, and what contradicts itself carries none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli import main
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
+from ranksight.model.assembly import fit
+from ranksight.model.contradiction import contradictions
+from ranksight.model.derived import memory_slots, with_stalls
+from ranksight.model.model import Model
+from ranksight.model.resource import Machine, Resources
+from ranksight.model.series import Series
+from ranksight.platforms import load
+
+MACHINE = Machine.of(load("icelake-8360y"))
+RANKS = (1, 2, 4, 8, 16)
+CPI, BLOCKING = 0.5, 0.4
+
+
+def counters(ranks: int, names: tuple[str, ...]) -> dict[str, float]:
+    """Of one rank of a kernel that follows the equation exactly; memory asks most of few ranks."""
+    i = 1e10 / ranks
+    served = np.array([0.3, 0.03, 0.01, 0.004 / np.sqrt(ranks)]) * i
+    stalls = BLOCKING * float(served @ MACHINE.latencies)
+    cycles = CPI * i + stalls
+    every = {
+        "instructions": i, "cycles": cycles, "time": cycles / MACHINE.frequency, "stall_cycles": stalls,
+        "loads": served.sum(), "loads_l1": served[0], "loads_l2": served[1], "loads_l3": served[2], "loads_mem": served[3],
+        "bytes_mem_read": 64 * served[3], "TOPDOWN_SLOTS": 5 * cycles, "TOPDOWN_MEM_BOUND": 5 * stalls,
+        "Memory Bound": 100 * stalls / cycles,
+    }  # fmt: skip
+    return {name: every[name] for name in names}
+
+
+def write(path, names: tuple[str, ...], change=None) -> Experiment:
+    experiment = Experiment.create(path, "made-up", ["ranks"])
+    for p in RANKS:
+        row = counters(p, names)
+        row = row if change is None else change(p, row)
+        table = pd.DataFrame({"kernel": "k", "rank": np.arange(p), **row})
+        experiment.add(Run({"ranks": p}, collector="made-up"), table)
+    return experiment
+
+
+LOADS = ("loads", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
+EVIDENCE = {
+    "full counters": (("instructions", "cycles", "time", "stall_cycles", *LOADS), "stalls counted, cycles from cycles"),
+    "no stalls": (("instructions", "cycles", "time", *LOADS), "stalls from the CPI where memory asks least"),
+    "time for cycles": (("instructions", "time", *LOADS), "stalls from the CPI where memory asks least"),
+    "slots": (("instructions", "cycles", "time", "Memory Bound", "bytes_mem_read"), "stalls counted"),
+    "instructions alone": (("instructions", "time"), "instructions x pace"),
+    "time alone": (("time",), "function of 5 configurations, time measured"),
+}
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_every_answer_names_what_carried_it(tmp_path, name):
+    names, told = EVIDENCE[name]
+    model = fit(write(tmp_path / "e", names), platform=MACHINE_FILE)
+    (answer,) = (a for a in model.predict(ranks=8, metrics=["time"]).answers if a.kernel == "k")
+    assert told in answer.evidence
+    assert answer.value == pytest.approx(counters(8, ("time",))["time"], rel=0.03)
+    (whole,) = (a for a in model.predict(ranks=8, metrics=["time"]).answers if a.kernel is None)
+    assert told in whole.evidence
+
+
+MACHINE_FILE = "icelake-8360y"
+
+
+def test_closure_at_every_measured_point(tmp_path):
+    model = fit(write(tmp_path / "e", EVIDENCE["full counters"][0]), platform=MACHINE_FILE)
+    resources = model.equation.resources
+    assert resources.closure < 1e-12
+    assert resources.cpi == pytest.approx([CPI])
+    assert resources.factor == pytest.approx([BLOCKING])
+    said = model.breakdown(np.array([[float(p)] for p in RANKS])).total.value[0]
+    assert said == pytest.approx([counters(p, ("time",))["time"] for p in RANKS], rel=1e-3)
+
+
+def test_the_literal_equation_counts_stalls_twice(tmp_path):
+    experiment = write(tmp_path / "e", EVIDENCE["full counters"][0])
+    model = fit(experiment, platform=MACHINE_FILE, equation="literal")
+    resources = model.equation.resources
+    total = {
+        name: sum(counters(p, (name,))[name] for p in RANKS) for name in ("cycles", "instructions", "stall_cycles")
+    }
+    assert resources.cpi == pytest.approx([total["cycles"] / total["instructions"]])
+    (answer,) = (a for a in model.predict(ranks=4, metrics=["time"]).answers if a.kernel == "k")
+    at = counters(4, ("instructions", "stall_cycles"))
+    assert answer.value == pytest.approx(
+        (at["instructions"] * resources.cpi[0] + at["stall_cycles"]) / MACHINE.frequency, rel=1e-3
+    )
+    assert answer.evidence.startswith("equation 1 as written")
+    assert resources.closure > 0.1
+    model.save(tmp_path / "m.json")
+    assert Model.load(tmp_path / "m.json").equation.resources.equation == "literal"
+    with pytest.raises(InputError, match="fit together"):
+        Resources.from_dict({**resources.to_dict(), "equation": "other"})
+    assert main(["fit", str(tmp_path / "e"), "--equation", "literal", "--platform", MACHINE_FILE, "--quiet"]) == 0
+    assert Model.load(tmp_path / "e.model.json").equation.resources.equation == "literal"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("Memory Bound", 100.0), ("topdown.memory_bound", 1.0), ("TOPDOWN_MEM_BOUND", 5e9)]
+)
+def test_stalls_from_slots(name, unit):
+    assert memory_slots(name)
+    names = ["cycles", name, *(["TOPDOWN_SLOTS"] if unit > 100 else [])]
+    values = {"cycles": 1e9, name: 0.25 * unit, "TOPDOWN_SLOTS": 5e9}
+    series = Series(
+        ("ranks",), np.array([[1.0]]), np.array([[[values[n]]] for n in names]), ("k",) * len(names), tuple(names)
+    )
+    found = with_stalls(series)
+    assert found.metrics[-1] == "stall_cycles"
+    assert found.values[-1, 0, 0] == pytest.approx(2.5e8)
+    assert found.provenance["stall_cycles"] == f"derived from {name}"
+
+
+def test_no_stalls_from_what_is_no_share():
+    names = ("cycles", "memory_bound")
+    series = Series(("ranks",), np.array([[1.0]]), np.array([[[1e9]], [[4e7]]]), ("k", "k"), names)
+    assert with_stalls(series) is series
+    assert not memory_slots("bytes_mem")
+    assert not memory_slots("backend_bound")
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "said"),
+    [
+        ("loads_l1", 2.0, "loads_l1 of"),
+        ("stall_cycles", 30.0, "stall_cycles of"),
+        ("loads", 0.5, "loads_l1 of"),
+    ],
+)
+def test_counters_that_contradict_each_other_carry_nothing(tmp_path, capsys, name, factor, said):
+    def change(ranks, row):
+        return {**row, name: row[name] * factor} if ranks == 4 else row
+
+    experiment = write(tmp_path / "e", EVIDENCE["full counters"][0], change)
+    model = fit(experiment, platform=MACHINE_FILE)
+    (answer,) = (a for a in model.predict(ranks=8, metrics=["time"]).answers if a.kernel == "k")
+    assert not answer.ok
+    assert "counters contradict each other" in answer.reason
+    assert said in answer.reason
+    assert "ranks = 4" in answer.reason
+    model.save(tmp_path / "m.json")
+    assert main(["predict", str(tmp_path / "m.json"), "--ranks", "8", "--metric", "time"]) == 4
+    assert "insufficient: " in capsys.readouterr().out
+
+
+def test_a_few_per_cent_are_no_contradiction():
+    values = np.array([[[1.04e6]], [[1e6]], [[900.0]], [[10.0]]])
+    series = Series(
+        ("ranks",), np.array([[1.0]]), values, ("a", "a", "b", "b"), ("loads_l1", "loads", "stall_cycles", "cycles")
+    )
+    assert contradictions(series) == {}
+
+
+def test_misses_are_told_at_other_sizes(tmp_path):
+    experiment = Experiment.create(tmp_path / "e", "made-up", ["size"])
+    for n in (8, 12, 16, 24):
+        row = {"instructions": 10.0 * n**3, "loads": 3.0 * n**3, "loads_mem": 0.01 * n**3}
+        experiment.add(Run({"size": n}, collector="x"), pd.DataFrame({"kernel": ["k"], "rank": [0], **row}))
+    model = fit(experiment, platform=None)
+    assert model.predict(size=16).notes == ()
+    (note,) = model.predict(size=48).notes
+    assert note.startswith("E, loads served by memory over all loads, is 0.003 to 0.003 (most in k), above 0.0001")
