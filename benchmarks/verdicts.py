@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import rajaperf
 from benchmarks.settings import Settings, Skipped
-from benchmarks.sources import rajaperf
 from benchmarks.table import markdown
 from ranksight.errors import RanksightError
 from ranksight.model.diagnosis.diagnosis import Diagnosis
