@@ -199,6 +199,6 @@ def _begins(sides: tuple[Sum, Sum], used: Mapping[str, Model]) -> float | None:
     line[:, 0] = np.ceil(most[0] * steps)
     with np.errstate(over="ignore", invalid="ignore"):
         over = _value(sides[0], used, line) > _value(sides[1], used, line)
-    if not over.any():
-        return None
-    return float(line[int(np.argmax(over)), 0])
+    held = np.flatnonzero(~over)
+    first = int(held[-1]) + 1 if len(held) else 0
+    return float(line[first, 0]) if first < len(line) else None
