@@ -35,6 +35,7 @@ BENCHMARKS = (
     "planning",
     "simulator",
     "verdicts",
+    "expectations",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"
