@@ -1,4 +1,4 @@
-"""How often verdicts on expectations are wrong: functions that grow as expected, and p times faster, at three noises."""
+"""How often verdicts are wrong: of functions that grow as expected, and p times faster, at three levels of noise."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.settings import Settings
+from benchmarks.table import markdown
 from ranksight.experiment import Experiment, Run
 from ranksight.model.expectations.checking import check
 from ranksight.model.expectations.document import parse_study
 
-from benchmarks.settings import Settings
-from benchmarks.table import markdown
-
 TITLE = "Verdicts on expectations"
-TEXT = """Functions a + b f(p), f of four classes (1, log p, p, p log p), a and b at random, that are expected to grow as f (met), and
-a + b p f(p), expected to grow as f too (broken); 2 to 64 ranks, three repetitions of log-normal scatter, deviation limit
-p^0.5. What is met should be total or approximate, what is broken none."""
+TEXT = """Functions a + b f(p), f of four classes (1, log p, p, p log p), a and b at random, that are expected to grow as
+f (met), and a + b p f(p), expected to grow as f too (broken); 2 to 64 ranks, three repetitions of log-normal scatter,
+deviation limit p^0.5. What is met should be total or approximate, what is broken none."""
 
 CLASSES: dict[str, Callable[[float], float]] = {
     "log p": lambda p: float(np.log2(p)),
