@@ -16,7 +16,7 @@ from ranksight.model.expectations.checking import check
 from ranksight.model.expectations.document import parse_study
 
 TITLE = "Verdicts on expectations"
-TEXT = """Functions a + b f(p), f of four classes (1, log p, p, p log p), a and b at random, that are expected to grow as
+TEXT = """Functions a + b f(p), f of four classes (1, log p, p, p log p), a and b at random, expected to grow as
 f (met), and a + b p f(p), expected to grow as f too (broken); 2 to 64 ranks, three repetitions of log-normal scatter,
 deviation limit p^0.5. What is met should be total or approximate, what is broken none."""
 
