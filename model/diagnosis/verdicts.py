@@ -16,6 +16,7 @@ from ranksight.model.diagnosis.evidence import Evidence
 if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
+_PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 LEVEL_NAMES = ("L2", "L3", "memory")
 
 
@@ -86,8 +87,8 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
     rest = open_ & ~bare
     if rest.any():
         order = np.argsort(-causes.share[:6], axis=0)[:2]
-        for i, j in zip(*np.nonzero(rest), strict=True):
-            reason[i, j] = " or ".join(
-                f"{CAUSES[c]} {causes.low[c, i, j]:.0%} to {causes.high[c, i, j]:.0%}" for c in order[:, i, j]
-            )
+        ends = [np.take_along_axis(end[:6], order, 0)[:, rest] for end in (causes.low, causes.high)]
+        low, high = (_PERCENT[np.clip(np.round(100 * end), 0, 100).astype(np.intp)] for end in ends)
+        one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " " + low + " to " + high
+        reason[rest] = one + " or " + other
     return reason
