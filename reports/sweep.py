@@ -24,9 +24,10 @@ from ranksight.model.model import Model
 
 Array = NDArray[np.float64]
 
-REACH = 16.0
-"""How many times the largest measured value the target is where none is named."""
 RANKS = "ranks"
+REACH, ELSE = 16.0, 2.0
+"""How many times the largest measured value the target is where none is named, of ranks and of other parameters: twice
+the side of a domain is eight times the work."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class Sweep:
 
     @property
     def trained(self) -> tuple[float, float]:
-        """Smallest and largest measured value of the parameter."""
-        column = self.model.training[:, self.model.parameters.index(self.along)]
+        """Smallest and largest measured value of the parameter, at the held values where they were measured."""
+        column = _measured(self.model, self.along, self.held)
         return float(column.min()), float(column.max())
 
     @property
@@ -131,7 +132,7 @@ def sweep(
     along : str, optional
         The parameter; ``ranks`` where they varied, else the first that did.
     to : float, optional
-        The target; :data:`REACH` times the largest measured value when not given.
+        The target; the largest measured value times :data:`REACH` when not given.
     at : mapping of str to float, optional
         Values of the other parameters; each one's largest measured value when not given.
     level : float
@@ -149,17 +150,27 @@ def sweep(
         raise InputError(
             f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(model.parameters)}"
         )
-    column = model.training[:, model.parameters.index(along)]
-    low, high = float(column.min()), float(column.max())
-    end = high * REACH if to is None else float(to)
-    if not (np.isfinite(end) and end > 0):
-        raise InputError(f"{along} is asked at {end:g}", "give a number above 0")
     most = {name: float(x) for name, x in zip(model.parameters, model.training.max(axis=0), strict=True)}
     held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name != along}
+    column = _measured(model, along, held)
+    low, high = float(column.min()), float(column.max())
+    end = high * (REACH if along == RANKS else ELSE) if to is None else float(to)
+    if not (np.isfinite(end) and end > 0):
+        raise InputError(f"{along} is asked at {end:g}", "give a number above 0")
     values = _values(column, low, end, count, whole=along == RANKS)
     points = np.array([[x if name == along else held[name] for name in model.parameters] for x in values])
     said, broken = model.ask(points, level)
     return Sweep(model, along, values, held, points, said, _total(model, said, broken), broken, level)
+
+
+def _measured(model: Model, along: str, held: Mapping[str, float]) -> Array:
+    """Measured values of a parameter: those beside the held values of the others, all where there are none."""
+    at = model.parameters.index(along)
+    same = np.ones(len(model.training), dtype=bool)
+    for place, name in enumerate(model.parameters):
+        if name != along:
+            same &= np.isclose(model.training[:, place], held[name])
+    return np.asarray(model.training[same, at] if same.any() else model.training[:, at])
 
 
 def _values(column: Array, low: float, end: float, count: int, whole: bool) -> Array:

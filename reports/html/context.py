@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from ranksight.errors import RanksightError
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.model.expectations.checking import Result, check
@@ -82,7 +84,10 @@ class Context:
         """What came of the expectations."""
         if self.study is None:
             return None
-        return check(self.study, self.experiments[0], targets={name: [x] for name, x in self.sweep.target.items()})
+        varied = np.ptp(self.model.training, axis=0) > 0
+        names = [name for name, yes in zip(self.model.parameters, varied, strict=True) if yes]
+        free = {name: [self.sweep.target[name]] for name in names if name not in self.study.hold}
+        return check(self.study, self.experiments[0], targets=free)
 
     @cached_property
     def plan(self) -> Choice | None:

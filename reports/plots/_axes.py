@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LONGEST = 34
+NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+"""Leading digits of ticks."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 
 
@@ -48,7 +50,9 @@ def value_axis(ax: Any, along: str, values: NDArray[np.float64]) -> None:
     if (values > 0).all():
         ax.set_xscale("log", base=2)
         low, high = float(values[0]), float(values[-1])
-        ticks = values if len(values) <= 12 else np.geomspace(low, high, 9)
+        ticks = np.array([digit * 10.0**power for power in range(-12, 16) for digit in NICE])
+        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
+        ticks = ticks[:: max(1, int(np.ceil(len(ticks) / 12)))]
         if along == "ranks":
             ticks = 2.0 ** np.arange(np.ceil(np.log2(low) - 1e-9), np.floor(np.log2(high) + 1e-9) + 1)
             ticks = ticks[:: max(1, int(np.ceil(len(ticks) / 12)))]

@@ -47,6 +47,8 @@ def test_metrics_are_described() -> None:
         (0.25, "", "0.25"),
         (float("nan"), "s", "nan s"),
         (2.4e9, "Hz", "2.4 GHz"),
+        (4321.0, "s", "4,320 s"),
+        (999.4, "s", "999 s"),
     ],
 )
 def test_numbers_are_written_with_prefixes(value: float, unit: str, text: str) -> None:

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.reports.answer import loss_words, parts_of, target_words
+from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
-from ranksight.reports.palette import NAMES
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
 from ranksight.reports.sweep import RANKS, carried
 from ranksight.reports.trust import trust
 
 MOST = 5
+OVERLAP = 1.2
+"""Sum of the kernels over the program's time from which they are said to overlap."""
 
 
 def build(context: Context) -> dict[str, Any]:
@@ -44,29 +45,44 @@ def _obstacles(context: Context) -> dict[str, Any]:
     total = float(sweep.total.value[0, -1])
     if not sweep.timed:
         return {"lead": "No times were measured, so nothing can be said of them.", "rows": []}
-    if against is not None and context.losses:
-        lost = sum(loss.seconds for loss in context.losses)
-        rows = [
-            {
-                "kernel": loss.kernel,
-                "what": loss_words(loss),
-                "value": value(loss.seconds, "time"),
-                "share": loss.seconds / total if total > 0 else float("nan"),
-                "width": loss.share,
-            }
-            for loss in context.losses[:MOST]
-        ]
-        lead = (
-            f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, "
-            f"told by the {against.told_by}, "
-            f"{value(lost, 'time')} of {value(total, 'time')} are spent on growth:"
-        )
-        return {"lead": lead, "rows": rows}
+    if against is None or not context.losses or not total > 0:
+        return {"lead": "The largest kernels there:", "rows": _largest(context)}
+    lost = total - float(against.time[-1])
     rows = [
-        {"kernel": None, "what": NAMES[name], "value": value(seconds, "time"), "share": share, "width": share}
-        for name, seconds, share in parts_of(sweep)[:MOST]
+        {
+            "kernel": loss.kernel,
+            "what": loss_words(loss),
+            "value": value(loss.seconds, "time"),
+            "share": loss.seconds / total if total > 0 else float("nan"),
+            "width": loss.seconds / lost if lost > 0 else 0.0,
+        }
+        for loss in context.losses[:MOST]
     ]
-    return {"lead": "The predicted time is made of:", "rows": rows}
+    lead = (
+        f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, told by the "
+        f"{against.told_by}, {value(max(lost, 0.0), 'time')} of {value(total, 'time')} are lost."
+    )
+    summed = float(np.nansum(sweep.breakdown.by_kernel[:, -1]))
+    if total > 0 and summed > OVERLAP * total:
+        lead += f" Kernels overlap, as nested timers do: they add up to {summed / total:.2g} times the program."
+    return {"lead": lead, "rows": rows}
+
+
+def _largest(context: Context) -> list[dict[str, Any]]:
+    """The kernels that take most, each with what bounds it."""
+    found = context.sweep.diagnosis
+    if found is None:
+        return []
+    return [
+        {
+            "kernel": row["kernel"],
+            "what": row["verdict"],
+            "value": value(row["time"], "time"),
+            "share": row["share"],
+            "width": row["share"],
+        }
+        for row in found.verdicts().head(MOST).to_dict("records")
+    ]
 
 
 def _help(context: Context) -> list[dict[str, Any]]:

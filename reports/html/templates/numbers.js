@@ -15,7 +15,9 @@ const Numbers = (() => {
   const text = (value, unit) => {
     if (!Number.isFinite(value)) return "–";
     if (value === 0) return `0 ${unit}`.trim();
-    const size = Math.abs(value), table = size >= 1 || !unit ? large : small;
+    const size = Math.abs(value);
+    if (unit === "s" && size >= 999.5) return `${Number(value.toPrecision(3)).toLocaleString("en")} s`;
+    const table = size >= 1 || !unit ? large : small;
     const [scale, prefix] = table.find(([at]) => size >= at * 0.9995) ?? table[table.length - 1];
     const digits = Number((value / scale).toPrecision(3));
     return `${digits} ${prefix}${unit}`.trim();

@@ -1,0 +1,21 @@
+"""An expectation in continuous integration: the build fails when a function outgrows what its author stated.
+
+    ranksight demo --bug -o ranksight-bug
+    python examples/uses/expectation_in_ci.py ranksight-bug/experiment
+
+The verb does the same: ``ranksight check expectations.toml EXPERIMENT --junit report.xml``.
+"""
+
+import sys
+from pathlib import Path
+
+import ranksight as rs
+from ranksight.model.expectations.checking import check
+from ranksight.model.expectations.document import read_study
+from ranksight.reports.expectations import table
+
+experiment = rs.read(sys.argv[1])
+study = read_study(Path(__file__).with_name("expectations.toml"))
+result = check(study, experiment)
+print(table(result))
+sys.exit(result.exit_code)  # 3 when an expectation is violated, 4 when the runs are too few to tell
