@@ -13,7 +13,7 @@ folder, ranks = sys.argv[1], float(sys.argv[2])
 model = rs.Model.load(f"{folder}/heat.model.json")
 asked = sweep(model, to=ranks)
 
-verdicts = asked.diagnosis.verdicts()  # or model.diagnose(ranks=8, size=24).verdicts()
+verdicts = model.diagnose(ranks=ranks, **asked.held).verdicts()
 heavy = verdicts[verdicts["share"] >= 0.02]
 columns = ["kernel", "share", "verdict", "level", "chance", "cpi", "bf_mem", "change", "saves"]
 print(heavy[columns].to_string(index=False, float_format="{:.2f}".format))
