@@ -1,0 +1,1 @@
+"""A script for each use of the package, with what it printed."""
