@@ -303,9 +303,9 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
             ids = np.take_along_axis(mine[:, local], order, axis=2)
             allowed, penalty = admissible(here, np.take_along_axis(solved.coefficients, order, axis=2), ids)
             allowed &= usable[:, local].all(axis=2) & np.isfinite(solved.residual)
-            share = log_share[:, local]
+            share = [log_share[:, local[:, a]] for a in range(size)]
             penalty = penalty + cancelling(solved.coefficients, share)
-            determinant = solved.determinant - 2 * share.sum(axis=2)
+            determinant = solved.determinant - 2 * sum(share)
             known = prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
             residual[part, rows] = solved.residual
             known = known + DIVIDED * divided[:, local].any(axis=2)

@@ -23,6 +23,12 @@ JOBS = 0.03
 """Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other
 days."""
 
+DIVIDED, UNDIVIDED = 0.03, 0.25
+"""Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work, and in the rest:
+collectives grow by logarithms to square roots of ranks."""
+STEP = 1.1
+"""Factor over which elasticities are taken."""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -250,9 +256,10 @@ class Fitted:
     def _aside(self, points: Array, hidden: Array | None) -> Array:
         """Relative standard deviation (s, k) that hidden parameters outside of what was measured add.
 
-        Nothing tells how far functions drift along them, so the drift expected before the data stands, for the one
-        that is
-        farthest out: hidden parameters move together.
+        Nothing tells how far functions drift along them, so drift expected before the data stands, for the one that is
+        farthest out: hidden parameters move together. Times that follow work per rank in proportion are work, which
+        knows no rank count; the part that does not is communication and waiting, of which the rank count decides: with
+        a share b of it, and d e-folds out, the deviation is ``ln(1 + b (exp(UNDIVIDED d) - 1))``.
 
         Raises
         ------
@@ -270,8 +277,20 @@ class Fitted:
             out = np.fmax(np.log(hidden / high), np.log(low / hidden))
         out = np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0)
         kinds = {name: behaviour(name) for name in set(self.metrics)}
-        tau = np.array([expected_drift(kinds[name]) for name in self.metrics])
-        return np.asarray(tau[:, None] * out.max(axis=1, initial=0.0)[None, :])
+        tau = np.array([expected_drift(kinds[name]) for name in self.metrics])[:, None]
+        out = out.max(axis=1, initial=0.0)[None, :]
+        rest = self._undivided(points)
+        with np.errstate(over="ignore"):
+            times = np.hypot(DIVIDED * out, np.log1p(rest * np.expm1(UNDIVIDED * out)))
+        is_time = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
+        return np.asarray(np.where(is_time[:, None], times, tau * out))
+
+    def _undivided(self, points: Array) -> Array:
+        """Share (s, k) of the leading hypotheses that does not follow the parameters in proportion: one less the
+        elasticity, between zero and one."""
+        rows = np.arange(len(self))
+        slope = (self._logs(rows, points * STEP) - self._logs(rows, points)) / np.log(STEP)
+        return np.asarray(1 - np.clip(np.where(np.isfinite(slope), slope, 0.0), 0.0, 1.0))
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""

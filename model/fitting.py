@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from ranksight.errors import InputError
 from ranksight.metrics import Kind
@@ -184,8 +183,7 @@ class _Task:
         found = keep(problem, screened, score, v0, d0)
         if self.points.shape[1] == 1 and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
-            total = logsumexp(score, axis=1)
-            found = without_first(self.space, self.points, location, positive, kind, found, total, ratio, v0, d0, shift)
+            found = without_first(self.space, self.points, location, positive, kind, found, score, ratio, v0, d0, shift)
         stray = np.zeros((len(base), self.points.shape[1]))
         for axis in range(self.points.shape[1] if self.intervals else 0):
             density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, shift, axis)

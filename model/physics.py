@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,7 +42,10 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
     last = problem.basis.order(terms[..., -1]) > 0
     # A function whose fastest growing term is negative turns negative somewhere.
     falls = negative[:, :, -1] & (last | (size == 1))
-    allowed = (problem.count[:, None] > size) | (size == 1)
+    allowed = problem.count[:, None] > size
+    if size == 1:
+        # One value is told by the constant alone.
+        allowed = allowed | (problem.basis.factors_of(terms[..., 0]) == 0).all(axis=-1)
     allowed = allowed & ~(problem.positive[:, None] & falls)
     if size > 2:
         allowed &= ~(problem.parts[:, None] & any_negative)
@@ -60,17 +65,19 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
     return allowed, NEGATIVE * negative.sum(axis=2) + doubt * _unseen(problem, coefficients, terms)
 
 
-def cancelling(coefficients: Array, log_share: Array) -> Array:
+def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
     """What coefficients (s, h, k) cost (s, h) whose terms exceed the whole.
 
     Parameters
     ----------
-    log_share : (s, h, k)
-        Logarithm of the largest share that the terms with a coefficient of one have at any point.
+    log_share : k arrays (s, h)
+        Logarithm of the largest share that each term with a coefficient of one has at any point.
     """
+    most = np.full(coefficients.shape[:2], -np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.log(np.abs(coefficients)) + log_share
-        return np.asarray(CANCELLING * np.fmax(excess, 0.0).max(axis=2))
+        for k, share in enumerate(log_share):
+            most = np.fmax(most, np.log(np.abs(coefficients[..., k])) + share)
+    return np.asarray(CANCELLING * np.fmax(most, 0.0))
 
 
 def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -37,7 +37,7 @@ def without_first(
     positive: Mask,
     kind: Kind,
     found: Found,
-    total: Array,
+    score: Array,
     ratio: Array,
     v0: Array,
     d0: Array,
@@ -51,8 +51,8 @@ def without_first(
 
     Parameters
     ----------
-    total : (s,)
-        Logarithm of the evidence of all hypotheses found with the first value.
+    score : (s, h)
+        Logarithm of the evidence of every hypothesis with the first value.
     ratio : (s,)
         Residual variance over that of the noise.
     """
@@ -67,9 +67,9 @@ def without_first(
     repeats = mine.repeats.copy()
     repeats[np.arange(len(rows)), first] = 0.0
     problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
-    score = shifted(evidence(screened, problem.count, v0[rows], d0[rows]), of(shift, rows))
-    other = keep(problem, screened, score, v0[rows], d0[rows])
-    odds = logsumexp(score, axis=1) + RARE - total[rows]
+    rest = shifted(evidence(screened, problem.count, v0[rows], d0[rows]), of(shift, rows))
+    other = keep(problem, screened, rest, v0[rows], d0[rows])
+    odds = logsumexp(rest, axis=1) + RARE - logsumexp(score[rows], axis=1)
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
     return _merge(found, other, rows, share)
 

@@ -33,6 +33,9 @@ CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
 AS_MUCH = float(np.e)
 """Odds within which hypotheses carry as much."""
+NEGLIGIBLE = 12.0
+"""Logarithm of the odds against the best beyond which a hypothesis is not looked at again: of ten thousand such, all
+together would not count."""
 SIMPLE = np.array([3.0, 4.0])
 """Denominators of simple fractions, and of their halves."""
 KEPT = 16
@@ -138,9 +141,10 @@ def screen(space: Hypotheses, problem: Problem) -> Screened:
         solution = leastsquares.solve(np.moveaxis(shape[members], 1, 2), problem.weights, problem.values)
         allowed, penalty = admissible(problem, solution.coefficients, members)
         determinant = solution.determinant
-        for a in range(size):
-            determinant = determinant - 2 * log_share[:, members[:, a]]
-        penalty = penalty + cancelling(solution.coefficients, log_share[:, members])
+        share = [log_share[:, members[:, a]] for a in range(size)]
+        for part in share:
+            determinant = determinant - 2 * part
+        penalty = penalty + cancelling(solution.coefficients, share)
         known = space.prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
         residual[:, rows] = solution.residual
         offset[:, rows] = np.where(allowed & np.isfinite(solution.residual), known - determinant / 2, -np.inf)
@@ -182,7 +186,7 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
         score = np.where(_repeated(members, score), -np.inf, score)
     used = members >= 0
     design = np.moveaxis(np.where(used[..., None], basis.shape(members), 0.0), 2, 3)
-    refined = leastsquares.refine(design, used, problem.weights, problem.values)
+    refined = _refined(problem, design, used, score)
     size = used.sum(axis=2)
     # Sums of squares of nearly exact fits cancel in the normal equations; these do not.
     rough = np.take_along_axis(screened.residual, top, axis=1)
@@ -220,6 +224,23 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
         sort(refined.press),
         sort(refined.residual),
     )
+
+
+def _refined(problem: Problem, design: Array, used: Mask, score: Array) -> leastsquares.Refined:
+    """Hypotheses (s, c) solved to full precision; those of negligible score are left out (their residuals
+    are infinite)."""
+    best = score.max(axis=1, keepdims=True, initial=-np.inf)
+    rows, places = np.nonzero(np.isfinite(score) & (score > best - NEGLIGIBLE))
+    done = leastsquares.refine(
+        design[rows, places][:, None], used[rows, places][:, None], problem.weights[rows], problem.values[rows]
+    )
+    arrays = {}
+    for name, fill in (("coefficients", 0.0), ("root", 0.0), ("residual", np.inf), ("press", np.inf)):
+        part = getattr(done, name)[:, 0]
+        whole = np.full((*score.shape, *part.shape[1:]), fill)
+        whole[rows, places] = part
+        arrays[name] = whole
+    return leastsquares.Refined(**arrays)
 
 
 def _repeated(members: NDArray[np.intp], score: Array) -> Mask:

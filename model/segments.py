@@ -78,6 +78,8 @@ def find(
     x = points[:, 0]
     present = location.repeats > 0
     count = present.sum(axis=1)
+    if count.max(initial=0) < LEFT + RIGHT:
+        return Breaks(np.full(len(count), np.nan), np.full(len(count), -np.inf))
     total = np.log(np.exp(whole.prior - whole.prior.max()).sum()) + whole.prior.max()
     score = evidence(whole, count, v0, d0)
     best = np.where(np.isfinite(score).any(axis=1), score.max(axis=1, initial=-np.inf), -np.inf)

@@ -18,7 +18,7 @@ EDGES = np.array([30.0, 60.0, 90.0, 120.0])
 
 def test_only_terms_larger_than_the_whole_cost() -> None:
     coefficients = np.array([[[0.3, 0.7], [1.0, 0.0], [8.0, -7.0]]])
-    cost = cancelling(coefficients, np.zeros((1, 3, 2)))
+    cost = cancelling(coefficients, [np.zeros((1, 3))] * 2)
     np.testing.assert_allclose(cost[0], [0.0, 0.0, 2 * np.log(8.0)])
 
 
