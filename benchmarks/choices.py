@@ -1,0 +1,86 @@
+"""How the constants of the engine's priors were chosen: on second splits, and what each source's absence would change.
+
+For every constant the present value stands beside others. The score is the interval score of Gneiting and Raftery
+(2007, *Journal of the American Statistical Association* 102, 359, eq. 43) of the logarithms: width plus 20 times the
+distance of what lies outside a 90 % interval; it rewards narrow intervals that hold. Every source counts the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.methods.answers import Answer
+from benchmarks.methods.engine import Engine
+from benchmarks.second_splits import load
+from benchmarks.settings import Settings, Skipped
+from benchmarks.table import markdown
+from benchmarks.tasks import Task
+
+TITLE = "Choice of constants"
+WORST, NONE = 20.0, 6.0
+"""Largest score of a point, and width of no answer: both in e-folds."""
+CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+    ("drift.EXPECTED", "drift before the data", (0.075, 0.15, 0.3)),
+    ("physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
+    ("spaces.default._BEYOND_IDEAL", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
+    ("physics.UNSEEN", "cost of growth unseen", (0.75, 1.5, 3.0)),
+    ("regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
+    ("prevalence.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
+    ("strong.RATE", "changes of strong scaling supposed", (0.5, 1.0, 2.0)),
+)
+
+
+def run(settings: Settings) -> str:
+    """Tables of scores; raises Skipped where the data is absent."""
+    if not settings.data.is_dir():
+        raise Skipped("the folder of real measurements, ../shared/data, is not beside this repository")
+    tasks = load(settings.data)
+    sources = list(dict.fromkeys(task.source for task in tasks))
+    rows = []
+    for place, text, values in CHOICES[:2] if settings.quick else CHOICES:
+        score = np.array([_scores(tasks, sources, place, value) for value in values])
+        module, name = place.rsplit(".", 1)
+        used = getattr(importlib.import_module(f"ranksight.model.{module}"), name)
+        without = [values[int(np.delete(score, k, axis=1).mean(axis=1).argmin())] for k in range(len(sources))]
+        for at, value in enumerate(values):
+            agreed = sum(chosen == value for chosen in without)
+            mark = "**" if value == used else ""
+            rows.append([f"{text}: {mark}{value:g}{mark}", *score[at], float(score[at].mean()), f"{agreed}"])
+    return (
+        f"{len(tasks)} series of other points, parts and metrics of the sources than those of the frozen splits; "
+        "series over the same points are fitted together. Mean interval score by source, smaller is better; in bold "
+        f"the value that is used; *chosen* is by how many of the {len(sources)} sets that leave one source out.\n\n"
+        + markdown(["constant", *sources, "all", "chosen"], rows)
+    )
+
+
+def _scores(tasks: Sequence[Task], sources: Sequence[str], place: str, value: float) -> NDArray[np.float64]:
+    """Mean score (sources,) with one constant changed."""
+    module_name, name = place.rsplit(".", 1)
+    module = importlib.import_module(f"ranksight.model.{module_name}")
+    before = getattr(module, name)
+    default = importlib.import_module("ranksight.model.spaces.default").default
+    setattr(module, name, value)
+    default.cache_clear()
+    try:
+        answers = Engine().answer(tasks)
+    finally:
+        setattr(module, name, before)
+        default.cache_clear()
+    found = np.array([interval_score(task, answer) for task, answer in zip(tasks, answers, strict=True)])
+    of = np.array([task.source for task in tasks])
+    return np.array([found[of == source].mean() for source in sources])
+
+
+def interval_score(task: Task, answer: Answer) -> float:
+    """Mean interval score of an answer at the held-out points of a task."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low, high, at = np.log(answer.lower), np.log(answer.upper), np.log(task.measured)
+        width = np.minimum(high - low, NONE)
+        outside = np.maximum(np.maximum(low - at, at - high), 0.0)
+        score = np.minimum(width + WORST * outside, WORST)
+    return float(np.where(np.isfinite(score), score, NONE).mean())
