@@ -25,6 +25,7 @@ from benchmarks.settings import Settings, Skipped
 BENCHMARKS = (
     "measured_series",
     "resource_model",
+    "choices",
     "synthetic",
     "speed",
     "million",
@@ -107,7 +108,8 @@ def main() -> int:
         except Skipped as reason:
             print(f"{name}: skipped, {reason}", file=sys.stderr)
             continue
-        extra = " Extra-P 4.2.5 in the same table." if chosen.extrap_python and name != "store" else ""
+        compared = chosen.extrap_python and name not in ("store", "choices", "million")
+        extra = " Extra-P 4.2.5 in the same table." if compared else ""
         head = f"## {module.TITLE}\n\n{date.today():%Y-%m-%d}; {machine()}; {versions()}.{extra}"
         kept[name] = f"{head}\n\n{body}"
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
