@@ -45,8 +45,12 @@ def plot_traffic(sweep: Sweep, traffic: Traffic, quantity: str = "bytes", ax: Ax
 
 
 def plot_pairs(pairs: Pairs, ax: Axes | None = None) -> Any:
-    """Bytes that each rank sends to each other one, as a matrix; ranks beyond a hundred are put together."""
-    from matplotlib.colors import LogNorm
+    """Bytes that each rank sends to each other one, as a matrix; ranks beyond a hundred are put together.
+
+    The ends of the colour map are left out, so that all of it is seen on a light and on a dark ground.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
     ax = new_axes(ax, (4.6, 4.0))
     matrix = np.ma.masked_less_equal(pairs.bytes, 0)
@@ -56,9 +60,8 @@ def plot_pairs(pairs: Pairs, ax: Axes | None = None) -> Any:
             np.arange(matrix.shape[1] + 1) * pairs.step,
             np.arange(matrix.shape[0] + 1) * pairs.step,
             matrix,
-            cmap="viridis_r",
-            norm=LogNorm(low, high) if high > 4 * low else None,
-            vmin=None if high > 4 * low else 0,
+            cmap=ListedColormap(colormaps["viridis"](np.linspace(0.25, 0.85, 128))),
+            norm=LogNorm(low, high) if high > 4 * low else Normalize(0, 1.4 * high),
             rasterized=matrix.size > 1600,
         )
         bar = ax.figure.colorbar(image, ax=ax, shrink=0.85)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.diagnosis.verdicts import LEVEL_NAMES
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.sweep import RANKS
@@ -19,6 +18,8 @@ HELPS = {
     "balance": "even ranks",
 }
 """What is twice as fast, or perfect (:data:`ranksight.model.diagnosis.whatif.CHANGES`)."""
+HELD_UP = ("cache-bound", "latency-bound")
+"""Verdicts that a memory level belongs to."""
 SAVED = 0.005
 """Part of a kernel's time from which what would save it is told."""
 
@@ -49,7 +50,7 @@ def build(context: Context) -> dict[str, Any] | None:
                 "growth_text": f"{growth:.3g} ×" if np.isfinite(growth) else "–",
                 "scales": _scales(scaling.get(kernel)),
                 "verdict": row["verdict"],
-                "level": row["level"] if row["level"] in LEVEL_NAMES[:2] and row["verdict"] != "compute-bound" else "",
+                "level": row["level"] if row["verdict"] in HELD_UP else "",
                 "chance": row["chance"],
                 "factor": row["bf_mem"],
                 "helps": f"{HELPS[row['change']]}: −{percent(row['saves'])}" if row["saves"] >= SAVED else "–",
