@@ -36,7 +36,7 @@
     if (log) { least /= 1.25; most *= 1.25; } else { const room = (most - least || Math.abs(most) || 1) * 0.12; least = least >= 0 && least - room < 0 ? 0 : least - room; most += room; }
     const y = (v) => bottom - (log ? Math.log(v / least) / Math.log(most / least) : (v - least) / (most - least)) * (bottom - top);
     element(svg, "rect", { class: "range", x: axis(data.trained[0]), y: top, width: Math.max(2, axis(data.trained[1]) - axis(data.trained[0])), height: bottom - top });
-    const ticks = log ? decades(least, most) : [least, (least + most) / 2, most].map((v, k) => (k === 0 && least === 0 ? 0 : Number(v.toPrecision(2)))).filter((v) => v >= least && v <= most);
+    const ticks = log ? decades(least, most) : [least, (least + most) / 2, most].map((v, k) => (k === 0 && least === 0 ? 0 : Number(v.toPrecision(most < 1.5 * least ? 3 : 2)))).filter((v) => v >= least && v <= most);
     for (const tick of ticks) { element(svg, "line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }); label(svg, left - 5, y(tick) + 4, Numbers.text(tick, unit), "end"); }
     curves.forEach(([middle, lower, upper], which) => {
       if (which === 0) {
