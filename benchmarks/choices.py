@@ -54,7 +54,8 @@ def run(settings: Settings) -> str:
         f"{len(tasks)} series of other points, parts and metrics of the sources than those of the frozen splits; "
         "series over the same points are fitted together. Mean interval score by source, smaller is better; in bold "
         "the value that is used. Where another scores better, the present one is the wider or gives fewer errors above "
-        "50 % outside of intervals, which the score weighs little, or the difference rests on one source; *chosen* is "
+        "50 % outside of intervals, which the score weighs little, its values are closer, or the difference rests on "
+        "one source; *chosen* is "
         f"by how many of the {len(sources)} sets that leave one source out.\n\n"
         + markdown(["constant", *sources, "all", "chosen"], rows)
     )

@@ -49,7 +49,8 @@ def run(settings: Settings) -> str:
             f"(`frozen.json`): {len(tasks)} series, {sum(len(task.measured) for task in tasks)} held-out points. "
             "Errors are 100 |predicted - measured| / measured, in percent. The engine was made with these series in "
             "view: its faults on them were looked into, and the priors of its intervals' widths chosen on all sources "
-            "together. The figures are those of a development set, not of a blind test.",
+            "together. How other values of the constants do, and which the other sources would choose, is told under "
+            "*Choice of constants*. The figures are those of a development set, not of a blind test.",
             *without,
             "### Error at the farthest held-out point\n\nMedian (maximum) over the series, abstentions included.",
             _farthest(tasks, methods, points),
