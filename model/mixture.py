@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 Array = NDArray[np.float64]
+PIECE = 40_000
+"""Components worked on at a time."""
+NEAR = 1e-9
+"""Distance from the probability wanted, on the normal scale, that is near enough."""
+STEPS = 90
+"""Steps at most; halving alone needs forty."""
 
 
 def t_cdf(t: Array, freedom: Array) -> Array:
@@ -23,13 +29,29 @@ def t_cdf(t: Array, freedom: Array) -> Array:
 
 
 def quantile(probability: float, weight: Array, centre: Array, spread: Array, freedom: Array) -> Array:
-    """The `probability` quantile of mixtures of t laws, by bisection.
+    """The `probability` quantile of mixtures of t laws.
+
+    Their distribution function, put on the normal scale, is nearly straight, so that inverse quadratic steps find its
+    root soon; where it is not, as between components far apart, the bracket is halved (Chandrupatla 1997, *Advances in
+    Engineering Software* 28, 145).
 
     Parameters
     ----------
     weight, centre, spread, freedom : (..., c)
         Components; a weight of zero leaves one out. A mixture without weight gives NaN.
     """
+    shape = np.broadcast_shapes(weight.shape, centre.shape, spread.shape, freedom.shape)
+    flat = [np.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (weight, centre, spread, freedom)]
+    answer = np.empty(len(flat[0]))
+    # Pieces that stay in a processor's cache are several times as fast as one large array.
+    size = max(1, PIECE // max(shape[-1], 1))
+    for start in range(0, len(answer), size):
+        answer[start : start + size] = _quantile(probability, *(part[start : start + size] for part in flat))
+    return answer.reshape(shape[:-1])
+
+
+def _quantile(probability: float, weight: Array, centre: Array, spread: Array, freedom: Array) -> Array:
+    """The quantile of mixtures (n, c)."""
     used = weight > 0
     largest = np.where(used, freedom, 100.0).min(axis=-1, initial=100.0)
     far = np.abs(stdtrit(np.maximum(largest, 1.0), min(probability, 1 - probability, 0.25)))[..., None]
@@ -39,10 +61,44 @@ def quantile(probability: float, weight: Array, centre: Array, spread: Array, fr
         low = np.fmin.reduce(middle - far * safe, axis=-1)
         high = np.fmax.reduce(middle + far * safe, axis=-1)
     at = np.where(used, centre, 0.0)
-    width = np.where(used & (spread > 0), spread, 1e-300)
-    for _ in range(40):
-        half = (low + high) / 2
-        with np.errstate(over="ignore"):
-            below = (weight * t_cdf((half[..., None] - at) / width, freedom)).sum(axis=-1) < probability
-        low, high = np.where(below, half, low), np.where(below, high, half)
-    return np.asarray((low + high) / 2)
+    with np.errstate(over="ignore"):
+        scale = 1 / np.where(used & (spread > 0), spread, 1e-300)
+    goal = ndtri(probability)
+    answer = low + (high - low) / 2
+    open_ = np.flatnonzero(high > low)
+    x, y = low[open_], high[open_]
+    least = 1e-12 * (y - x)
+    parts = weight[open_], at[open_], scale[open_], freedom[open_]
+
+    def height(where: Array, parts: tuple[Array, ...]) -> Array:
+        share, middle, scale, freedom = parts
+        with np.errstate(over="ignore", invalid="ignore"):
+            below = (share * t_cdf((where[:, None] - middle) * scale, freedom)).sum(axis=-1)
+        return np.asarray(ndtri(np.clip(below, 1e-300, 1 - 1e-16)) - goal)
+
+    # a is the newest point, b the other end of the bracket, c the point that a or b took the place of.
+    a, b, fa, fb = x, y, height(x, parts), height(y, parts)
+    c, fc = a, fa
+    t = np.full(len(open_), 0.5)
+    for _ in range(STEPS):
+        if not len(open_):
+            break
+        z = a + t * (b - a)
+        fz = height(z, parts)
+        same = (fz < 0) == (fa < 0)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
+        a, fa = z, fz
+        answer[open_] = z
+        done = (np.abs(fa) < NEAR) | (np.abs(b - a) <= least)
+        if done.any():
+            left = ~done
+            open_, a, b, c, fa, fb, fc, least = (part[left] for part in (open_, a, b, c, fa, fb, fc, least))
+            parts = tuple(part[left] for part in parts)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            along, up = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            smooth = (up**2 < along) & ((1 - up) ** 2 < 1 - along)
+            t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+            least_t = 0.5 * least / np.abs(b - a)
+        t = np.clip(np.where(smooth & np.isfinite(t), t, 0.5), least_t, 1 - least_t)
+    return answer

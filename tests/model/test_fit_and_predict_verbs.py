@@ -72,7 +72,7 @@ def test_kernel_and_level_are_honoured(folder: Path, capsys: pytest.CaptureFixtu
 
 def test_nothing_carried_is_exit_code_four(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(folder / "heat.exp.model.json")
-    content = _json(capsys, "predict", model, "--ranks", "0", "--size", "64", "--format", "json", code=4)
+    content = _json(capsys, "predict", model, "--ranks", "1e12", "--size", "1e9", "--format", "json", code=4)
     assert all(answer["status"] == "insufficient" and answer["reason"] for answer in content["predictions"])
 
 
@@ -87,6 +87,8 @@ def test_nothing_carried_is_exit_code_four(folder: Path, capsys: pytest.CaptureF
         (["--ranks", "64", "--size", "64", "--metric", "watts"], 1, "no metric 'watts'"),
         (["--ranks", "64", "--size", "64", "--level", "2"], 2, "no probability"),
         (["--ranks", "64", "--size", "inf"], 2, "not finite"),
+        (["--ranks", "0", "--size", "64"], 1, "ranks"),
+        (["--ranks", "2.5", "--size", "64"], 1, "ranks"),
         (["--ranks", "64", "--size", "64", "--ranks", "2"], 2, "given twice"),
     ],
 )
