@@ -72,7 +72,8 @@ def test_kernel_and_level_are_honoured(folder: Path, capsys: pytest.CaptureFixtu
 
 def test_nothing_carried_is_exit_code_four(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(folder / "heat.exp.model.json")
-    content = _json(capsys, "predict", model, "--ranks", "1e12", "--size", "1e9", "--format", "json", code=4)
+    asked = ("--ranks", "1e12", "--size", "1e9", "--kernel", "halo", "--metric", "time")
+    content = _json(capsys, "predict", model, *asked, "--format", "json", code=4)
     assert all(answer["status"] == "insufficient" and answer["reason"] for answer in content["predictions"])
 
 
