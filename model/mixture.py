@@ -65,7 +65,7 @@ def _quantile(probability: float, weight: Array, centre: Array, spread: Array, f
     with np.errstate(over="ignore"):
         scale = 1 / np.where(used & (spread > 0), spread, 1e-300)
     goal = ndtri(probability)
-    answer = low + (high - low) / 2
+    answer: Array = low + (high - low) / 2
     open_ = np.flatnonzero(high > low)
     x, y = low[open_], high[open_]
     least = 1e-12 * (y - x)
@@ -75,7 +75,7 @@ def _quantile(probability: float, weight: Array, centre: Array, spread: Array, f
         share, middle, scale, freedom = parts
         with np.errstate(over="ignore", invalid="ignore"):
             below = (share * t_cdf((where[:, None] - middle) * scale, freedom)).sum(axis=-1)
-        return np.asarray(ndtri(np.clip(below, 1e-300, 1 - 1e-16)) - goal)
+        return np.asarray(ndtri(np.clip(below, 1e-300, 1 - 1e-16)) - goal, dtype=np.float64)
 
     # a is the newest point, b the other end of the bracket, c the point that a or b took the place of.
     a, b, fa, fb = x, y, height(x, parts), height(y, parts)
