@@ -26,9 +26,9 @@ REASONS = (
     "{parameter} took one value in the measurements",
 )
 
-WIDEST = 6.0
+WIDEST = 4.0
 """Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of
-two and a half either way."""
+two either way."""
 DRIFT_FREEDOM = 5.0
 """Degrees of freedom of drift: Student's law of these, with the mean of the law of tau before the data as its scale,
 has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.drift.before`)."""

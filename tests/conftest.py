@@ -6,7 +6,12 @@ import os
 import shutil
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says more of the machine than of the code.
+hypothesis.settings.register_profile("ranksight", deadline=None)
+hypothesis.settings.load_profile("ranksight")
 
 # Tests run on one node, in containers as root too; looking for networks would take Open MPI a second a start.
 for _name, _value in (
