@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.tasks import Array
 from ranksight.errors import RanksightError
-from ranksight.model.model import Model, model_of
+from ranksight.model.learning import model_of
+from ranksight.model.model import Model
 from ranksight.model.planning.candidates import Candidates
 from ranksight.model.planning.choice import choose_runs
 from ranksight.model.planning.cost import Cost

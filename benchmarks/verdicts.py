@@ -189,7 +189,7 @@ def _speed(settings: Settings) -> str:
     from ranksight.model.blocking import fit_resources
     from ranksight.model.diagnosis import diagnosis
     from ranksight.model.diagnosis.ceilings import Ceilings
-    from ranksight.model.model import model_of
+    from ranksight.model.learning import model_of
     from ranksight.model.resource import Machine
     from ranksight.platforms import load
 

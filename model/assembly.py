@@ -18,8 +18,9 @@ from ranksight.model.contradiction import contradictions
 from ranksight.model.derived import with_stalls
 from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting import fit_series
+from ranksight.model.learning import model_of
 from ranksight.model.messages.fitting import fit_messages
-from ranksight.model.model import Model, model_of
+from ranksight.model.model import Model
 from ranksight.model.pace import fit_paces
 from ranksight.model.phases.keeping import phases_of
 from ranksight.model.resource import Machine

@@ -1,8 +1,7 @@
 """The search over several parameters: a few factors an axis, their products and sums, then what is still missing.
 
-1. Along every line of points that differ in one parameter only, any function of the space is ``a + b f(x)`` with the
-same
-   f. The factors f of each axis are ranked by the residuals of these fits, summed over lines.
+1. Along every line of points that differ in one parameter only, any function of the space is ``a + b f(x)`` with one f.
+   The factors f of each axis are ranked by the residuals of these fits, summed over lines.
 2. Products of the best factors of all axes, and sums of products after the set partitions of the axes, with and without
    a constant, are solved on all points from one Gram matrix a series.
 3. To the best of them one product of the whole dictionary is added that explains most of what is left, so that terms

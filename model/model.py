@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,8 +21,10 @@ from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import NO_DATA, Forecast
 from ranksight.model.functions import ARRAYS, Functions
 from ranksight.model.messages.table import MessageTable
+from ranksight.model.modelfile import read, write
 from ranksight.model.pace import TIMED
 from ranksight.model.prediction import Answer, Prediction
+from ranksight.model.questions import combinations, known
 from ranksight.model.staircase import Staircase
 from ranksight.model.wholeunits import WholeUnits
 
@@ -33,11 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.model.diagnosis.diagnosis import Diagnosis
-    from ranksight.model.series import Series
-
-SCHEMA_VERSION = 1
-LARGEST_FILE = 1 << 30
-MOST_ANSWERS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -127,29 +121,8 @@ class Model:
         return diagnose(self, self.combinations(values), level=level)
 
     def combinations(self, values: Mapping[str, float | Sequence[float]]) -> NDArray[np.float64]:
-        """All combinations of the parameters' values, (k, m); see :meth:`predict`."""
-        unknown = [name for name in values if name not in self.parameters]
-        if unknown:
-            raise InputError(
-                f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(self.parameters)}"
-            )
-        axes = []
-        for at, name in enumerate(self.parameters):
-            given = values.get(name)
-            if given is None:
-                seen = np.unique(self.training[:, at])
-                if len(seen) != 1:
-                    raise InputError(
-                        f"no value is given for the parameter {name}", f"give --{name} VALUE, or {name}=VALUE in Python"
-                    )
-                given = float(seen[0])
-            several: Any = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
-            axes.append([float(x) for x in several])
-            if not axes[-1] or not all(np.isfinite(x) for x in axes[-1]):
-                raise InputError(f"parameter {name} is asked at {given!r}", "parameters are finite numbers")
-        if np.prod([float(len(axis)) for axis in axes]) > MOST_ANSWERS:
-            raise InputError("too many combinations are asked for", "ask for fewer values at once")
-        return np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(self.parameters))
+        """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`."""
+        return combinations(self.parameters, self.training, values)
 
     def predict_at(
         self,
@@ -161,9 +134,9 @@ class Model:
     ) -> Prediction:
         """Predict at `points` (k, m); see :meth:`predict`."""
         wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
-        _known("metric", wanted, self.fitted.metrics)
+        known("metric", wanted, self.fitted.metrics)
         if kernels is not None:
-            _known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
+            known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
         self._check(points)
         refined = self._refined(points, level)
         forecast = refined.said
@@ -374,79 +347,32 @@ class Model:
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the model to one JSON file, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            When there is a file already and `force` is not given, or it cannot be written.
-        """
-        path = Path(path)
-        if path.exists() and not force:
-            raise InputError(f"{path} exists already", "name another file, or give --force to replace it")
-        content = {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "ranksight model",
-            "application": self.application,
-            "parameters": list(self.parameters),
-            "training": self.training.tolist(),
-            "provenance": dict(self.provenance),
-            "correlation": dict(self.correlation),
-            "shares": [float(f"{x:.6g}") for x in self.shares],
-            "fitted": self.fitted.to_dict(),
-            "extras": dict(self.extras),
-        }
-        try:
-            handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump(content, file, separators=(",", ":"), allow_nan=False)
-                    file.write("\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.chmod(beside, 0o644)
-                os.replace(beside, path)
-            finally:
-                Path(beside).unlink(missing_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written"
-            ) from error
+        """Write the model to one JSON file; see :func:`ranksight.model.modelfile.write`."""
+        write(
+            Path(path),
+            {
+                "application": self.application,
+                "parameters": list(self.parameters),
+                "training": self.training.tolist(),
+                "provenance": dict(self.provenance),
+                "correlation": dict(self.correlation),
+                "shares": [float(f"{x:.6g}") for x in self.shares],
+                "fitted": self.fitted.to_dict(),
+                "extras": dict(self.extras),
+            },
+            force,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Read a model from its file.
+        """Read a model from its file; see :func:`ranksight.model.modelfile.read`.
 
         Raises
         ------
         InputError
             When the file is no model, is damaged, or was written by a newer version.
         """
-        path = Path(path)
-        try:
-            if path.is_dir():
-                raise InputError(
-                    f"{path} is a folder, not a model", "make a model of an experiment with 'ranksight fit'"
-                )
-            if path.stat().st_size > LARGEST_FILE:
-                raise InputError(f"{path} is larger than {LARGEST_FILE >> 30} GiB: no model of ours")
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror or error}", "make a model with 'ranksight fit'"
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is no JSON: {error}", "the file is damaged or not ours") from error
-        if not isinstance(content, dict) or content.get("kind") != "ranksight model":
-            raise InputError(f"{path} is no model", "make one with 'ranksight fit'")
-        version = content.get("schema_version")
-        if not isinstance(version, int) or version < 1:
-            raise InputError(f"{path}: schema_version is {version!r}", "the file is damaged or not ours")
-        if version > SCHEMA_VERSION:
-            raise InputError(
-                f"{path}: schema version {version} is newer than {SCHEMA_VERSION}, which this version reads",
-                "install a newer ranksight",
-            )
+        content = read(Path(path))
         try:
             return cls._from(content)
         except InputError as error:
@@ -487,51 +413,3 @@ class Model:
             {str(k): str(v) for k, v in provenance.items()},
             extras,
         )
-
-
-def model_of(
-    series: Series,
-    application: str,
-    *,
-    space: str = "default",
-    over_repetitions: str = "auto",
-    guide: bool = True,
-    jobs: int = 1,
-    dask: str | None = None,
-) -> Model:
-    """Make a model of series.
-
-    Parameters
-    ----------
-    space, over_repetitions, guide, jobs, dask
-        See :func:`ranksight.model.fitting.fit_series`.
-    """
-    from ranksight.model.reduction import reduce
-    from ranksight.model.varied import fit_varied
-
-    fitted = fit_varied(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs, dask=dask)
-    located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
-    said = fitted.at_training(series.points)
-    names = np.array(series.metrics, dtype=object)
-    shares = np.zeros(len(series))
-    common: dict[str, float] = {}
-    for name in dict.fromkeys(series.metrics):
-        rows = np.flatnonzero((names == name) & (np.array(series.kernels, dtype=object) != WHOLE))
-        if not len(rows):
-            continue
-        size = np.where(np.isfinite(located[rows]), np.abs(located[rows]), 0.0)
-        total = size.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
-            common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
-    return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))
-
-
-def _known(kind: str, wanted: Sequence[str], held: Sequence[str]) -> None:
-    import difflib
-
-    for name in wanted:
-        if name not in held:
-            near = difflib.get_close_matches(name, dict.fromkeys(held), n=3)
-            known = ", ".join(near or list(dict.fromkeys(held))[:8])
-            raise InputError(f"the model has no {kind} {name!r}", f"{'nearest' if near else 'it has'}: {known}")

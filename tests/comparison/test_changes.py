@@ -13,7 +13,7 @@ from ranksight.model.comparison.change import CHANGED, GONE, NEW, SAME, UNSURE, 
 from ranksight.model.comparison.comparing import Subject, compare
 from ranksight.model.comparison.explain import explain, log_mean
 from ranksight.model.comparison.sides import Side, measured_side
-from ranksight.model.model import model_of
+from ranksight.model.learning import model_of
 from ranksight.model.resource import Machine, Resources
 from ranksight.model.series import Series
 

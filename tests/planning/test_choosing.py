@@ -9,7 +9,8 @@ import pytest
 
 from ranksight.errors import InputError, InsufficientError
 from ranksight.model.fitting import fit_series
-from ranksight.model.model import Model, model_of
+from ranksight.model.learning import model_of
+from ranksight.model.model import Model
 from ranksight.model.planning.belief import Belief
 from ranksight.model.planning.candidates import candidates
 from ranksight.model.planning.choice import Choice, choose_runs

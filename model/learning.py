@@ -1,0 +1,47 @@
+"""From series to a model: functions, the weight of each kernel, and how far the kernels' errors go together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.experiment import WHOLE
+from ranksight.model import whole
+from ranksight.model.model import Model
+from ranksight.model.reduction import reduce
+from ranksight.model.series import Series
+from ranksight.model.varied import fit_varied
+
+
+def model_of(
+    series: Series,
+    application: str,
+    *,
+    space: str = "default",
+    over_repetitions: str = "auto",
+    guide: bool = True,
+    jobs: int = 1,
+    dask: str | None = None,
+) -> Model:
+    """Make a model of series.
+
+    Parameters
+    ----------
+    space, over_repetitions, guide, jobs, dask
+        See :func:`ranksight.model.fitting.fit_series`.
+    """
+    fitted = fit_varied(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs, dask=dask)
+    located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
+    said = fitted.at_training(series.points)
+    names = np.array(series.metrics, dtype=object)
+    shares = np.zeros(len(series))
+    common: dict[str, float] = {}
+    for name in dict.fromkeys(series.metrics):
+        rows = np.flatnonzero((names == name) & (np.array(series.kernels, dtype=object) != WHOLE))
+        if not len(rows):
+            continue
+        size = np.where(np.isfinite(located[rows]), np.abs(located[rows]), 0.0)
+        total = size.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
+            common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
+    return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

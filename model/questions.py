@@ -1,0 +1,60 @@
+"""What a model is asked: values of its parameters, kernels and metrics by name."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+
+MOST_ANSWERS = 10_000_000
+
+
+def combinations(
+    parameters: Sequence[str], training: NDArray[np.float64], values: Mapping[str, float | Sequence[float]]
+) -> NDArray[np.float64]:
+    """All combinations of the parameters' values, (k, m).
+
+    A parameter that took one value in `training` (n, m) may be left out.
+
+    Raises
+    ------
+    InputError
+        When a parameter is unknown, has no value or one that is not finite, or there are too many combinations.
+    """
+    unknown = [name for name in values if name not in parameters]
+    if unknown:
+        raise InputError(
+            f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(parameters)}"
+        )
+    axes = []
+    for at, name in enumerate(parameters):
+        given = values.get(name)
+        if given is None:
+            seen = np.unique(training[:, at])
+            if len(seen) != 1:
+                raise InputError(
+                    f"no value is given for the parameter {name}", f"give --{name} VALUE, or {name}=VALUE in Python"
+                )
+            given = float(seen[0])
+        several: Any = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
+        axes.append([float(x) for x in several])
+        if not axes[-1] or not all(np.isfinite(x) for x in axes[-1]):
+            raise InputError(f"parameter {name} is asked at {given!r}", "parameters are finite numbers")
+    if np.prod([float(len(axis)) for axis in axes]) > MOST_ANSWERS:
+        raise InputError("too many combinations are asked for", "ask for fewer values at once")
+    return np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(parameters))
+
+
+def known(kind: str, wanted: Sequence[str], held: Sequence[str]) -> None:
+    """InputError with the nearest names where one of `wanted` is not among `held`."""
+    for name in wanted:
+        if name not in held:
+            near = difflib.get_close_matches(name, dict.fromkeys(held), n=3)
+            listed = ", ".join(near or list(dict.fromkeys(held))[:8])
+            raise InputError(f"the model has no {kind} {name!r}", f"{'nearest' if near else 'it has'}: {listed}")
