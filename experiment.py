@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,8 +113,6 @@ class Experiment:
         self.application = application
         self.parameters = tuple(parameters)
         self._runs = {run.id: run for run in runs}
-
-    # ---- the folder -------------------------------------------------------------------------------------------------
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], application: str, parameters: Sequence[str]) -> Experiment:
@@ -272,15 +270,27 @@ class Experiment:
             if missing:
                 raise InputError(f"messages of run {run.id} lack the column {', '.join(missing)}")
             todo["messages"] = messages
-        folder = self.path / "runs"
-        folder.mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
-        try:
+
+        def fill(place: Path) -> None:
             for name, table in todo.items():
                 table.to_parquet(place / f"{name}.parquet", index=False, compression="zstd")
             for file in raw:
                 (place / "raw").mkdir(exist_ok=True)
                 shutil.copy(file, place / "raw" / file.name)
+
+        return self._store(run, fill)
+
+    def adopt(self, run: Run, folder: Path) -> Run:
+        """Store a copy of the tables and files in `folder`, another experiment's run, as `run`; see :meth:`add`."""
+        return self._store(run, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True, symlinks=True))
+
+    def _store(self, run: Run, fill: Callable[[Path], object]) -> Run:
+        """Put what `fill` writes into a folder in its place as one."""
+        folder = self.path / "runs"
+        folder.mkdir(exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+        try:
+            fill(place)
             write_json(place / "run.json", {"schema_version": SCHEMA_VERSION, **asdict(run)})
             sync_tree(place)
             place.chmod(0o755)
@@ -294,14 +304,6 @@ class Experiment:
             shutil.rmtree(place, ignore_errors=True)
         self._runs[run.id] = run
         return run
-
-    def register(self, run: Run) -> None:
-        """Take note of a run that stands in the folder already; InputError where it does not."""
-        if not (self.path / "runs" / run.id / "run.json").is_file():
-            raise InputError(f"run {run.id} is not in {self.path}")
-        self._runs[run.id] = run
-
-    # ---- tables -----------------------------------------------------------------------------------------------------
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none."""

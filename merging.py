@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
-from ranksight._files import sync, sync_tree, write_json
 from ranksight.errors import InputError
-from ranksight.experiment import SCHEMA_VERSION, Experiment, Run
+from ranksight.experiment import Experiment, Run
 
 
 def is_experiment(path: Path) -> bool:
@@ -54,22 +50,7 @@ def _copy(target: Experiment, source: Experiment, run: Run) -> bool:
             break
         if _same(held[copied.id], run):
             return False
-    folder = target.path / "runs"
-    place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
-    try:
-        shutil.copytree(source.path / "runs" / run.id, place, dirs_exist_ok=True, symlinks=True)
-        write_json(place / "run.json", {"schema_version": SCHEMA_VERSION, **asdict(copied)})
-        sync_tree(place)
-        place.chmod(0o755)
-        os.rename(place, folder / copied.id)
-        sync(folder)
-    except OSError as error:
-        raise InputError(
-            f"cannot store run {copied.id} in {folder}: {error.strerror or error}", "free space or name another folder"
-        ) from error
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    target.register(copied)
+    target.adopt(copied, source.path / "runs" / run.id)
     return True
 
 
