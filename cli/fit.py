@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight.cli._text import hanging, short
 from ranksight.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -240,14 +241,15 @@ def _print(
         writer.writerows({k: "" if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows)
         return
     shown = sorted(rows, key=lambda row: (row["metric"], -row["share"]))[:40]
-    width = min(40, max([len(str(row["kernel"])) for row in shown], default=6))
+    width = min(24, max([len(str(row["kernel"])) for row in shown], default=6))
     print(f"{'kernel':<{width}}  {'metric':<14}{'share':>7}  {'error':>7}  function")
     for row in shown:
         error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
         text = row["formula"] if row["status"] == "ok" else f"insufficient: {row['reason']}"
         if row["remark"]:
             text += f"  ({row['remark']})"
-        print(f"{row['kernel'][:width]:<{width}}  {row['metric']:<14}{row['share']:>7.1%}  {error:>7}  {text}")
+        name = short(row["kernel"], width)
+        print(hanging(f"{name:<{width}}  {row['metric']:<14}{row['share']:>7.1%}  {error:>7}  ", text))
     if len(rows) > len(shown):
         print(f"... and {len(rows) - len(shown)} more; --format csv prints all")
     if checked is not None:

@@ -13,16 +13,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._text import short
 from ranksight.errors import UsageError
 from ranksight.metrics import metric
 
 if TYPE_CHECKING:
     from ranksight.model.phases.beside import Beside
-    from ranksight.model.prediction import Prediction
+    from ranksight.model.prediction import Answer, Prediction
+
+BOUND = 1e3
+"""Times its value from which on an interval's end is no bound that anyone could use."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -171,25 +176,38 @@ def _csv(prediction: Prediction) -> None:
 
 
 def _table(prediction: Prediction) -> None:
-    answers = prediction.answers
-    width = min(40, max([len(a.kernel or "(whole program)") for a in answers], default=6))
-    heads = "".join(f"{name:>10}" for name in prediction.parameters)
-    level = f"{answers[0].level:.0%} interval" if answers else "interval"
-    print(f"{heads}  {'kernel':<{width}}  {'metric':<16}{'value':>10}  {level}")
-    for answer in answers:
-        at = "".join(f"{value:>10g}" for value in answer.configuration.values())
-        unit = metric(answer.metric)
-        known = answer.value == answer.value
-        value = unit.format(answer.value) if known else "-"
-        interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
-        note = "" if answer.ok else f"insufficient: {answer.reason}"
-        name = (answer.kernel or "(whole program)")[:width]
-        print(f"{at}  {name:<{width}}  {answer.metric:<16}{value:>10}  {interval:<24}  {note}".rstrip())
+    """A block of lines for each configuration and metric, the whole program first, then kernels by size."""
+    blocks: dict[tuple[object, ...], list[Answer]] = {}
+    for answer in prediction.answers:
+        blocks.setdefault((*answer.configuration.items(), answer.metric), []).append(answer)
+    for at, answers in enumerate(blocks.values()):
+        first, unit = answers[0], metric(answers[0].metric)
+        where = ", ".join(f"{name} {value:g}" for name, value in first.configuration.items())
+        if at:
+            print()
+        print(f"{short(f'{where}: {first.metric}', 40):<40}{'value':>10}  {first.level:.0%} interval")
+        for answer in sorted(answers, key=_largest_first):
+            known = answer.value == answer.value
+            value = unit.format(answer.value) if known else "-"
+            interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
+            if answer.upper > BOUND * abs(answer.value):
+                interval = f"{unit.format(answer.lower)} .. no bound"
+            name = short("(whole program)" if answer.kernel is None else f"  {answer.kernel}", 38)
+            print(f"{name:<40}{value:>10}  {interval}".rstrip())
+            if not answer.ok:
+                print(
+                    textwrap.fill(
+                        f"insufficient: {answer.reason}", 80, initial_indent=" " * 6, subsequent_indent=" " * 8
+                    )
+                )
+
+
+def _largest_first(answer: Answer) -> tuple[bool, bool, float]:
+    return answer.kernel is not None, answer.value != answer.value, -answer.value
 
 
 def _evidence(prediction: Prediction) -> None:
     """What carried the answers, each evidence once with how many it carried."""
-    import textwrap
     from collections import Counter
 
     told = Counter(answer.evidence for answer in prediction.answers if answer.evidence)
@@ -205,8 +223,6 @@ def _evidence(prediction: Prediction) -> None:
 
 def _phases(phases: Sequence[Beside], missing: str) -> None:
     """The time by phases beside the sum over kernels, and why they part."""
-    import textwrap
-
     unit = metric("time")
     if missing:
         print("\n" + textwrap.fill(f"no time by phases: {missing}", 80, subsequent_indent="    "))

@@ -181,3 +181,19 @@ def test_python_gives_the_same_table(folder: Path) -> None:
     told = "function of 20 configurations, instructions measured"
     assert set(table["evidence"]) == {told, f"sum of 2 kernels: {told}"}
     assert len(table) == 6
+
+
+def test_tables_fit_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "solver<matrix<double, layout_right>, preconditioner>::operator()(std::vector<double> const&)"
+    rows = [f"{p},{kernel},{p**e * 1.5}" for p in (1, 2, 4, 8, 16) for kernel, e in ((f'"{long}"', 0.5), ("halo", 1))]
+    (tmp_path / "t.csv").write_text("ranks,kernel,time\n" + "\n".join(rows) + "\n")
+    words = ["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--kernel", "kernel", "--metric", "time"]
+    assert main([*words, "-o", str(tmp_path / "e")]) == 0
+    capsys.readouterr()
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m")]) == 0
+    table = capsys.readouterr().out.split("\n\n")[0]
+    assert main(["predict", str(tmp_path / "m"), "--ranks", "64,100000"]) == 0
+    table += capsys.readouterr().out
+    assert "solver<" in table
+    assert "const&)" in table
+    assert max(map(len, table.splitlines())) <= 80
