@@ -141,7 +141,7 @@ def write_scripts(
     InputError
         When the folder cannot be written, or its name cannot stand in a script's directive.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     def directive(path: Path) -> str:
         if re.search(r"[\s\"'%\\]", str(path)):
@@ -151,7 +151,7 @@ def write_scripts(
         return str(path)
 
     environment = Environment(
-        loader=PackageLoader("ranksight", "scheduling/templates"),
+        loader=FileSystemLoader(Path(__file__).parent / "systems"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -26,7 +26,7 @@ class Scheduler:
     text : str
         What it is.
     template : str
-        File in ``scheduling/templates``.
+        File in ``scheduling/systems``.
     arrays : bool
         Whether one script can stand for many tasks.
     submit : tuple of str

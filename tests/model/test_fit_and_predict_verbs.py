@@ -193,7 +193,8 @@ def test_tables_fit_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m")]) == 0
     table = capsys.readouterr().out.split("\n\n")[0]
     assert main(["predict", str(tmp_path / "m"), "--ranks", "64,100000"]) == 0
-    table += capsys.readouterr().out
+    table += "\n" + capsys.readouterr().out
+    table = "\n".join(line for line in table.splitlines() if str(tmp_path) not in line)
     assert "solver<" in table
     assert "const&)" in table
-    assert max(map(len, table.splitlines())) <= 80
+    assert [line for line in table.splitlines() if len(line) > 80] == []
