@@ -93,6 +93,7 @@ def run(chosen: argparse.Namespace) -> int:
     _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, platform.name)
     say(f"\n{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
     say(f"next: ranksight predict {folder / 'heat.model.json'} --ranks 64,1024 --size {sizes[-1]} --metric time")
+    say(f"next: ranksight report {folder / 'heat.model.json'} --experiment {folder / 'experiment'}")
     return 0
 
 
