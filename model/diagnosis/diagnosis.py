@@ -123,11 +123,11 @@ class Diagnosis:
 
     def balance(self) -> pd.DataFrame:
         """Load balance as measured; see :func:`ranksight.model.diagnosis.balance.table`."""
-        return self._table("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
+        return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
 
     def waits(self) -> pd.DataFrame:
         """Wait states as measured; see :func:`ranksight.model.diagnosis.waits.table`."""
-        return self._table("waits", lambda: waits.table(self._observed.get("waits", [])))
+        return self._kept("waits", lambda: waits.table(self._observed.get("waits", [])))
 
     def advice(self) -> pd.DataFrame:
         """What is wrong and what mending it gives; see :func:`ranksight.model.diagnosis.advice.table`."""
@@ -155,6 +155,15 @@ class Diagnosis:
         if name not in self._made:
             self._made[name] = make()
         return self._made[name].copy()
+
+    def _kept(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """A table of what the model's file keeps of the measurements, which others may have written."""
+        try:
+            return self._table(name, make)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"'diagnosis' of the model is damaged or of another version, at {name}", "fit the model again"
+            ) from error
 
     def to_dict(self) -> dict[str, Any]:
         """All tables as plain data that JSON can hold, under ``schema_version``."""
