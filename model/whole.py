@@ -60,7 +60,9 @@ def add(
     low, high = total - side(value - lower), total + side(upper - value)
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
     low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
-    lost = np.where(usable, 0.0, weight_of_row[:, None]).sum(axis=0)
+    # What too few points tell counts in the sum, and carries it no further than itself.
+    untold = ~usable | (status == forecast.FEW_POINTS)
+    lost = np.where(untold, weight_of_row[:, None], 0.0).sum(axis=0)
     codes = np.full(total.shape, forecast.OK)
     reasons = [""] * len(total)
     for k in range(len(total)):
@@ -68,7 +70,7 @@ def add(
         if high[k] == low[k]:
             factor = 1.0
         if lost[k] > 0.05:
-            worst = int(np.argmax(np.where(usable[:, k], -1.0, weight_of_row)))
+            worst = int(np.argmax(np.where(untold[:, k], weight_of_row, -1.0)))
             codes[k], reasons[k] = (
                 status[worst, k] or forecast.NO_DATA,
                 f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
