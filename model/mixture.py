@@ -57,25 +57,19 @@ def quantile(probability: float, weight: Array, centre: Array, spread: Array, fr
 
 
 def _quantile(probability: float, weight: Array, centre: Array, spread: Array, freedom: Array) -> Array:
-    """The quantile of mixtures (n, c)."""
-    used = weight > 0
-    largest = np.where(used, freedom, 100.0).min(axis=-1, initial=100.0)
+    """The quantile of mixtures (n, c), all of whose components have a weight."""
+    largest = freedom.min(axis=-1, initial=100.0)
     # A quarter more than the widest component alone needs: the bracket holds the root in spite of rounding.
     far = 1.25 * np.abs(stdtrit(np.maximum(largest, 1.0), min(probability, 1 - probability, 0.25)))[..., None]
-    safe = np.where(used, spread, 0.0)
-    middle = np.where(used, centre, np.nan)
-    with np.errstate(invalid="ignore"):
-        low = np.fmin.reduce(middle - far * safe, axis=-1)
-        high = np.fmax.reduce(middle + far * safe, axis=-1)
-    at = np.where(used, centre, 0.0)
-    with np.errstate(over="ignore"):
-        scale = 1 / np.where(used & (spread > 0), spread, 1e-300)
+    with np.errstate(invalid="ignore", over="ignore"):
+        low, high = (centre - far * spread).min(axis=-1), (centre + far * spread).max(axis=-1)
+        scale = 1 / np.where(spread > 0, spread, 1e-300)
     goal = ndtri(probability)
     answer: Array = low + (high - low) / 2
     open_ = np.flatnonzero(high > low)
     x, y = low[open_], high[open_]
     least = 1e-12 * (y - x)
-    parts = weight[open_], at[open_], scale[open_], freedom[open_]
+    parts = weight[open_], centre[open_], scale[open_], freedom[open_]
 
     def height(where: Array, parts: tuple[Array, ...]) -> Array:
         share, middle, scale, freedom = parts
