@@ -1,4 +1,4 @@
-"""Launchers: how each starts ranks, tells a rank its number, and which of its options take a value.
+"""Launchers: how each tells a rank its number, and which of its options take a value.
 
 A launcher is a small description; third parties add theirs by the entry point group ``ranksight.launchers``.
 """
@@ -17,22 +17,16 @@ class Launcher:
 
     Attributes
     ----------
-    start : tuple of str
-        The words that start a program on ``{ranks}`` ranks, for job scripts and examples.
     variables : tuple of str
         Variables that tell a process its rank.
     valued : frozenset of str
         Options that are followed by a value as a word of its own, so that the value is not taken for the program.
     verbs : frozenset of str
         Words that follow the launcher and belong to it, such as ``run`` of ``flux run``.
-    text : str
-        Where it is found.
     """
 
-    start: tuple[str, ...]
     variables: tuple[str, ...]
     valued: frozenset[str]
-    text: str
     verbs: frozenset[str] = frozenset()
 
 
@@ -77,28 +71,13 @@ def _add(name: str, launcher: Launcher) -> None:
 
 
 for _name in ("mpirun", "mpiexec", "orterun", "prterun"):
-    _start = (_name, "-n", "{ranks}")
-    _add(_name, Launcher(_start, (*_OMPI_VARIABLES, "PMI_RANK"), _OPEN_MPI | _HYDRA, "Open MPI, MPICH, Intel MPI"))
-_add(
-    "mpiexec.hydra",
-    Launcher(
-        ("mpiexec.hydra", "-n", "{ranks}"), ("PMI_RANK", "MV2_COMM_WORLD_RANK"), _HYDRA, "MPICH, Intel MPI, MVAPICH"
-    ),
-)
-_add("srun", Launcher(("srun", "-n", "{ranks}"), ("SLURM_PROCID",), _SRUN, "Slurm"))
-_add("jsrun", Launcher(("jsrun", "-p", "{ranks}"), ("JSM_NAMESPACE_RANK", "PMIX_RANK"), _JSRUN, "IBM LSF"))
-_add(
-    "flux",
-    Launcher(
-        ("flux", "run", "-n", "{ranks}"),
-        ("FLUX_TASK_RANK",),
-        _FLUX,
-        "Flux",
-        frozenset({"run", "mini", "submit", "alloc", "batch"}),
-    ),
-)
-_add("aprun", Launcher(("aprun", "-n", "{ranks}"), ("ALPS_APP_PE",), _APRUN, "Cray ALPS"))
-_add("ibrun", Launcher(("ibrun", "-n", "{ranks}"), (*_OMPI_VARIABLES, "PMI_RANK"), _COMMON, "TACC"))
+    _add(_name, Launcher((*_OMPI_VARIABLES, "PMI_RANK"), _OPEN_MPI | _HYDRA))
+_add("mpiexec.hydra", Launcher(("PMI_RANK", "MV2_COMM_WORLD_RANK"), _HYDRA))
+_add("srun", Launcher(("SLURM_PROCID",), _SRUN))
+_add("jsrun", Launcher(("JSM_NAMESPACE_RANK", "PMIX_RANK"), _JSRUN))
+_add("flux", Launcher(("FLUX_TASK_RANK",), _FLUX, frozenset({"run", "mini", "submit", "alloc", "batch"})))
+_add("aprun", Launcher(("ALPS_APP_PE",), _APRUN))
+_add("ibrun", Launcher((*_OMPI_VARIABLES, "PMI_RANK"), _COMMON))
 
 
 def launcher_of(word: str) -> str:
