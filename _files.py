@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,31 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
     beside = file.with_name(f".{file.name}.new")
     beside.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
     os.replace(beside, file)
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write what a user asked for: beside its place, synced, then moved there, readable by all.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    try:
+        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(beside, 0o644)
+            os.replace(beside, path)
+        finally:
+            Path(beside).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written"
+        ) from error
 
 
 def sync(path: Path) -> None:

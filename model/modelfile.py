@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ranksight._files import write_output
 from ranksight.errors import InputError
 
 SCHEMA_VERSION = 1
@@ -26,23 +25,8 @@ def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:
     """
     if path.exists() and not force:
         raise InputError(f"{path} exists already", "name another file, or give --force to replace it")
-    try:
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                whole = {"schema_version": SCHEMA_VERSION, "kind": KIND, **content}
-                json.dump(whole, file, separators=(",", ":"), allow_nan=False)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
-        finally:
-            Path(beside).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written"
-        ) from error
+    whole = {"schema_version": SCHEMA_VERSION, "kind": KIND, **content}
+    write_output(path, json.dumps(whole, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 def read(path: Path) -> dict[str, Any]:

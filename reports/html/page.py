@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ranksight import __version__
+from ranksight._files import write_output
 from ranksight.errors import InputError
 from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context
@@ -71,19 +70,7 @@ def write(page: str, path: Path, *, force: bool = False) -> None:
         When there is a file already and `force` is not given, or it cannot be written.
     """
     refuse_existing(path, force)
-    try:
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(page)
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
-        finally:
-            Path(beside).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written"
-        ) from error
+    write_output(path, page)
 
 
 def refuse_existing(path: Path, force: bool) -> None:
