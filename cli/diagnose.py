@@ -70,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--top {args.top}", "give 1 or more")
     model = Model.load(args.model).placed(args.placement, args.ranks_per_node)
     points = model.combinations(_asked(model, args.asked))
+    if not set(args.asked) - {"ranks"}:
+        points = model.along_ties(points)
     found = diagnose(model, points, level=args.level, kernels=args.kernel or None)
     if args.format == "json":
         json.dump(found.to_dict(), sys.stdout, indent=1, allow_nan=False)

@@ -260,7 +260,8 @@ def _print(
         )
     print(f"\n{len(rows)} functions of {len(series.points)} configurations in {output}")
     asked = " ".join(
-        f"--{name} {2 * high:g}" for name, high in zip(model.parameters, model.training.max(axis=0), strict=True)
+        f"--{name} {value:g}"
+        for name, value in zip(model.parameters, model.along_ties(2 * model.training.max(axis=0)[None])[0], strict=True)
     )
     print(f"next: ranksight predict {output} {asked}")
 

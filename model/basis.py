@@ -156,7 +156,8 @@ class Listing:
 class Products:
     """Products of one factor an axis: number ``sum_j f_j len(factors)^j`` has factor f_j on axis j.
 
-    The first factor is one, so that number 0 is the constant.
+    The first factor is one, so that number 0 is the constant. `divisor` is the axis of the ranks, which divide work;
+    None where that is not known and any may.
     """
 
     factors: tuple[Factor, ...]
@@ -166,9 +167,10 @@ class Products:
     _usable: Mask
     _order: Array
     _ahead: Array
+    divisor: int | None = None
 
     @classmethod
-    def of(cls, factors: tuple[Factor, ...], points: Array) -> Products:
+    def of(cls, factors: tuple[Factor, ...], points: Array, divisor: int | None = None) -> Products:
         """Evaluate factors on every axis of points (n, m)."""
         m = points.shape[1]
         single = np.array(factors, dtype=np.float64)[:, None, :]
@@ -177,7 +179,7 @@ class Products:
         usable = np.stack([part[2] for part in parts])
         corners = _corners(points)
         ahead = np.stack([values(single, corners[:, axis : axis + 1]) for axis in range(m)]) / norm[:, :, None]
-        return cls(factors, m, shape, norm, usable, _rank(single), ahead)
+        return cls(factors, m, shape, norm, usable, _rank(single), ahead, divisor)
 
     def digits(self, terms: Index) -> list[Index]:
         """Factor of each axis of terms (...)."""
@@ -224,20 +226,6 @@ class Products:
     def axes(self, terms: Index) -> Index:
         """See :class:`Basis`."""
         return np.asarray(np.sum([d > 0 for d in self.digits(terms)], axis=0))
-
-    def composite(self, terms: Index) -> Mask:
-        """Terms (...) that are a power of work per rank, ``(x^d / p)^e`` with d = 1, 2 or 3: a domain that is
-        divided."""
-        every = np.array(self.factors, dtype=np.float64)
-        plain = (every[:, 1:] == 0).all(axis=1)
-        power = np.where(plain, every[:, 0], np.nan)
-        powers = np.stack([power[d] for d in self.digits(terms)], axis=-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            falling, growing = np.fmin.reduce(powers, axis=-1), np.fmax.reduce(powers, axis=-1)
-            dimension = -growing / falling
-            whole = (np.abs(dimension - np.round(dimension)) < 1e-6) & (dimension > 0.5) & (dimension < 3.5)
-        two = (powers != 0).sum(axis=-1) == 2
-        return np.asarray(two & whole & (falling < 0) & ~np.isnan(powers).any(axis=-1))
 
     def decode(self, terms: Index) -> Array:
         """See :class:`Basis`."""

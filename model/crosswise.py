@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ranksight.metrics import Kind
 from ranksight.model import leastsquares
 from ranksight.model.basis import Products
+from ranksight.model.composite import DIVIDED, composite, screen_composites
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
 from ranksight.model.physics import admissible, cancelling
@@ -57,11 +58,14 @@ class Crossed(Offer):
     coarse : tuple of Factor
         Those of `factors` of which completing terms are made.
     parameters : int
+    divisor : int or None
+        Axis of the ranks, which divide work; any may where that is not known.
     """
 
     factors: tuple[Factor, ...]
     coarse: tuple[Factor, ...]
     parameters: int
+    divisor: int | None = None
 
     @property
     def load(self) -> int:
@@ -70,12 +74,14 @@ class Crossed(Offer):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve the hypotheses that suit each series."""
-        problem = pose(Products.of((ONE, *self.factors), points), points, location, positive, kind)
-        return problem, screen(self, problem, points)
+        basis = Products.of((ONE, *self.factors), points, self.divisor)
+        problem = pose(basis, points, location, positive, kind)
+        divided = list(screen_composites(basis, points, location, positive, kind))
+        return problem, screen(self, problem, points, divided)
 
 
-def screen(space: Crossed, problem: Problem, points: Array) -> Screened:
-    """Solve the hypotheses that suit each series; the basis is of the space's factors."""
+def screen(space: Crossed, problem: Problem, points: Array, known: Sequence[Screened] = ()) -> Screened:
+    """Solve the hypotheses that suit each series, beside those solved already; the basis is of the space's factors."""
     m = space.parameters
     radix = len(space.factors) + 1
     best = [_rank(space, problem, points, axis, radix) for axis in range(m)]
@@ -88,7 +94,7 @@ def screen(space: Crossed, problem: Problem, points: Array) -> Screened:
     members, prior = _structures(tuple(b.shape[1] for b in best))
     first = _solve(problem, choice, members, prior)
     dictionary = _dictionary(space, problem, space.coarse)
-    found = [first]
+    found = [first, *known]
     bases = _best(problem, first, BASES, largest=2)[:, :, :2]
     terms, more, more_prior = _complete(problem, bases, dictionary)
     found.append(_solve(problem, terms, more, more_prior))
@@ -251,10 +257,8 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
     return members, np.array(list(found.values()))
 
 
-ALONE, NESTED, COMPLETED, PRODUCT, DIVIDED = -1.0, -2.0, -3.0, -5.0, 2.0
-"""Logarithms of the weight of a form before the data, relative to a constant with one product; the last for powers of
-work
-per rank."""
+ALONE, NESTED, COMPLETED, PRODUCT = -1.0, -2.0, -3.0, -5.0
+"""Logarithms of the weight of a form before the data, relative to a constant with one product."""
 
 
 def partitions(axes: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -288,7 +292,7 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
         log_share = np.log(np.where(largest > 0, largest, 1.0))
         usable = problem.basis.usable(mine)
         growth = problem.basis.order(mine)
-        divided = composite(problem, mine)
+        divided = composite(problem.basis, mine)
         here = problem.part(part)
         for size in np.unique(sizes):
             rows = np.flatnonzero(sizes == size)
@@ -310,12 +314,6 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
             known = known + DIVIDED * divided[:, local].any(axis=2)
             offset[part, rows] = np.where(allowed, known - determinant / 2, -np.inf)
     return Screened(residual, offset, members, prior, choice)
-
-
-def composite(problem: Problem, terms: Index) -> Mask:
-    """Terms that are powers of work per rank, where the basis knows."""
-    known = getattr(problem.basis, "composite", None)
-    return np.zeros(terms.shape, dtype=bool) if known is None else np.asarray(known(terms))
 
 
 def _dictionary(space: Crossed, problem: Problem, factors: tuple[Factor, ...]) -> Index:

@@ -26,6 +26,8 @@ days."""
 DIVIDED, UNDIVIDED = 0.03, 0.25
 """Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work, and in the rest:
 collectives grow by logarithms to square roots of ranks."""
+BESIDE = 0.05
+"""How far beside a tie of parameters the functions still hold: as much as rounding a size to whole numbers takes."""
 STEP = 1.1
 """Factor over which elasticities are taken."""
 
@@ -72,6 +74,8 @@ class Fitted:
         Where the behaviour changes (:mod:`ranksight.model.segments`), NaN where it does not; the functions above hold
         from
         there on, those of `below`, whose rows are the series `below_rows`, up to there.
+    ties : (q, 1 + m) or None
+        Parameters that varied together only (:func:`ranksight.model.varied.independent`).
     """
 
     parameters: tuple[str, ...]
@@ -99,6 +103,7 @@ class Fitted:
     breaks: Array | None = None
     below: Fitted | None = None
     below_rows: Index | None = None
+    ties: Array | None = None
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -197,10 +202,29 @@ class Fitted:
         for axis, name in enumerate(self.parameters):
             status[fixed[:, :, axis]] = forecast.UNVARIED
             reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
+        for tie in () if self.ties is None else self.ties:
+            off = self._off(tie, points)
+            status[:, off], reason[:, off] = forecast.UNVARIED, self._tied(tie)
         for s in np.flatnonzero(self.status != forecast.OK):
             status[s] = self.status[s]
             reason[s] = forecast.REASONS[self.status[s]].format(points=self.count[s], parameters=len(self.parameters))
         return status, reason
+
+    def _off(self, tie: Array, points: Array) -> NDArray[np.bool_]:
+        """Points (k,) away from where parameters that varied together only were seen, by more than :data:`BESIDE`."""
+        used = tie[1:] != 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            side = np.log(points[:, used]) @ tie[1:][used] - tie[0]
+        return np.asarray(~(np.abs(side) <= np.log1p(BESIDE)))
+
+    def _tied(self, tie: Array) -> str:
+        names = [name for name, e in zip(self.parameters, tie[1:], strict=True) if e]
+        term = np.zeros((len(self.parameters), 3))
+        term[:, 0] = tie[1:]
+        return (
+            f"{', '.join(names[:-1])} and {names[-1]} varied together only, at {write_term(term, self.parameters)} = "
+            f"{np.exp(tie[0]):.4g}: measure a configuration where one varies alone"
+        )
 
     def at_training(self, points: Array) -> Array:
         """Values (s, k) of the leading hypotheses at `points`, without intervals."""

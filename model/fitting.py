@@ -12,6 +12,7 @@ from ranksight.errors import InputError
 from ranksight.metrics import Kind
 from ranksight.model import discrepancy, drift, forecast, noise, prevalence
 from ranksight.model.bend import bend
+from ranksight.model.crosswise import Crossed
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.guide import prefer
 from ranksight.model.noise import Location, locate
@@ -79,6 +80,8 @@ def fit_series(
         When the space or the reduction is unknown.
     """
     offered = SPACES[space](len(series.parameters)) if isinstance(space, str) else space
+    if isinstance(offered, Crossed) and "ranks" in series.parameters:
+        offered = replace(offered, divisor=series.parameters.index("ranks"))
     if offered.parameters != len(series.parameters):
         raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
     if not len(series):

@@ -124,6 +124,12 @@ class Model:
         """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`."""
         return combinations(self.parameters, self.training, values)
 
+    def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The points (k, m) with parameters that varied with others only where those have them."""
+        from ranksight.model.varied import along_ties
+
+        return along_ties(points, self.parameters, self.fitted.ties)
+
     def predict_at(
         self,
         points: NDArray[np.float64],

@@ -63,6 +63,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "repetitions": _finite(_short(fitted.repetitions, 4)),
         "noisy": fitted.noisy.tolist(),
         **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
+        **({} if fitted.ties is None else {"ties": fitted.ties.tolist()}),
         **_breaks_to_dict(fitted),
     }
 
@@ -141,6 +142,9 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     hidden = None if "hidden" not in content else _column(content, "hidden", None, nested=True)
     if hidden is not None and (hidden.ndim != 2 or hidden.shape[1] != 2):
         raise _damaged("'hidden' holds no ranges")
+    ties = None if "ties" not in content else _column(content, "ties", None, nested=True)
+    if ties is not None and (ties.ndim != 2 or ties.shape[1] != 1 + m):
+        raise _damaged("'ties' do not match the parameters")
     space = content.get("space")
     breaks, below, rows = _breaks_from_dict(content.get("breaks"), parameters, s)
     return Fitted(
@@ -169,6 +173,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         breaks,
         below,
         rows,
+        ties,
     )
 
 
@@ -182,7 +187,7 @@ def _breaks_from_dict(
     below = fitted_from_dict(given["below"])
     rows = _integers(given, "rows", len(below), 0, max(count - 1, 0))
     at = _column(given, "at", len(below))
-    if below.parameters != parameters or len(parameters) != 1 or len(np.unique(rows)) != len(rows):
+    if below.parameters != parameters or len(np.unique(rows)) != len(rows):
         raise _damaged("'breaks' does not match the series")
     breaks = np.full(count, np.nan)
     breaks[rows] = at

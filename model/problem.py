@@ -39,7 +39,7 @@ class Problem:
         Distinct values of each parameter.
     change : (s, m)
         Largest change of the logarithm of the values along each axis, as far as :data:`ranksight.model.basis.AHEAD`
-        goes.
+        goes; infinite for one that never varied alone.
     """
 
     basis: Basis
@@ -99,6 +99,10 @@ def _change(points: Array, present: Mask, y: Array) -> Array:
     result = np.zeros((len(y), points.shape[1]))
     for axis in range(points.shape[1]):
         _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)
+        if np.bincount(group.reshape(-1)).max(initial=0) < 2:
+            # Varied together with others only: nothing could show what it does alone.
+            result[:, axis] = np.inf
+            continue
         for line in range(int(group.max(initial=-1)) + 1):
             use = present & (group.reshape(-1) == line)[None, :] & np.isfinite(size)
             high = np.where(use, size, -np.inf).max(axis=1, initial=-np.inf)

@@ -46,9 +46,8 @@ class Measured:
     def along(self, model: Model, along: str, held: dict[str, float]) -> NDArray[np.bool_]:
         """Which configurations (n,) have the held values of the other parameters."""
         keep = np.ones(len(self.points), dtype=bool)
-        for at, name in enumerate(model.parameters):
-            if name != along:
-                keep &= np.isclose(self.points[:, at], held[name])
+        for name, value in held.items():
+            keep &= np.isclose(self.points[:, model.parameters.index(name)], value)
         return keep
 
     def total(self, model: Model) -> tuple[Array, str]:

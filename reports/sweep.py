@@ -151,25 +151,37 @@ def sweep(
             f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(model.parameters)}"
         )
     most = {name: float(x) for name, x in zip(model.parameters, model.training.max(axis=0), strict=True)}
-    held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name != along}
+    free = _following(model, along) - set(at or {})
+    held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name not in {along, *free}}
     column = _measured(model, along, held)
     low, high = float(column.min()), float(column.max())
     end = high * (REACH if along == RANKS else ELSE) if to is None else float(to)
     if not (np.isfinite(end) and end > 0):
         raise InputError(f"{along} is asked at {end:g}", "give a number above 0")
     values = _values(column, low, end, count, whole=along == RANKS)
-    points = np.array([[x if name == along else held[name] for name in model.parameters] for x in values])
+    points = np.array(
+        [[x if name == along else held.get(name, most[name]) for name in model.parameters] for x in values]
+    )
+    points = model.along_ties(points) if free else points
     said, broken = model.ask(points, level)
     return Sweep(model, along, values, held, points, said, _total(model, said, broken), broken, level)
+
+
+def _following(model: Model, along: str) -> set[str]:
+    """Parameters that varied with the one told along only, and follow it."""
+    ties = model.fitted.ties
+    if ties is None or along != RANKS:
+        return set()
+    tied = [ties[:, 1 + at].any() for at in range(len(model.parameters))]
+    return {name for name, yes in zip(model.parameters, tied, strict=True) if yes and name != along}
 
 
 def _measured(model: Model, along: str, held: Mapping[str, float]) -> Array:
     """Measured values of a parameter: those beside the held values of the others, all where there are none."""
     at = model.parameters.index(along)
     same = np.ones(len(model.training), dtype=bool)
-    for place, name in enumerate(model.parameters):
-        if name != along:
-            same &= np.isclose(model.training[:, place], held[name])
+    for name, value in held.items():
+        same &= np.isclose(model.training[:, model.parameters.index(name)], value)
     return np.asarray(model.training[same, at] if same.any() else model.training[:, at])
 
 
