@@ -85,7 +85,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]]:
     """What was asked for; else the largest values measured, and ranks also far beyond."""
-    most = dict(zip(model.parameters, model.training.max(axis=0).tolist(), strict=True))
+    names, seen = model.parameters, model.training
+    if model.coordinates is not None and not set(asked) <= set(names):
+        names, seen = model.coordinates.given, model.coordinates.seen
+    most = dict(zip(names, seen.max(axis=0).tolist(), strict=True))
     given: dict[str, list[float]] = {name: [value] for name, value in most.items()}
     if "ranks" in most:
         given["ranks"] = [most["ranks"], BEYOND * most["ranks"]]

@@ -80,6 +80,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="whole units that the work comes in, such as 'elements=6*size^2': the fullest rank has ceil(units/ranks)",
     )
     parser.add_argument(
+        "--derive",
+        action="append",
+        default=[],
+        metavar="NAME=FORMULA",
+        help="a parameter computed from those of the runs, such as 'x=size^3/ranks', in place of those that its "
+        "formula names, ranks apart; may be repeated",
+    )
+    parser.add_argument(
         "--equation",
         choices=("closed", "literal"),
         default="closed",
@@ -113,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ranksight.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of
+    from ranksight.model.coordinates import Coordinates
     from ranksight.model.wholeunits import WholeUnits
     from ranksight.platforms import load
 
@@ -122,13 +131,16 @@ def run(args: argparse.Namespace) -> int:
     settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
     named = None if args.platform is None else platform
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
+    coordinates = Coordinates.of(experiment, args.derive)
+    over = experiment.parameters if coordinates is None else coordinates.parameters
     model, series = assemble(
         experiment,
         metrics,
         platform=platform,
         domains=domains,
         equation=args.equation,
-        units=None if args.units is None else WholeUnits.read(args.units, experiment.parameters),
+        units=None if args.units is None else WholeUnits.read(args.units, over),
+        coordinates=coordinates,
         over_ranks=_over_ranks(args.ranks_reduce),
         jobs=args.jobs,
         dask=args.dask,

@@ -126,6 +126,10 @@ def run(args: argparse.Namespace) -> int:
     template = None if experiment is None else template_of(experiment)
     configurations = [each.configuration for each in choice.runs]
     commands = measure_lines(configurations, choice.runs[0].repetitions if choice.runs else 1, folder, template)
+    if model.coordinates is not None:
+        # Which of the runs' own parameters make such a value is the user's to say.
+        commands = []
+    args.coordinates = model.coordinates
     _PRINT[args.format](choice, commands, args)
     return 4 if not choice.runs and choice.goal.now.status.any() else 0
 
@@ -151,6 +155,8 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
             return model, None
         if found.parameters == model.parameters:
             return model, found
+        if model.coordinates is not None and set(found.parameters) == set(model.coordinates.given):
+            return model, model.view(found)
     return model, None
 
 
@@ -187,6 +193,9 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
         return
     asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
     print()
+    if args.coordinates is not None and choice.runs:
+        print(f"next: measure runs of these values, where {args.coordinates.remark()}")
+        return
     if not commands:
         print(f"next: ranksight predict {args.model} {asked}" if args.model.is_file() else _again(args, asked))
         return

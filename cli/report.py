@@ -113,13 +113,15 @@ def _context(args: argparse.Namespace) -> Context:
         raise UsageError("--expectations needs an experiment to hold against them", "give --experiment FOLDER")
     study = None if args.expectations is None else read_study(args.expectations)
     platform = load(args.platform) if args.platform is not None else None
-    experiments = tuple(read(path) for path in args.experiment)
     model = Model.load(args.model)
-    along = args.along or axis_of(model)
-    held = {name: value for name, value in args.target.items() if name != along}
+    experiments = tuple(model.view(read(path)) for path in args.experiment)
+    along, target = args.along or axis_of(model), args.target
+    if model.coordinates is not None and not set(target) <= set(model.parameters):
+        target = dict(zip(model.parameters, model.combinations(target)[0].tolist(), strict=True))
+    held = {name: value for name, value in target.items() if name != along}
     return Context(
         model,
-        sweep(model, along=along, to=args.target.get(along), at=held, level=args.level),
+        sweep(model, along=along, to=target.get(along), at=held, level=args.level),
         experiments,
         platform,
         args.model,

@@ -15,6 +15,7 @@ from ranksight.model.balance import fit_balance
 from ranksight.model.blocking import fit_resources
 from ranksight.model.communication import Communication, message_series, message_table
 from ranksight.model.contradiction import contradictions
+from ranksight.model.coordinates import Coordinates
 from ranksight.model.derived import with_stalls
 from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting import fit_series
@@ -44,6 +45,7 @@ def fit(
     ranks_per_node: int | None = None,
     cores_per_domain: int | None = None,
     units: str | None = None,
+    derive: Mapping[str, str] | None = None,
     equation: str = "closed",
     **settings: Any,
 ) -> Model:
@@ -60,6 +62,9 @@ def fit(
         See :func:`domains_of`.
     units : str, optional
         Whole units that the work comes in, such as ``elements=6*size^2`` (:mod:`ranksight.model.wholeunits`).
+    derive : mapping of str to str, optional
+        Parameters computed from those of the runs, such as ``{"x": "size^3/ranks"}``
+        (:mod:`ranksight.model.coordinates`).
     equation : str
         One of :data:`ranksight.model.resource.EQUATIONS`.
     **settings
@@ -71,9 +76,18 @@ def fit(
     elif isinstance(platform, str):
         platform = load(platform)
     domains = domains_of(platform if named else None, placement, ranks_per_node, cores_per_domain)
-    whole = None if units is None else WholeUnits.read(units, experiment.parameters)
+    coordinates = Coordinates.of(experiment, derive or {})
+    over = experiment.parameters if coordinates is None else coordinates.parameters
+    whole = None if units is None else WholeUnits.read(units, over)
     return assemble(
-        experiment, metrics, platform=platform, domains=domains, units=whole, equation=equation, **settings
+        experiment,
+        metrics,
+        platform=platform,
+        domains=domains,
+        units=whole,
+        coordinates=coordinates,
+        equation=equation,
+        **settings,
     )[0]
 
 
@@ -111,6 +125,7 @@ def assemble(
     platform: Any = None,
     domains: Domains | None = None,
     units: WholeUnits | None = None,
+    coordinates: Coordinates | None = None,
     equation: str = "closed",
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
@@ -129,6 +144,8 @@ def assemble(
         What ranks share on a node, see :func:`domains_of`; without it times are taken to grow on as they did.
     units : WholeUnits, optional
         What the work consists of, where it cannot be cut.
+    coordinates : Coordinates, optional
+        Parameters computed from those of the runs, which functions are then of.
     equation : str
         One of :data:`ranksight.model.resource.EQUATIONS`.
     over_ranks
@@ -142,6 +159,7 @@ def assemble(
         The series are those that the functions were fitted to.
     """
     chosen = None if metrics is None else tuple(metrics)
+    experiment = experiment if coordinates is None else coordinates.view(experiment)
     series = series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks))
     sampled = settle(experiment, series)
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
@@ -149,6 +167,8 @@ def assemble(
     model = model_of(series, experiment.application, **settings)
     functions = structured(experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), **settings)
     extras: dict[str, Any] = dict(model.extras)
+    if coordinates is not None:
+        extras["coordinates"] = coordinates.to_dict()
     if found := functions.structures():
         extras["structures"] = found
     steps = None if units is None else _staircase(units, series, means_of_samples(experiment, over_ranks), **settings)

@@ -17,11 +17,13 @@ from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model import whole
 from ranksight.model.application import Application, Breakdown, Refined
+from ranksight.model.coordinates import Coordinates
+from ranksight.model.evidence import Evidence
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import NO_DATA, Forecast
 from ranksight.model.functions import ARRAYS, Functions
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.modelfile import read, write
+from ranksight.model.modelfile import parts, read, write
 from ranksight.model.pace import TIMED
 from ranksight.model.prediction import Answer, Prediction
 from ranksight.model.questions import combinations, known
@@ -31,6 +33,7 @@ from ranksight.model.wholeunits import WholeUnits
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ranksight.experiment import Experiment
     from ranksight.model.diagnosis.diagnosis import Diagnosis
 
 
@@ -121,8 +124,28 @@ class Model:
         return diagnose(self, self.combinations(values), level=level)
 
     def combinations(self, values: Mapping[str, float | Sequence[float]]) -> NDArray[np.float64]:
-        """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`."""
+        """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`.
+
+        Where parameters are computed from those of the runs, values of either are taken.
+        """
+        if self.coordinates is not None:
+            return self.coordinates.combinations(self.training, values)
         return combinations(self.parameters, self.training, values)
+
+    @cached_property
+    def coordinates(self) -> Coordinates | None:
+        """How the parameters are computed from those of the runs; None where they are those."""
+        given = self.extras.get("coordinates")
+        if given is None:
+            return None
+        found = Coordinates.from_dict(given)
+        if found.parameters != self.parameters:
+            raise InputError("'coordinates' does not fit the functions", "fit the model again")
+        return found
+
+    def view(self, experiment: Experiment) -> Experiment:
+        """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`."""
+        return experiment if self.coordinates is None else self.coordinates.view(experiment)
 
     def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points (k, m) with parameters that varied with others only where those have them."""
@@ -152,8 +175,8 @@ class Model:
             for name in wanted
             if kernels is None or WHOLE in kernels
         }
-        told, carried = self._evidence(refined)
-        whole_told = {name: self._evidence_of_whole(name, told, carried, len(points)) for name in totals}
+        evidence = Evidence.of(self.fitted, self.provenance, refined.carried)
+        whole_told = {name: evidence.of_whole(self.fitted, name, len(points)) for name in totals}
         answers: list[Answer] = []
         for k, point in enumerate(points):
             configuration = dict(zip(self.parameters, map(float, point), strict=True))
@@ -165,7 +188,7 @@ class Model:
                 for row in rows:
                     kernel = self.fitted.kernels[row]
                     if kernel != WHOLE and (kernels is None or kernel in kernels):
-                        text = carried[int(row)][k] if row in carried else told[row]
+                        text = evidence.of_series(int(row), k)
                         answers.append(Answer.of(configuration, kernel, name, forecast, int(row), k, text))
         return Prediction(self.application, self.parameters, tuple(answers), self.notes(points))
 
@@ -181,7 +204,8 @@ class Model:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
         from ranksight.model.contradiction import told
 
-        found = dict.fromkeys((*told(self._refused), *self._outgrown(points)))
+        computed = () if self.coordinates is None else (self.coordinates.remark(),)
+        found = dict.fromkeys((*computed, *told(self._refused), *self._outgrown(points)))
         if self.equation.balance is not None:
             found |= dict.fromkeys(self.equation.balance.remarks(points))
         if self.staircase is not None:
@@ -241,28 +265,6 @@ class Model:
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         refined, rho = self._refined(points, level), self.correlation.get("time", 0.5)
         return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
-
-    def _evidence(self, refined: Refined) -> tuple[list[str], dict[int, list[str]]]:
-        """What carries each series as a function, and for those that an equation gives, at each configuration."""
-        told = []
-        for name, count in zip(self.fitted.metrics, self.fitted.count.tolist(), strict=True):
-            source = self.provenance.get(name, "measured")
-            told.append(f"function of {count} configurations, {name} {source}")
-        carried: dict[int, list[str]] = {}
-        for row, where, text in refined.carried:
-            before = carried.get(row) or [told[row]] * len(where)
-            carried[row] = [text if here else old for here, old in zip(where.tolist(), before, strict=True)]
-        return told, carried
-
-    def _evidence_of_whole(self, name: str, told: list[str], carried: Mapping[int, list[str]], count: int) -> list[str]:
-        rows = [row for row, key in enumerate(self.fitted.metrics) if key == name]
-        direct = [row for row in rows if self.fitted.kernels[row] == WHOLE]
-        if direct:
-            return carried.get(direct[0]) or [told[direct[0]]] * count
-        texts = [
-            list(dict.fromkeys(carried[row][k] if row in carried else told[row] for row in rows)) for k in range(count)
-        ]
-        return [f"sum of {len(rows)} kernels: {'; '.join(found[:4])}" for found in texts]
 
     def placed(self, placement: str | None = None, ranks_per_node: int | None = None) -> Model:
         """The same model with ranks placed in another way than they were measured.
@@ -380,42 +382,6 @@ class Model:
         """
         content = read(Path(path))
         try:
-            return cls._from(content)
+            return cls(**parts(content))
         except InputError as error:
             raise InputError(f"{path}: {error.what}", error.remedy) from error
-
-    @classmethod
-    def _from(cls, content: Mapping[str, Any]) -> Model:
-        given = content.get("fitted")
-        if not isinstance(given, dict):
-            raise InputError("'fitted' is missing", "the file is damaged or not ours")
-        fitted = Fitted.from_dict(given)
-        if content.get("parameters") != list(fitted.parameters):
-            raise InputError("'parameters' do not match the functions", "the file is damaged or not ours")
-        try:
-            training = np.array(content.get("training"), dtype=np.float64).reshape(-1, len(fitted.parameters))
-            shares = np.array(content.get("shares"), dtype=np.float64).reshape(len(fitted))
-            correlation = {str(k): float(v) for k, v in dict(content.get("correlation", {})).items()}
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(
-                f"training points, shares or correlations are damaged: {error}", "fit the model again"
-            ) from error
-        if not (
-            np.isfinite(training).all() and np.isfinite(shares).all() and all(0 <= v <= 1 for v in correlation.values())
-        ):
-            raise InputError(
-                "training points, shares or correlations hold a number out of range", "fit the model again"
-            )
-        provenance, extras = content.get("provenance", {}), content.get("extras", {})
-        if not isinstance(provenance, dict) or not isinstance(extras, dict):
-            raise InputError("'provenance' or 'extras' is no object", "the file is damaged or not ours")
-        return cls(
-            str(content.get("application", "")),
-            fitted.parameters,
-            fitted,
-            training,
-            shares,
-            correlation,
-            {str(k): str(v) for k, v in provenance.items()},
-            extras,
-        )

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ranksight._files import write_output
 from ranksight.errors import InputError
+from ranksight.model.fitted import Fitted
 
 SCHEMA_VERSION = 1
 KIND = "ranksight model"
@@ -60,3 +63,44 @@ def read(path: Path) -> dict[str, Any]:
             "install a newer ranksight",
         )
     return content
+
+
+def parts(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What :class:`ranksight.model.model.Model` is made of, by the names of its attributes.
+
+    Raises
+    ------
+    InputError
+        When an entry is missing, damaged or does not fit the others.
+    """
+    given = content.get("fitted")
+    if not isinstance(given, dict):
+        raise InputError("'fitted' is missing", "the file is damaged or not ours")
+    fitted = Fitted.from_dict(given)
+    if content.get("parameters") != list(fitted.parameters):
+        raise InputError("'parameters' do not match the functions", "the file is damaged or not ours")
+    try:
+        training = np.array(content.get("training"), dtype=np.float64).reshape(-1, len(fitted.parameters))
+        shares = np.array(content.get("shares"), dtype=np.float64).reshape(len(fitted))
+        correlation = {str(k): float(v) for k, v in dict(content.get("correlation", {})).items()}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"training points, shares or correlations are damaged: {error}", "fit the model again"
+        ) from error
+    if not (
+        np.isfinite(training).all() and np.isfinite(shares).all() and all(0 <= v <= 1 for v in correlation.values())
+    ):
+        raise InputError("training points, shares or correlations hold a number out of range", "fit the model again")
+    provenance, extras = content.get("provenance", {}), content.get("extras", {})
+    if not isinstance(provenance, dict) or not isinstance(extras, dict):
+        raise InputError("'provenance' or 'extras' is no object", "the file is damaged or not ours")
+    return {
+        "application": str(content.get("application", "")),
+        "parameters": fitted.parameters,
+        "fitted": fitted,
+        "training": training,
+        "shares": shares,
+        "correlation": correlation,
+        "provenance": {str(k): str(v) for k, v in provenance.items()},
+        "extras": extras,
+    }

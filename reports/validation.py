@@ -63,6 +63,7 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     from ranksight.errors import InputError
     from ranksight.model.assembly import means_of_samples
 
+    experiment = model.view(experiment)
     if experiment.parameters != model.parameters:
         raise InputError(
             f"{experiment.path} varies {', '.join(experiment.parameters)}, the model {', '.join(model.parameters)}",

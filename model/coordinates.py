@@ -1,0 +1,174 @@
+"""What functions are of: the parameters of the runs, or others that are computed from them.
+
+A user who knows that a program depends on nx, ny, nz and ranks through x = nx*ny*nz/ranks says so: x stands in place of
+the parameters that its formula names, ranks apart, so that functions are searched over (ranks, x). Fewer runs tell them
+(x is the work per rank of Ding et al. 2018). Runs that fall on the same values become repetitions of one configuration,
+and how far they differ shows as scatter. Questions are asked in the runs' own parameters or in these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment
+from ranksight.model.questions import combinations
+from ranksight.platforms.events.formulas import Formula, read_formula
+
+Array = NDArray[np.float64]
+
+RANKS = "ranks"
+DIGITS = 9
+"""Significant digits of a computed value: what differs by rounding is the same configuration."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Parameters computed from those of the runs.
+
+    Attributes
+    ----------
+    given : tuple of str
+        Parameters of the runs.
+    formulas : mapping of str to str
+        Name of each computed parameter, and its formula.
+    seen : (n, len(given))
+        Configurations that were measured.
+    """
+
+    given: tuple[str, ...]
+    formulas: Mapping[str, str]
+    seen: Array
+
+    @classmethod
+    def of(cls, experiment: Experiment, derived: Sequence[str] | Mapping[str, str]) -> Coordinates | None:
+        """Read ``NAME=FORMULA`` for the runs of an experiment; None where nothing is derived.
+
+        Raises
+        ------
+        InputError
+            When a formula cannot be read, names what is no parameter, or has no positive value at a configuration.
+        """
+        formulas = dict(derived) if isinstance(derived, Mapping) else _named(derived)
+        if not formulas:
+            return None
+        points = [[float(run.configuration[name]) for name in experiment.parameters] for run in experiment.runs]
+        seen = np.unique(np.array(points, dtype=np.float64).reshape(-1, len(experiment.parameters)), axis=0)
+        found = cls(experiment.parameters, formulas, seen)
+        found.points(seen)
+        return found
+
+    def __post_init__(self) -> None:
+        for name, formula in self._read.items():
+            unknown = [each for each in formula.events if each not in self.given]
+            if name in self.given or not name.isidentifier():
+                raise InputError(f"{name!r} cannot name a derived parameter", "give it a name of its own, such as x")
+            if unknown or not formula.events:
+                raise InputError(
+                    f"{name} = {formula.text} is of {', '.join(unknown) or 'no parameter'}",
+                    f"the parameters of the runs are {', '.join(self.given)}",
+                )
+
+    @cached_property
+    def _read(self) -> dict[str, Formula]:
+        return {name: read_formula(text, f"parameter '{name[:40]}'") for name, text in self.formulas.items()}
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """What functions are of: ranks and what no formula names, then what is computed."""
+        replaced = {name for formula in self._read.values() for name in formula.events} - {RANKS}
+        return (*(name for name in self.given if name not in replaced), *self.formulas)
+
+    def points(self, points: Array) -> Array:
+        """Configurations (k, len(given)) of runs in these parameters, (k, m).
+
+        Raises
+        ------
+        InputError
+            When a computed value is not positive.
+        """
+        columns = {name: points[:, at] for at, name in enumerate(self.given)}
+        for name, formula in self._read.items():
+            value = np.broadcast_to(formula(columns), len(points))
+            bad = np.flatnonzero(~(np.isfinite(value) & (value > 0)))
+            if len(bad):
+                where = ", ".join(f"{each} = {columns[each][bad[0]]:g}" for each in self.given)
+                raise InputError(
+                    f"{name} = {formula.text} is {value[bad[0]]:g} at {where}", "a derived parameter is above zero"
+                )
+            columns[name] = np.array([float(f"{x:.{DIGITS}g}") for x in value])
+        return np.stack([columns[name] for name in self.parameters], axis=1)
+
+    def combinations(self, training: Array, values: Mapping[str, float | Sequence[float]]) -> Array:
+        """All combinations of values asked for, (k, m): of the runs' parameters where any that is replaced is given."""
+        if set(values) & (set(self.given) - set(self.parameters)) or not set(values) & set(self.formulas):
+            return self.points(combinations(self.given, self.seen, values))
+        return combinations(self.parameters, training, values)
+
+    def view(self, experiment: Experiment) -> Experiment:
+        """The experiment over these parameters; nothing on disk changes.
+
+        Raises
+        ------
+        InputError
+            When it is over other parameters than those of the runs that these were made for.
+        """
+        if experiment.parameters == self.parameters:
+            return experiment
+        if set(experiment.parameters) != set(self.given):
+            raise InputError(
+                f"{experiment.path} is over {', '.join(experiment.parameters)}, not {', '.join(self.given)}",
+                "give the experiment that the model was fitted to, or another of the same command",
+            )
+        places: dict[tuple[float, ...], dict[tuple[tuple[float, ...], int], int]] = {}
+        runs = []
+        for run in experiment.runs:
+            own = tuple(float(run.configuration[name]) for name in self.given)
+            point = tuple(self.points(np.array([own]))[0].tolist())
+            # Passes of one run by several collectors stay together.
+            held = places.setdefault(point, {})
+            repetition = held.setdefault((own, run.repetition), len(held))
+            runs.append(
+                replace(run, configuration=dict(zip(self.parameters, point, strict=True)), repetition=repetition)
+            )
+        return Experiment(experiment.path, experiment.application, self.parameters, runs)
+
+    def remark(self) -> str:
+        """What people are told."""
+        return "; ".join(f"{name} is {text}" for name, text in self.formulas.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"given": list(self.given), "formulas": dict(self.formulas), "seen": self.seen.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Coordinates:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            given = tuple(map(str, content["given"]))
+            formulas = {str(name): str(text) for name, text in content["formulas"].items()}
+            seen = np.array(content["seen"], dtype=np.float64).reshape(-1, len(given))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"'coordinates' is damaged: {error}", "fit the model again") from error
+        if not np.isfinite(seen).all():
+            raise InputError("'coordinates' holds a number that is not finite", "fit the model again")
+        return cls(given, formulas, seen)
+
+
+def _named(derived: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for given in derived:
+        name, equals, text = given.partition("=")
+        name = name.strip()
+        if not equals or not text.strip():
+            raise InputError(f"{given!r} names no formula", "write NAME=FORMULA, such as 'x=size^3/ranks'")
+        if name in found:
+            raise InputError(f"{name} is derived twice", "give one formula for each name")
+        found[name] = text.strip()
+    return found
