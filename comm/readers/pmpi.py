@@ -1,4 +1,5 @@
-"""Traces of this package's own tracer, as ranks left them: a folder of ``rank-000000.trace`` and so on.
+"""Traces of this package's own tracer, as ranks left them: a folder of ``rank-000000.trace`` and so on, each of one
+rank or of a group of ranks.
 
 Names of kernels come from the program's files, which must lie where they lay during the run; otherwise a kernel is
 ``file+0xoffset``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ranksight.comm.tracer.rawfile import RankTrace, read
@@ -9,7 +10,7 @@ from ranksight.errors import InputError
 
 
 def trace_files(folder: Path) -> list[Path]:
-    """The files that ranks left in `folder`, in order."""
+    """The files that ranks left in `folder`, in order; a file holds the trace of one rank or of a group."""
     return sorted(folder.glob("rank-*.trace"))
 
 
@@ -27,7 +28,7 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
     traces : list of RankTrace
         By rank.
     lost : list of str
-        What is missing, one phrase a rank.
+        What is missing, one phrase.
 
     Raises
     ------
@@ -36,27 +37,44 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
     """
     files = trace_files(folder)
     empty = [file for file in files if file.stat().st_size == 0]
-    traces = sorted((read(file) for file in files if file not in empty), key=lambda trace: trace.head["rank"])
-    lost = [f"{file.name} is empty: the rank was killed, or the disk was full" for file in empty]
+    traces = _once(trace for file in files if file not in empty for trace in read(file))
     if not traces:
         raise InputError(
-            lost[0] if lost else f"{folder} holds no trace",
+            f"{empty[0].name} is empty: the rank was killed, or the disk was full"
+            if empty
+            else f"{folder} holds no trace",
             "run it again"
-            if lost
+            if empty
             else "check that the program calls MPI_Init, and is linked with the shared library of the mpicc on PATH",
         )
-    ranks = [trace.head["rank"] for trace in traces]
+    ranks = {trace.head["rank"] for trace in traces}
     total = traces[0].head["size"]
     if len(traces) > 1 and all(trace.head["size"] == 1 for trace in traces):
         raise InputError(
             f"each of {len(traces)} processes in {folder} takes itself for the only one",
             "start the program with the mpirun of its own MPI",
         )
-    if len(set(ranks)) != len(ranks) or any(trace.head["size"] != total for trace in traces):
+    if len(ranks) != len(traces) or any(trace.head["size"] != total for trace in traces):
         raise InputError(
             f"{folder} holds the traces of more than one MPI program",
             "trace one program a run, and none that it spawns",
         )
-    known = {*ranks, *(int(file.stem[5:]) for file in empty if file.stem[5:].isdigit())}
-    lost += [f"rank {rank} left no trace" for rank in range(size or total) if rank not in known]
-    return traces, lost
+    missing = [rank for rank in range(size or total) if rank not in ranks]
+    return traces, [f"{named(missing)} left no trace: killed, or the disk was full"] if missing else []
+
+
+def named(ranks: Sequence[int]) -> str:
+    """The first few of some ranks: ``rank 3``, ``ranks 0, 4``, ``1,000 ranks (0, 1, 2, 3, 4, 5, 6, 7, ...)``."""
+    if len(ranks) <= 8:
+        return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+    return f"{len(ranks):,} ranks ({', '.join(map(str, ranks[:8]))}, ...)"
+
+
+def _once(traces: Iterable[RankTrace]) -> list[RankTrace]:
+    """Each process once, by rank: what a rank wrote by itself may be in its group's file too, then to the end."""
+    found: dict[tuple[int, int, int], RankTrace] = {}
+    for trace in traces:
+        process = (trace.head["rank"], trace.head["init_begin"], trace.head["init_mono"])
+        if process not in found or trace.ended == "finalize":
+            found[process] = trace
+    return sorted(found.values(), key=lambda trace: trace.head["rank"])

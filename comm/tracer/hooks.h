@@ -14,9 +14,6 @@
 #define RS_TYPE_AT(types, i) ((types)[i])
 #define RS_REQUEST_AT(requests, i) ((requests)[i])
 
-/* Whether this call is the program's own and is recorded. */
-static inline int rs_recording(const rs_call *c) { return c->thread != NULL && c->pc != 0; }
-
 /* Sizes of predefined datatypes are kept: their handles are never freed. Of derived ones only that they are derived is. */
 typedef struct {
     uint64_t handle, size;

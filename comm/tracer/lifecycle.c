@@ -102,16 +102,19 @@ static void watch_signals(void)
 
 /* ---- the ends --------------------------------------------------------------------------------------------------- */
 
+static volatile int ended;    /* by the program's own will: what follows is the way out */
+static volatile int survived; /* a signal that made this rank write a file of its own */
+
 /* Write what there is, once or, after a signal that the program survives, again. A forked child owns nothing. */
 void rs_end(int how, int number)
 {
     static atomic_flag busy = ATOMIC_FLAG_INIT;
-    static volatile int ended; /* by the program's own will: what follows is the way out */
     if (!rs_state.active || ended || getpid() != owner || atomic_flag_test_and_set(&busy))
         return;
     ended = how != RS_END_SIGNAL;
+    survived = how == RS_END_SIGNAL;
     if (how != RS_END_FINALIZE && rs_state.final_begin == 0) {
-        rs_state.final_begin = rs_state.final_end = rs_now();
+        rs_state.final_begin = rs_now();
         rs_state.final_mono = rs_clock_ns(CLOCK_MONOTONIC);
         rs_state.final_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         rs_memory(how == RS_END_SIGNAL ? NULL : &rs_state.pss_end, &rs_state.peak_end);
@@ -211,8 +214,11 @@ void rs_after_init(rs_call *c, int result, int provided)
     PMPI_Comm_size(MPI_COMM_WORLD, &rs_state.size);
     choose_cpu_clock();
     choose_events();
-    if (rs_write_begin() != 0 || (t = rs_thread_new()) == NULL)
+    rs_gather_begin(); /* all ranks, whatever else fails */
+    if (rs_output_begin(rs_gather_leads()) != 0 || (t = rs_thread_new()) == NULL) {
+        rs_gather_leave();
         return;
+    }
     rs_groups_begin();
     owner = getpid();
 #ifndef RS_SIMULATED
@@ -230,23 +236,30 @@ void rs_after_init(rs_call *c, int result, int provided)
     rs_state.active = 1;
 }
 
-void rs_before_finalize(const rs_call *c)
+/* Everything is written here: MPI_Finalize is the last call in which ranks can talk to each other, and may not return. */
+void rs_before_finalize(rs_call *c, unsigned operation)
 {
     uint64_t ticks;
-    if (!rs_state.active || rs_state.final_begin != 0)
+    if (!rs_state.active || ended || !rs_recording(c))
         return;
     both_clocks(&ticks, &rs_state.final_mono);
     rs_state.final_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     rs_memory(&rs_state.pss_end, &rs_state.peak_end);
-    rs_state.final_begin = c->thread != NULL ? c->begin : rs_now(); /* where the last stretch of computation ends */
+    rs_state.final_begin = c->end = c->begin; /* where the last stretch of computation ends */
     rs_state.final_mono -= (int64_t)((double)(int64_t)(ticks - rs_state.final_begin) * rs_state.ns_per_tick);
+    rs_requests_close();
+    rs_add(c, operation, 0, 1, 0);
+    if (!rs_gather()) {
+        rs_end(RS_END_FINALIZE, 0);
+    } else {
+        ended = 1;
+        if (survived && !rs_gather_leads())
+            rs_file_drop(); /* what a signal made this rank write is in the group's file, to its end */
+    }
 }
 
 void rs_after_finalize(const rs_call *c)
 {
-    if (!rs_state.active || (c->thread != NULL && c->pc == 0)) /* called by a binding that is not done yet */
-        return;
-    rs_state.final_end = rs_now();
-    rs_end(RS_END_FINALIZE, 0);
-    rs_state.active = 0;
+    if (c->thread == NULL || c->pc != 0) /* else called by a binding that is not done yet */
+        rs_state.active = 0;
 }

@@ -1,9 +1,9 @@
-/* The file of one rank, written in one go by system calls that a signal handler may make.
+/* What a rank leaves, written in one go by system calls that a signal handler may make, or copied for gather.c.
  *
- * Layout, in the machine's byte order: 16 bytes of magic and version, then chunks: four letters, the size of an item
+ * Layout of one rank's content, of which a file holds one or, gathered, several, in the machine's byte order: 16 bytes of magic and version, then chunks: four letters, the size of an item
  * (u32), the size of the chunk (u64), the items, zeros to the next multiple of 8. HEAD holds the rank's numbers, OPER the
- * names of the operations, MAPS the executable mappings of /proc/self/maps, and THRD, RECS, PEER and, where asked for, EVNT the
- * state and the tables of each thread. The file takes its final name when it is complete. */
+ * names of the operations, MAPS the executable mappings of /proc/self/maps, THRD, RECS, PEER and, where asked for, EVNT the
+ * state and the tables of each thread, and DONE, empty, ends it. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -18,12 +18,14 @@
 #include <unistd.h>
 
 enum { PATH = 4096, MAPS = 1 << 18 };
-static char final_name[PATH], part_name[PATH];
+static const char *folder;
+static char names[2][PATH], parts[2][PATH]; /* of this rank's file, and where another program of the run has taken it */
+static int claimed = -1;                    /* which of them is this rank's, -1: none yet */
 static char maps[MAPS];
 static size_t maps_used;
 
 /* What is to be written is listed first and goes out in as few calls as can be: a launcher that asks a process to end
- * kills it soon after. */
+ * kills it soon after. It goes to a file, into memory, or nowhere: then its bytes are only counted. */
 enum { PIECES = 512 };
 typedef struct {
     char tag[4];
@@ -33,15 +35,20 @@ typedef struct {
 static struct iovec pieces[PIECES];
 static chunk_head heads[PIECES];
 static int listed;
+static struct {
+    int fd;
+    char *memory;
+    uint64_t bytes;
+} sink;
 
-static int flush(int fd)
+static int to_file(int fd, struct iovec *at, struct iovec *end)
 {
-    struct iovec *at = pieces, *end = pieces + listed;
-    listed = 0;
     while (at < end) {
         ssize_t n = writev(fd, at, (int)(end - at));
         if (n < 0 && errno == EINTR)
             continue;
+        if (n == 0)
+            errno = EIO;
         if (n <= 0)
             return -1;
         for (; at < end && (size_t)n >= at->iov_len; at++)
@@ -54,42 +61,56 @@ static int flush(int fd)
     return 0;
 }
 
-static int put(int fd, const void *data, size_t bytes)
+static int flush(void)
+{
+    struct iovec *at = pieces, *end = pieces + listed;
+    listed = 0;
+    if (sink.fd >= 0)
+        return to_file(sink.fd, at, end);
+    for (; at < end; at++) {
+        if (sink.memory != NULL)
+            memcpy(sink.memory + sink.bytes, at->iov_base, at->iov_len);
+        sink.bytes += at->iov_len;
+    }
+    return 0;
+}
+
+static int put(const void *data, size_t bytes)
 {
     if (bytes == 0)
         return 0;
-    if (listed == PIECES && flush(fd) != 0)
+    if (listed == PIECES && flush() != 0)
         return -1;
     pieces[listed].iov_base = (void *)data;
     pieces[listed++].iov_len = bytes;
     return 0;
 }
 
-static int begin_chunk(int fd, const char *tag, uint32_t item, uint64_t bytes)
+static int begin_chunk(const char *tag, uint32_t item, uint64_t bytes)
 {
     chunk_head *head = &heads[listed % PIECES];
-    if (listed == PIECES && flush(fd) != 0)
+    if (listed == PIECES && flush() != 0)
         return -1;
     memcpy(head->tag, tag, 4);
     head->item = item;
     head->bytes = bytes;
-    return put(fd, head, sizeof *head);
+    return put(head, sizeof *head);
 }
 
-static int chunk(int fd, const char *tag, uint32_t item, const void *data, uint64_t bytes)
+static int chunk(const char *tag, uint32_t item, const void *data, uint64_t bytes)
 {
     static const char zeros[8];
-    return begin_chunk(fd, tag, item, bytes) != 0 || put(fd, data, bytes) != 0 || put(fd, zeros, (size_t)(-bytes & 7));
+    return begin_chunk(tag, item, bytes) != 0 || put(data, bytes) != 0 || put(zeros, (size_t)(-bytes & 7));
 }
 
-static int table(int fd, const char *tag, const rs_table *t)
+static int table(const char *tag, const rs_table *t)
 {
     uint32_t left = t->used, block;
-    if (begin_chunk(fd, tag, t->item, (uint64_t)t->item * t->used) != 0)
+    if (begin_chunk(tag, t->item, (uint64_t)t->item * t->used) != 0)
         return -1;
     for (block = 0; left > 0; block++) {
         uint32_t n = left < RS_BLOCK ? left : RS_BLOCK;
-        if (put(fd, t->blocks[block], (size_t)n * t->item) != 0)
+        if (put(t->blocks[block], (size_t)n * t->item) != 0)
             return -1;
         left -= n;
     }
@@ -129,24 +150,45 @@ static void read_maps(void)
     maps_used = out;
 }
 
-/* Leaves an empty file that says: this rank began. */
-int rs_write_begin(void)
+static struct stat first_stderr; /* a program may put a file of its own in its place */
+
+static void remember_stderr(void)
 {
-    const char *folder = getenv("RANKSIGHT_TRACE_DIR");
-    int fd, n;
+    if (fstat(STDERR_FILENO, &first_stderr) != 0)
+        memset(&first_stderr, 0, sizeof first_stderr);
+}
+
+/* Takes a name by an empty file, which says: this rank began. */
+static int claim(void)
+{
+    int i, fd;
+    for (i = 0; i < 2; i++) { /* the second: a spawned MPI_COMM_WORLD, or the next program of a script, has the first */
+        fd = open(names[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (fd >= 0) {
+            close(fd);
+            claimed = i;
+            return 0;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    return -1;
+}
+
+/* At the beginning, while nothing is in a hurry: names, mappings, and the rank's name where it is sure to write one. */
+int rs_output_begin(int writes)
+{
+    folder = getenv("RANKSIGHT_TRACE_DIR");
     if (folder == NULL || folder[0] != '/' || strlen(folder) > PATH - 64)
         return -1;
-    n = snprintf(final_name, sizeof final_name, "%s/rank-%06d.trace", folder, rs_state.rank);
-    fd = open(final_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0 && errno == EEXIST) { /* another MPI_COMM_WORLD of the same run: a spawned one, or the next program of a script */
-        snprintf(final_name + n - 6, sizeof final_name - (size_t)n + 6, "-%ld.trace", (long)getpid());
-        fd = open(final_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    }
-    if (fd < 0)
+    snprintf(names[0], PATH, "%s/rank-%06d.trace", folder, rs_state.rank);
+    snprintf(names[1], PATH, "%s/rank-%06d-%ld.trace", folder, rs_state.rank, (long)getpid());
+    for (int i = 0; i < 2; i++)
+        snprintf(parts[i], PATH, "%.*s.part", PATH - 8, names[i]);
+    if (writes ? claim() != 0 : access(folder, W_OK | X_OK) != 0)
         return -1;
-    close(fd);
+    remember_stderr();
     read_maps();
-    snprintf(part_name, sizeof part_name, "%.*s.part", PATH - 8, final_name);
     return 0;
 }
 
@@ -173,28 +215,28 @@ void rs_memory(uint64_t *pss, uint64_t *peak)
     *peak = kilobytes(text, slurp("/proc/self/status", text, sizeof text), "VmHWM:");
 }
 
-static int write_all(int fd, int how, int number)
+static int content(int how, int number)
 {
-    static const uint32_t magic[4] = {0x534B4E52 /* RNKS */, 0x54484749 /* IGHT */, 1 /* version */, 0x01020304};
+    static const uint32_t magic[4] = {0x534B4E52 /* RNKS */, 0x54484749 /* IGHT */, 2 /* version */, 0x01020304};
     enum { THREADS = 64 };
     static uint64_t states[THREADS][6];
     const rs_thread *t;
     unsigned n = 0;
     uint64_t head[] = {
-        (uint64_t)rs_state.rank,  (uint64_t)rs_state.size,  (uint64_t)how,         (uint64_t)number,
+        (uint64_t)rs_state.rank,    (uint64_t)rs_state.size,     (uint64_t)how,       (uint64_t)number,
         (uint64_t)rs_state.use_tsc, (uint64_t)rs_state.cpu_mode, rs_state.init_begin, rs_state.init_end,
-        rs_state.final_begin,     rs_state.final_end,       rs_state.init_mono,    rs_state.final_mono,
-        rs_state.init_cpu,        rs_state.final_cpu,       rs_state.pss_before,   rs_state.pss_end,
-        rs_state.peak_before,     rs_state.peak_end,        0,
+        rs_state.final_begin,       rs_state.init_mono,          rs_state.final_mono, rs_state.init_cpu,
+        rs_state.final_cpu,         rs_state.pss_before,         rs_state.pss_end,    rs_state.peak_before,
+        rs_state.peak_end,          0,
     };
     listed = 0;
     memcpy(&head[sizeof head / sizeof *head - 1], &rs_state.ns_per_tick, sizeof rs_state.ns_per_tick);
-    if (put(fd, magic, sizeof magic) != 0 || chunk(fd, "HEAD", 8, head, sizeof head) != 0
-        || chunk(fd, "OPER", 1, rs_operations, rs_operations_length) != 0 || chunk(fd, "MAPS", 1, maps, maps_used) != 0)
+    if (put(magic, sizeof magic) != 0 || chunk("HEAD", 8, head, sizeof head) != 0
+        || chunk("OPER", 1, rs_operations, rs_operations_length) != 0 || chunk("MAPS", 1, maps, maps_used) != 0)
         return -1;
     for (t = rs_state.threads; t != NULL; t = t->next, n++) {
         uint64_t *state = states[n % THREADS];
-        if (n > 0 && n % THREADS == 0 && flush(fd) != 0)
+        if (n > 0 && n % THREADS == 0 && flush() != 0)
             return -1;
         state[0] = t->last->pc;
         state[1] = t->last_end;
@@ -202,37 +244,132 @@ static int write_all(int fd, int how, int number)
         state[3] = t->records.dropped;
         state[4] = t->peers.dropped;
         state[5] = t->events_dropped;
-        if (chunk(fd, "THRD", 8, state, sizeof states[0]) != 0 || table(fd, "RECS", &t->records) != 0
-            || table(fd, "PEER", &t->peers) != 0)
+        if (chunk("THRD", 8, state, sizeof states[0]) != 0 || table("RECS", &t->records) != 0
+            || table("PEER", &t->peers) != 0)
             return -1;
-        if (t->events != NULL && chunk(fd, "EVNT", sizeof *t->events, t->events, sizeof *t->events * t->event_count) != 0)
+        if (t->events != NULL && chunk("EVNT", sizeof *t->events, t->events, sizeof *t->events * t->event_count) != 0)
             return -1;
     }
-    return chunk(fd, "DONE", 1, "", 0) != 0 || flush(fd) != 0;
+    return chunk("DONE", 1, "", 0) != 0 || flush() != 0;
 }
 
-/* A full disk leaves the empty file of rs_write_begin and, whatever happens, the program's own fate as it was. */
-void rs_write(int how, int number)
+/* While a file or a copy is made no handler may come in between; one that writes too much is told by an error, not struck
+ * by SIGXFSZ. */
+static void shield(sigset_t *before)
 {
-    sigset_t too_large, before;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+static void unshield(const sigset_t *before)
+{
+    sigset_t too_large;
     struct timespec at_once = {0, 0};
-    int fd, failed;
+    int saved = errno;
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &too_large, &before);
+    while (sigtimedwait(&too_large, NULL, &at_once) > 0)
+        ;
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+    errno = saved;
+}
+
+/* One line, to the standard error that the program was started with, by one system call. */
+static void tell_loss(int error, int others)
+{
+    char line[PATH + 256], who[64];
+    struct stat now;
+    int n;
+    if (fstat(STDERR_FILENO, &now) != 0 || now.st_dev != first_stderr.st_dev || now.st_ino != first_stderr.st_ino)
+        return;
+    snprintf(who, sizeof who, others > 0 ? "the traces of ranks %d to %d are" : "the trace of rank %d is", rs_state.rank,
+             rs_state.rank + others);
+    n = snprintf(line, sizeof line, "ranksight: %s lost, %s: %s; the program itself is not affected\n", who, folder,
+                 strerror(error));
+    if (write(STDERR_FILENO, line, (size_t)(n < (int)sizeof line ? n : (int)sizeof line - 1)) < 0)
+        return;
+}
+
+uint64_t rs_content_size(void)
+{
+    sigset_t before;
+    shield(&before);
+    read_maps();
+    sink.fd = -1;
+    sink.memory = NULL;
+    sink.bytes = 0;
+    content(RS_END_FINALIZE, 0);
+    unshield(&before);
+    return sink.bytes;
+}
+
+void rs_content_copy(char *memory)
+{
+    sigset_t before;
+    shield(&before);
+    sink.fd = -1;
+    sink.memory = memory;
+    sink.bytes = 0;
+    content(RS_END_FINALIZE, 0);
+    unshield(&before);
+}
+
+int rs_file_open(void)
+{
+    return claimed < 0 && claim() != 0 ? -1 : open(parts[claimed], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+int rs_file_put(int fd, const void *data, size_t bytes)
+{
+    struct iovec piece = {(void *)data, bytes};
+    sigset_t before;
+    int failed;
+    shield(&before);
+    failed = to_file(fd, &piece, &piece + 1);
+    unshield(&before);
+    return failed;
+}
+
+int rs_file_content(int fd, int how, int number)
+{
+    sigset_t before;
+    int failed;
+    shield(&before);
+    sink.fd = fd;
+    failed = content(how, number);
+    unshield(&before);
+    return failed;
+}
+
+/* The file takes its final name when it is complete. Whatever failed, the program's own fate stays as it was. */
+void rs_file_close(int fd, int error, int others)
+{
+    if (fd >= 0 && close(fd) != 0 && error == 0)
+        error = errno;
+    if (fd >= 0 && error == 0 && rename(parts[claimed], names[claimed]) != 0)
+        error = errno;
+    if (error == 0)
+        return;
+    if (fd >= 0)
+        unlink(parts[claimed]);
+    tell_loss(error, others);
+}
+
+void rs_file_drop(void)
+{
+    if (claimed >= 0)
+        unlink(names[claimed]);
+}
+
+void rs_write(int how, int number)
+{
+    int fd, error = 0;
     /* After a signal every moment counts: launchers kill soon after they ask. The mappings of MPI_Init will do. */
     if (how != RS_END_SIGNAL)
         read_maps();
-    if (how == RS_END_FINALIZE)
-        rs_requests_close();
-    fd = open(part_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd >= 0) {
-        failed = write_all(fd, how, number);
-        failed |= close(fd);
-        if (failed || rename(part_name, final_name) != 0)
-            unlink(part_name);
-    }
-    while (sigtimedwait(&too_large, NULL, &at_once) > 0)
-        ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    fd = rs_file_open();
+    if (fd < 0 || rs_file_content(fd, how, number) != 0)
+        error = errno;
+    rs_file_close(fd, error, 0);
 }

@@ -1,4 +1,4 @@
-"""The files that the tracer leaves, one a rank (layout: ``output.c``)."""
+"""The files that the tracer leaves, of one rank or of a group of ranks (layout: ``output.c``)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 
 MAGIC = b"RNKSIGHT"
-VERSION = 1
+VERSION = 2
 _LARGEST = 1 << 31
 
 HEAD = (
-    "rank", "size", "how", "number", "use_tsc", "cpu_mode", "init_begin", "init_end", "final_begin", "final_end",
+    "rank", "size", "how", "number", "use_tsc", "cpu_mode", "init_begin", "init_end", "final_begin",
     "init_mono", "final_mono", "init_cpu", "final_cpu", "pss_before", "pss_end", "peak_before", "peak_end",
 )  # fmt: skip
 THREAD = ("last_pc", "last_end", "depth", "records_dropped", "peers_dropped", "events_dropped")
@@ -86,9 +86,12 @@ def is_trace(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def _chunks(path: Path, content: memoryview) -> list[tuple[bytes, int, memoryview]]:
-    found, at = [], 16
-    while at < len(content):
+def _chunks(path: Path, content: memoryview, begin: int) -> tuple[list[tuple[bytes, int, memoryview]], int]:
+    """The chunks of the trace whose first one is at byte `begin`, and the byte after the last, which is empty."""
+    found, at = list[tuple[bytes, int, memoryview]](), begin
+    while not found or found[-1][0] != b"DONE":
+        if at >= len(content):
+            raise _damaged(path, len(content), "is cut off")
         if at + 16 > len(content):
             raise _damaged(path, at, "ends inside a chunk's head")
         tag, item, size = struct.unpack_from("=4sIQ", content, at)
@@ -97,9 +100,7 @@ def _chunks(path: Path, content: memoryview) -> list[tuple[bytes, int, memoryvie
             raise _damaged(path, at, f"chunk {tag!r} of {size} bytes goes past the end")
         found.append((tag, item, content[at : at + size]))
         at += (size + 7) // 8 * 8
-    if not found or found[-1][0] != b"DONE":
-        raise _damaged(path, len(content), "is cut off")
-    return found
+    return found, at
 
 
 def _damaged(path: Path, at: int, what: str) -> InputError:
@@ -127,8 +128,8 @@ def _mapping(path: Path, line: str) -> tuple[int, int, int, str]:
         raise _damaged(path, 0, f"{line!r} is no mapping") from None
 
 
-def read(path: Path) -> RankTrace:
-    """Read the trace of one rank.
+def read(path: Path) -> list[RankTrace]:
+    """Read the traces in one file.
 
     Raises
     ------
@@ -144,18 +145,28 @@ def read(path: Path) -> RankTrace:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not content:
         raise InputError(f"{path} is empty: the rank was killed, or the disk was full", "measure this run again")
-    if bytes(content[:8]) != MAGIC or len(content) < 16:
-        raise InputError(f"{path} is no trace of this tracer")
-    version, order = struct.unpack_from("=II", content, 8)
+    traces, at = list[RankTrace](), 0
+    while at < len(content):
+        trace, at = _trace(path, content, at)
+        traces.append(trace)
+    return traces
+
+
+def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]:
+    """The trace that begins at byte `begin`, and the byte after it."""
+    if bytes(content[begin : begin + 8]) != MAGIC or len(content) < begin + 16:
+        raise _damaged(path, begin, "is no trace") if begin else InputError(f"{path} is no trace of this tracer")
+    version, order = struct.unpack_from("=II", content, begin + 8)
     if order != 0x01020304:
         raise InputError(f"{path} is from a machine of the other byte order than {sys.byteorder} endian")
     if version != VERSION:
         raise InputError(f"{path} has format version {version}, this version reads {VERSION}", "measure this run again")
+    chunks, end = _chunks(path, content, begin + 16)
     head: dict[str, int] = {}
     tick, threads = 1e-9, list[ThreadTables]()
     operations: tuple[tuple[str, str], ...] = ()
     maps: tuple[tuple[int, int, int, str], ...] = ()
-    for tag, item, part in _chunks(path, content):
+    for tag, item, part in chunks:
         if tag == b"HEAD":
             head = dict(zip(HEAD, _numbers(path, part, HEAD, 1), strict=True))
             tick = _tick(head, struct.unpack_from("=d", part, 8 * len(HEAD))[0])
@@ -173,10 +184,10 @@ def read(path: Path) -> RankTrace:
         elif tag == b"EVNT" and threads:
             threads[-1].events = _table(path, tag, item, part, EVENT)
     if not head or not threads or not operations:
-        raise _damaged(path, len(content), "lacks its head, its operations or its tables")
+        raise _damaged(path, end, "lacks its head, its operations or its tables")
     trace = RankTrace(head, tick, operations, maps, threads)
     _check(path, trace)
-    return trace
+    return trace, end
 
 
 def _tick(head: dict[str, int], estimate: float) -> float:

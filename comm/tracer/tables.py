@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.comm.tracer.callsites import CallSites
+from ranksight.comm.tracer.gathering import named
 from ranksight.comm.tracer.rawfile import RankTrace, ThreadTables
 from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
 
@@ -45,8 +46,8 @@ class TraceTables:
         Computation between two MPI calls: ``rank``, ``thread``, ``before`` and ``after`` (the kernels that made the two
         calls), ``seconds``, ``cpu_seconds``.
     ranks : DataFrame
-        One row a rank: ``rank``, ``ended``, ``threads``, times of MPI_Init and MPI_Finalize, and the metrics of the
-        whole program.
+        One row a rank: ``rank``, ``ended``, ``threads``, ``init_time`` (of MPI_Init), and the metrics of the whole
+        program.
     counters : DataFrame
         ``kernel``, ``rank`` and metrics, as :class:`ranksight.reading.Reading` wants them.
     notes : tuple of str
@@ -171,7 +172,6 @@ def _whole(trace: RankTrace) -> dict[str, Any]:
         "ended": trace.ended,
         "threads": len(trace.threads),
         "init_time": (head["init_end"] - head["init_begin"]) * trace.tick,
-        "finalize_time": (head["final_end"] - head["final_begin"]) * trace.tick,
         "wall_time": wall * trace.tick,
         "compute_time": compute * trace.tick,
         "mpi_time": (wall - compute) * trace.tick,
@@ -204,9 +204,8 @@ def _notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:
     notes = []
     unusual = [(trace.head["rank"], trace.ended) for trace in traces if trace.ended != "finalize"]
     for ended in dict.fromkeys(ended for _, ended in unusual):
-        which = [str(rank) for rank, how in unusual if how == ended]
-        some = ", ".join(which[:8]) + (", ..." if len(which) > 8 else "")
-        notes.append(f"{len(which)} ranks ({some}) ended by {ended} without MPI_Finalize: their last call is missing")
+        which = named([rank for rank, how in unusual if how == ended])
+        notes.append(f"{which} ended by {ended} without MPI_Finalize: a call under way then is missing")
     for name in ("records", "peers", "events"):
         dropped = sum(thread.state[f"{name}_dropped"] for trace in traces for thread in trace.threads)
         if dropped:

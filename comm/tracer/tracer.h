@@ -108,7 +108,7 @@ typedef struct {
     uint64_t cpu_gap;
     uint64_t event_limit; /* events a thread may keep */
     double ns_per_tick;
-    uint64_t init_begin, init_end, final_begin, final_end; /* ticks */
+    uint64_t init_begin, init_end, final_begin; /* ticks */
     uint64_t init_mono, final_mono;                        /* CLOCK_MONOTONIC in ns at init_end and final_begin */
     uint64_t init_cpu, final_cpu;                          /* CLOCK_PROCESS_CPUTIME_ID in ns, same places */
     uint64_t pss_before, pss_end, peak_before, peak_end;   /* bytes */
@@ -189,6 +189,9 @@ RS_HOT void rs_enter(rs_call *c, uint64_t pc)
     if (RS_UNLIKELY(c->begin - t->cpu_at >= rs_state.cpu_gap))
         t->lost += rs_lost(t, c->begin);
 }
+
+/* Whether this call is the program's own and is recorded. */
+static inline int rs_recording(const rs_call *c) { return c->thread != NULL && c->pc != 0; }
 
 /* End of the MPI call. Returns 0 where nothing is to be recorded. */
 RS_HOT int rs_leave(rs_call *c)
@@ -355,12 +358,27 @@ RS_HIDDEN void rs_requests_close(void);
 enum { RS_END_FINALIZE, RS_END_EXIT, RS_END_ABORT, RS_END_SIGNAL };
 RS_HIDDEN void rs_before_init(void);
 RS_HIDDEN void rs_after_init(rs_call *c, int result, int provided);
-RS_HIDDEN void rs_before_finalize(const rs_call *c);
+RS_HIDDEN void rs_before_finalize(rs_call *c, unsigned operation);
 RS_HIDDEN void rs_after_finalize(const rs_call *c);
 RS_HIDDEN void rs_end(int how, int number);
-RS_HIDDEN void rs_write(int how, int number);
-RS_HIDDEN int rs_write_begin(void);
 RS_HIDDEN void rs_memory(uint64_t *pss, uint64_t *peak);
+
+/* ---- what is left behind: this rank's content, and the files (output.c, gather.c) ---------------------------------- */
+
+RS_HIDDEN int rs_output_begin(int writes);
+RS_HIDDEN uint64_t rs_content_size(void);
+RS_HIDDEN void rs_content_copy(char *memory); /* as many bytes as the size that was asked for just before */
+RS_HIDDEN int rs_file_open(void);             /* descriptor, or -1 and errno */
+RS_HIDDEN int rs_file_put(int fd, const void *data, size_t bytes);
+RS_HIDDEN int rs_file_content(int fd, int how, int number);
+RS_HIDDEN void rs_file_close(int fd, int error, int others); /* tells the loss, of this rank and of `others` after it */
+RS_HIDDEN void rs_file_drop(void);
+RS_HIDDEN void rs_write(int how, int number);
+
+RS_HIDDEN void rs_gather_begin(void);
+RS_HIDDEN int rs_gather_leads(void); /* whether this rank writes a file for others or itself in any case */
+RS_HIDDEN void rs_gather_leave(void);
+RS_HIDDEN int rs_gather(void);
 
 extern RS_HIDDEN const char rs_operations[]; /* generated: one line an operation, name and kind */
 extern RS_HIDDEN const unsigned rs_operations_length;

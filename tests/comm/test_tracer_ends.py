@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -88,19 +89,21 @@ def test_a_rank_that_dies_leaves_what_it_had_and_its_status(tracing, tmp_path: P
 def test_a_killed_rank_is_named(tracing, tmp_path: Path) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, "kill", "slowly")
     assert tracing.run(launch, tmp_path).returncode == tracing.plain(launch).returncode != 0
-    with pytest.raises(RanksightError, match="rank-000001.trace is empty: the rank was killed"):
+    with pytest.raises(
+        RanksightError, match=r"1 left no trace: killed, or the disk was full|is empty: the rank was killed"
+    ):
         COLLECTORS["pmpi"].collect(launch, tmp_path)
 
 
 def test_a_missing_rank_is_named(tracing, tmp_path: Path) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, "nothing")
-    assert tracing.run(launch, tmp_path).returncode == 0
+    assert tracing.run(launch, tmp_path, RANKSIGHT_TRACE_GATHER="0").returncode == 0
     (tmp_path / "rank-000000.trace").unlink()
     with pytest.raises(ToolError, match="rank 0 left no trace"):
         COLLECTORS["pmpi"].collect(launch, tmp_path)
 
 
-def test_a_full_disk_does_not_touch_the_program(tracing, tmp_path: Path) -> None:
+def test_a_file_that_may_not_grow_does_not_touch_the_program(tracing, tmp_path: Path) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), 1, "nothing")
     (step,) = COLLECTORS["pmpi"].steps(launch, tmp_path)
     wrapped = ("sh", "-c", 'ulimit -f 8; exec "$@"', "sh")  # 4 KiB: SIGXFSZ strikes who writes more
@@ -109,6 +112,7 @@ def test_a_full_disk_does_not_touch_the_program(tracing, tmp_path: Path) -> None
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "done" in done.stdout
+    assert "the trace of rank 0 is lost" in done.stderr
     with pytest.raises(InputError, match="is empty: the rank was killed, or the disk was full"):
         COLLECTORS["pmpi"].collect(launch, tmp_path)
 
@@ -147,7 +151,8 @@ def test_threads_that_call_at_once(tracing, tmp_path: Path) -> None:
 
 
 def test_names_of_cpp_and_static_functions(tracing, tmp_path: Path) -> None:
-    launch = tracing.launch(tracing.compile("names.cpp", wrapper="mpicxx"), 1)
+    beside = Path(shutil.which("mpicc") or "mpicc").resolve().with_name("mpicxx")
+    launch = tracing.launch(tracing.compile("names.cpp", wrapper=str(beside if beside.exists() else "mpicxx")), 1)
     found = tracing.tables(launch, tmp_path).messages
     kernel = {str(row.operation): str(row.kernel) for row in found.itertuples()}
     assert kernel["Allreduce"] == "flow::Solver::step(double)"

@@ -137,7 +137,7 @@ def chunk(tag: bytes, item: int, data: bytes) -> bytes:
 
 def trace_bytes(rank: int = 0, size: int = 1, records: int = 3, end: bool = True, **head: int) -> bytes:
     values = dict.fromkeys(HEAD, 0) | {"rank": rank, "size": size, "use_tsc": 1, "cpu_mode": 1}
-    values |= {"init_begin": 0, "init_end": 1000, "final_begin": 2_000_001_000, "final_end": 2_000_002_000}
+    values |= {"init_begin": 0, "init_end": 1000, "final_begin": 2_000_001_000}
     values |= {"init_mono": 5, "final_mono": 1_000_000_005} | head  # 2 GHz
     table = np.zeros(records + 1, RECORD)
     table["key"][0] = 2**64 - 1
@@ -148,7 +148,7 @@ def trace_bytes(rank: int = 0, size: int = 1, records: int = 3, end: bool = True
         table[i]["before"] = 0x401000
     peers = np.zeros(2, PEER)
     peers[1]["record"], peers[1]["peer"], peers[1]["count"], peers[1]["bytes"] = 1, -1, 10, 80
-    content = MAGIC + struct.pack("=II", 1, 0x01020304)
+    content = MAGIC + struct.pack("=II", 2, 0x01020304)
     content += chunk(b"HEAD", 8, struct.pack(f"={len(HEAD)}Qd", *values.values(), 0.5))
     content += chunk(b"OPER", 1, OPERATIONS) + chunk(b"MAPS", 1, b"400000-500000 r-xp 00000000 08:01 7 /no/such/file\n")
     content += chunk(b"THRD", 8, struct.pack(f"={len(THREAD)}Q", *([0] * len(THREAD))))
@@ -172,6 +172,22 @@ def test_a_trace_is_read_and_tabulated(tmp_path: Path) -> None:
     assert tables.messages.set_index(["rank", "operation"]).loc[(0, "Send"), "peers"] == 1
 
 
+def test_a_file_of_several_ranks_is_read_as_files_of_each(tmp_path: Path) -> None:
+    (tmp_path / "rank-000000.trace").write_bytes(b"".join(trace_bytes(rank, 5) for rank in (0, 2, 1)))
+    (tmp_path / "rank-000003.trace").write_bytes(trace_bytes(3, 5))
+    (tmp_path / "rank-000002.trace").write_bytes(trace_bytes(2, 5, how=3, number=15))  # before it was gathered
+    traces, lost = read_folder(tmp_path)
+    assert [trace.head["rank"] for trace in traces] == [0, 1, 2, 3]
+    assert {trace.ended for trace in traces} == {"finalize"}
+    assert lost == ["rank 4 left no trace: killed, or the disk was full"]
+    (tmp_path / "rank-000000.trace").write_bytes(trace_bytes(0, 5) + trace_bytes(1, 5)[:-20])
+    with pytest.raises(InputError, match=r"rank-000000.trace, byte \d+: "):
+        read_folder(tmp_path)
+    (tmp_path / "rank-000000.trace").write_bytes(trace_bytes(0, 5) + b"more")
+    with pytest.raises(InputError, match="rank-000000.trace, byte .*: is no trace; the trace is damaged"):
+        read_folder(tmp_path)
+
+
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_damage_is_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -186,7 +202,7 @@ def test_damage_is_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, da
     file = tmp_path_factory.getbasetemp() / "damaged.trace"
     file.write_bytes(bytes(content))
     try:
-        trace = read(file)
+        (trace,) = read(file)
     except InputError as error:
         assert str(file) in str(error)
     else:
@@ -202,7 +218,7 @@ def test_damage_is_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, da
         (b"PK\x03\x04" + bytes(20), "is no trace"),
         (trace_bytes(end=False), "is cut off"),
         (MAGIC + struct.pack("=II", 9, 0x01020304), "has format version 9"),
-        (MAGIC + struct.pack("=II", 1, 0x04030201), "other byte order"),
+        (MAGIC + struct.pack("=II", 2, 0x04030201), "other byte order"),
         (trace_bytes(rank=5, size=2), "impossible numbers"),
     ],
 )
@@ -217,7 +233,7 @@ def test_traces_that_do_not_belong_together(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no trace; check that the program calls MPI_Init"):
         read_folder(tmp_path, 2)
     (tmp_path / "rank-000000.trace").write_bytes(trace_bytes(0, 1))
-    (tmp_path / "rank-000000-77.trace").write_bytes(trace_bytes(0, 1))
+    (tmp_path / "rank-000000-77.trace").write_bytes(trace_bytes(0, 1, init_begin=1))
     with pytest.raises(InputError, match="each of 2 processes .* takes itself for the only one"):
         read_folder(tmp_path, 2)
     (tmp_path / "rank-000001.trace").write_bytes(trace_bytes(1, 4))
@@ -245,7 +261,7 @@ def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:
     assert not reader.recognises(tmp_path.parent, b"")
     (reading,) = reader.read(tmp_path)
     assert reading.configuration == {"ranks": 3.0}
-    assert reading.notes == ("rank 2 left no trace",)
+    assert reading.notes == ("rank 2 left no trace: killed, or the disk was full",)
     assert reading.counters is not None
     assert reading.messages is not None
     assert set(reading.tables) == {"peers", "phases", "ranks"}

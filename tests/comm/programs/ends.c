@@ -66,6 +66,9 @@ int main(int argc, char **argv)
             PMPI_Comm_free(&copy);
         }
     }
+    if (!strcmp(way, "many")) /* as many calls more as asked for */
+        for (int i = atoi(argv[2]); i > 0; i--)
+            MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (!strcmp(way, "handler")) {
         raise(SIGTERM);
         if (seen != SIGTERM)
@@ -91,7 +94,10 @@ int main(int argc, char **argv)
         if (!strcmp(way, "kill"))
             raise(SIGKILL);
     }
-    if (argc > 2)
+    if (!strcmp(way, "late")) { /* one rank reaches MPI_Finalize long after the others */
+        if (rank == atoi(argv[2]))
+            sleep(3);
+    } else if (argc > 2 && !strcmp(argv[2], "slowly"))
         sleep(1); /* time for the launcher to end the others */
     MPI_Finalize();
     puts("done");
