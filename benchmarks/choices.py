@@ -25,6 +25,7 @@ WORST, NONE = 20.0, 6.0
 """Largest score of a point, and width of no answer: both in e-folds."""
 CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("drift.EXPECTED", "drift before the data", (0.075, 0.15, 0.3)),
+    ("drift.USUAL", "scatter of usual drift", (0.02, 0.03, 0.05)),
     ("physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
     ("spaces.default._BEYOND_IDEAL", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
     ("physics.UNSEEN", "cost of growth unseen", (0.75, 1.5, 3.0)),

@@ -80,6 +80,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--extrap-python", type=Path, metavar="PATH", help="interpreter of an environment with Extra-P")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep Extra-P's answers there for the next run")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="the real measurements (default: ../shared/data)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work; prints, and leaves RESULTS.md alone")
     parser.add_argument("--print", action="store_true", help="print, and leave RESULTS.md alone")
     parser.add_argument(
@@ -91,7 +92,11 @@ def main() -> int:
     if unknown:
         parser.error(f"no benchmark is named {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     settings = Settings(
-        extrap_python=chosen.extrap_python, quick=chosen.quick, freeze=chosen.freeze, cache=chosen.cache
+        extrap_python=chosen.extrap_python,
+        quick=chosen.quick,
+        freeze=chosen.freeze,
+        cache=chosen.cache,
+        data=chosen.data or Settings.data,
     )
     if chosen.worst:
         from benchmarks.measured_series import worst

@@ -5,6 +5,10 @@ a parameter is left out, the rest is fitted again, and the density of what was m
 additional relative standard deviation ``tau ln(x / x_max)``. The law of tau over the series of a metric is estimated
 by expectation maximisation on a grid (Robbins' empirical Bayes; Laird 1978, *Journal of the American Statistical
 Association* 73, 805), and every series gets its posterior mean of tau.
+
+What strays little from its function within the range strays little beyond it: tau is counted in multiples of each
+series' own scatter around its functions, as the amplitude of a discrepancy is one inside and outside of the data
+(Kennedy and O'Hagan 2001, *Journal of the Royal Statistical Society B* 63, 425).
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from scipy.special import gammaln
 
 from ranksight.metrics import Kind
 from ranksight.model.forecast import components
-from ranksight.model.noise import SMALLEST, Location
+from ranksight.model.noise import SMALLEST, Location, behaviour
 from ranksight.model.offer import Offer
 from ranksight.model.prevalence import of, shifted
 from ranksight.model.search import Found, evidence, keep
@@ -30,6 +34,10 @@ EXPECTED = 0.15
 """Scale of the law of tau before the data, for what is not deterministic, in exponents."""
 COUNTED = 0.03
 """The same of what is deterministic: counts are exact, but their forms need not be."""
+USUAL = 0.03
+"""Scatter around functions, relative, with which series drift as expected."""
+STEADIEST = 0.003
+"""Scatter below which a series is not believed to keep to its function any better."""
 PSEUDO = 20.0
 """Series that the law before the data counts for."""
 LEAST_POINTS = 4
@@ -42,6 +50,30 @@ def before(kind: Kind) -> Array:
     step = np.gradient(GRID)
     law = step / (1 + (GRID / scale) ** 2) ** 2
     return np.asarray(law / law.sum())
+
+
+def expected_drift(kind: Kind) -> float:
+    """Drift before the data, per e-fold of a parameter (:func:`before`)."""
+    return float(before(kind) @ GRID)
+
+
+def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...]) -> Array:
+    """How much faster than usual (s,) series leave their functions: as many times as they scatter around them more.
+
+    What was never repeated scatters by its noise, which nothing tells from departures, or lies on its function by luck:
+    it has the usual pace. So have counts, which are exact or jitter, each in its own way.
+
+    Parameters
+    ----------
+    weight, variance : (s, c)
+        Of the hypotheses kept (:class:`ranksight.model.search.Found`).
+    repeated : (s,) bool
+    metrics : tuple of str
+    """
+    kinds = {name: behaviour(name) for name in set(metrics)}
+    counted = np.array([kinds[name] == "requirement" for name in metrics], dtype=bool)
+    scatter = np.sqrt((weight * np.where(weight > 0, variance, 0.0)).sum(axis=1))
+    return np.where(counted | ~repeated, 1.0, np.hypot(STEADIEST, scatter) / USUAL)
 
 
 def held_out(points: Array, present: Mask, axis: int) -> tuple[Mask, Array]:
@@ -79,9 +111,10 @@ def densities(
     d0: Array,
     shift: Array,
     axis: int,
+    pace: Array,
 ) -> Array:
-    """Log-densities (s, g) of the values left out along a parameter, for every tau of the grid; zero where none is
-    left out."""
+    """Log-densities (s, g) of the values left out along a parameter, for every tau of the grid times the series' pace
+    (s,); zero where none is left out."""
     held, distance = held_out(points, location.repeats > 0, axis)
     # What is zero has no logarithm to compare.
     held &= np.where(held, location.values, 0.0) > 0
@@ -101,7 +134,7 @@ def densities(
     for n in np.flatnonzero(held.any(axis=0)):
         rows = np.flatnonzero(held[:, n])
         share, centre, spread, nu = (part[rows, 0] for part in _at(found, points[n : n + 1], positive[use]))
-        added = GRID[None, :] * distance[use][rows, None]
+        added = GRID[None, :] * (pace * distance)[use][rows, None]
         wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + added[:, None, :] ** 2)
         z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
         nu = nu[:, :, None]
@@ -159,7 +192,7 @@ def learn(density: Array, kind: Kind, values: int, rounds: int = 20) -> Array:
 
 
 def posterior(density: Array, law: Array) -> Array:
-    """Mean of tau (s,) under the law and each series' own density."""
+    """Mean of tau (s,), over the series' pace, under the law and each series' own density."""
     weight = np.exp(density - density.max(axis=1, keepdims=True)) * law
     weight = weight / weight.sum(axis=1, keepdims=True)
     return np.asarray(weight @ GRID)

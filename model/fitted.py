@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.metrics import Kind, metric
+from ranksight.metrics import metric
 from ranksight.model import forecast
+from ranksight.model.drift import expected_drift, pace
 from ranksight.model.forecast import Forecast, components, mixture_forecast
+from ranksight.model.hidden import beyond, spreads
 from ranksight.model.noise import behaviour
 from ranksight.model.strong import Change, change
 from ranksight.model.terms import values, write_term
@@ -22,10 +24,6 @@ Index = NDArray[np.intp]
 JOBS = 0.03
 """Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other
 days."""
-
-DIVIDED, UNDIVIDED = 0.03, 0.25
-"""Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work, and in the rest:
-collectives grow by logarithms to square roots of ranks."""
 BESIDE = 0.05
 """How far beside a tie of parameters the functions still hold: as much as rounding a size to whole numbers takes."""
 STEP = 1.1
@@ -131,7 +129,7 @@ class Fitted:
             )
         if not 0 < level < 1:
             raise InputError(f"level {level} is no probability", "give a number between 0 and 1, such as 0.9")
-        aside = self._aside(points, hidden)
+        fall, rise = self._aside(points, hidden)
         shape = (len(self), len(points))
         value, low, high, form = (np.full(shape, np.nan) for _ in range(4))
         if not len(self.terms):
@@ -152,9 +150,10 @@ class Fitted:
                 freedom=self.freedom[part],
                 positive=self.positive[part],
             )
+            strayed = self.strayed(points, part)
             value[part], low[part], high[part], form[part], _ = mixture_forecast(
                 held,
-                np.hypot(self.strayed(points, part), aside[part]),
+                (np.hypot(strayed, fall[part]), np.hypot(strayed, rise[part])),
                 self.positive[part],
                 level,
                 None if turn is None else turn.of(part),
@@ -267,7 +266,9 @@ class Fitted:
                 if not (points[:, axis] > ends[1]).any():
                     continue
                 first, last = (np.where(np.arange(points.shape[1]) == axis, end, points) for end in ends)
-                one = change(ends[0], ends[1], points[None, :, axis], self._logs(rows, first), self._logs(rows, last))
+                ahead = points[None, :, axis]
+                logs = self._logs(rows, first), self._logs(rows, last)
+                one = change(ends[0], ends[1], ahead, *logs, self.pace()[rows])
                 found = Change.none(len(self), len(points)) if found is None else found
                 found.put(rows, one)
         return found
@@ -277,13 +278,9 @@ class Fitted:
         said = self._leading_values(rows, points)
         return np.log(np.where(said > 0, said, np.nan))
 
-    def _aside(self, points: Array, hidden: Array | None) -> Array:
-        """Relative standard deviation (s, k) that hidden parameters outside of what was measured add.
-
-        Nothing tells how far functions drift along them, so drift expected before the data stands, for the one that is
-        farthest out: hidden parameters move together. Times that follow work per rank in proportion are work, which
-        knows no rank count; the part that does not is communication and waiting, of which the rank count decides: with
-        a share b of it, and d e-folds out, the deviation is ``ln(1 + b (exp(UNDIVIDED d) - 1))``.
+    def _aside(self, points: Array, hidden: Array | None) -> tuple[Array, Array]:
+        """Relative standard deviations (s, k) that hidden parameters outside of what was measured add
+        (:mod:`ranksight.model.hidden`), downwards and upwards.
 
         Raises
         ------
@@ -291,30 +288,41 @@ class Fitted:
             When values are given for other hidden parameters than the series had.
         """
         if hidden is None:
-            return np.zeros((len(self), len(points)))
+            none = np.zeros((len(self), len(points)))
+            return none, none
         hidden = np.atleast_2d(np.asarray(hidden, dtype=np.float64))
         if self.hidden is None or hidden.shape != (len(points), len(self.hidden)) or not np.isfinite(hidden).all():
             held = 0 if self.hidden is None else len(self.hidden)
             raise InputError(f"hidden values of shape {hidden.shape} do not give {held} finite values to every point")
-        low, high = self.hidden.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out = np.fmax(np.log(hidden / high), np.log(low / hidden))
-        out = np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0)
+        above, below = beyond(hidden, self.hidden)
+        fall, rise = spreads(above, below, self._undivided(points), self.pace())
+        # Of what is no time only the drift expected before the data is known.
         kinds = {name: behaviour(name) for name in set(self.metrics)}
-        tau = np.array([expected_drift(kinds[name]) for name in self.metrics])[:, None]
-        out = out.max(axis=1, initial=0.0)[None, :]
-        rest = self._undivided(points)
-        with np.errstate(over="ignore"):
-            times = np.hypot(DIVIDED * out, np.log1p(rest * np.expm1(UNDIVIDED * out)))
         is_time = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
-        return np.asarray(np.where(is_time[:, None], times, tau * out))
+        tau = np.array([expected_drift(kinds[name]) for name in self.metrics]) * self.pace()
+        either = tau[:, None] * np.maximum(above, below)
+        return np.where(is_time[:, None], fall, either), np.where(is_time[:, None], rise, either)
 
     def _undivided(self, points: Array) -> Array:
         """Share (s, k) of the leading hypotheses that does not follow the parameters in proportion: one less the
-        elasticity, between zero and one."""
+        elasticity, between zero and one.
+
+        What did not follow them at the smallest values measured, where work was divided most, is not less elsewhere.
+        """
         rows = np.arange(len(self))
-        slope = (self._logs(rows, points * STEP) - self._logs(rows, points)) / np.log(STEP)
-        return np.asarray(1 - np.clip(np.where(np.isfinite(slope), slope, 0.0), 0.0, 1.0))
+        first = np.broadcast_to(self.trained[:, :, 0].min(axis=0, initial=np.inf), points.shape)
+
+        def rest(at: Array) -> Array:
+            slope = (self._logs(rows, at * STEP) - self._logs(rows, at)) / np.log(STEP)
+            return np.asarray(1 - np.clip(np.where(np.isfinite(slope), slope, 0.0), 0.0, 1.0))
+
+        with np.errstate(over="ignore"):
+            kept = rest(first) * np.exp(self._logs(rows, first) - self._logs(rows, points))
+        return np.asarray(np.fmax(rest(points), np.minimum(kept, 1.0)))
+
+    def pace(self) -> Array:
+        """How much faster than usual (s,) series leave their functions (:func:`ranksight.model.drift.pace`)."""
+        return pace(self.weight, self.variance, ~np.isnan(self.within), self.metrics)
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""
@@ -367,13 +375,6 @@ class Fitted:
         from ranksight.model.plain import fitted_from_dict
 
         return fitted_from_dict(content)
-
-
-def expected_drift(kind: Kind) -> float:
-    """Drift before the data, per e-fold of a parameter (:func:`ranksight.model.drift.before`)."""
-    from ranksight.model.drift import GRID, before
-
-    return float(before(kind) @ GRID)
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:

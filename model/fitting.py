@@ -188,12 +188,14 @@ class _Task:
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
             found = without_first(self.space, self.points, location, positive, kind, found, score, ratio, v0, d0, shift)
         stray = np.zeros((len(base), self.points.shape[1]))
+        repeated = ~np.isnan(location.variance)
+        pace = drift.pace(found.weight, found.variance, repeated, (name,) * len(base))
         for axis in range(self.points.shape[1] if self.intervals else 0):
-            density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, shift, axis)
+            density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             law = habits.drift[axis]
-            stray[:, axis] = drift.posterior(density, law)
+            stray[:, axis] = pace * drift.posterior(density, law)
         if self.intervals:
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind))
         breaks = np.full(len(base), np.nan)

@@ -117,7 +117,7 @@ def components(
 
 def mixture_forecast(
     parts: tuple[Array, Array, Array, Array],
-    drift: Array,
+    drift: tuple[Array, Array],
     positive: NDArray[np.bool_],
     level: float,
     change: Change | None = None,
@@ -128,8 +128,8 @@ def mixture_forecast(
     ----------
     parts
         From :func:`components`.
-    drift : (s, k)
-        Relative standard deviation that extrapolation adds (:mod:`ranksight.model.drift`).
+    drift : pair of (s, k)
+        Relative standard deviation that extrapolation adds (:mod:`ranksight.model.drift`), downwards and upwards.
     change : Change, optional
         What strong scaling may turn into (:mod:`ranksight.model.strong`); it widens intervals too.
 
@@ -140,18 +140,22 @@ def mixture_forecast(
     share, centre, spread, nu = parts
     total = share.sum(axis=2, keepdims=True)
     share = share / np.where(total > 0, total, 1.0)
-    added = np.where(positive[:, None, None], drift[..., None], drift[..., None] * np.abs(centre))
-    wide = np.sqrt(spread**2 + added**2)
-    # Drift has no direction: it widens the interval and leaves the value where the functions put it.
+    # Drift widens the interval and leaves the value where the functions put it.
     median = quantile(0.5, share, centre, spread, nu)
-    # Scatter and drift are known with different certainty (Satterthwaite 1946, Biometrics Bulletin 2, 110).
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        part = (spread / wide) ** 2
-        both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
-    ends = share, centre, wide, np.where(wide > 0, both, nu)
-    if change is not None:
-        ends = with_change(ends, change)
-    low, high = quantile((1 - level) / 2, *ends), quantile((1 + level) / 2, *ends)
+
+    def end(probability: float, added: Array) -> Array:
+        wide = np.sqrt(spread**2 + added**2)
+        # Scatter and drift are known with different certainty (Satterthwaite 1946, Biometrics Bulletin 2, 110).
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            part = (spread / wide) ** 2
+            both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
+        mixed = share, centre, wide, np.where(wide > 0, both, nu)
+        return quantile(probability, *(mixed if change is None else with_change(mixed, change)))
+
+    size = np.where(positive[:, None, None], 1.0, np.abs(centre))
+    fall, rise = (size * side[..., None] for side in drift)
+    low, high = end((1 - level) / 2, fall), end((1 + level) / 2, rise)
+    added = np.maximum(fall, rise)
     average = (share * centre).sum(axis=2, keepdims=True)
     between = (share * (centre - average) ** 2).sum(axis=2) + (share * added**2).sum(axis=2)
     within = (share * spread**2).sum(axis=2)

@@ -22,7 +22,8 @@ from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model import forecast
 from ranksight.model.departure import Departure, learn_departure
-from ranksight.model.fitted import JOBS, expected_drift
+from ranksight.model.drift import expected_drift
+from ranksight.model.fitted import JOBS
 from ranksight.model.forecast import Forecast
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series

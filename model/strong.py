@@ -10,7 +10,8 @@ How likely the law changes: changes come at a constant rate per e-fold, of which
 one and d are asked for, so that one falls ahead with the odds d to D (Laplace's rule of succession in its continuous
 form:
 Jaynes, *Probability Theory*, 6.9 and 18.6). Series that fall less than ideally are strong scaling only in part, and
-have that part of the probability.
+have that part of the probability; those that keep to their functions more closely than usual, as their repetitions
+show, have as much less of it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Change:
         return Change(self.share[part], self.centre[part], self.spread[part])
 
 
-def change(low: float, high: float, x: Array, first: Array, last: Array) -> Change:
+def change(low: float, high: float, x: Array, first: Array, last: Array, pace: Array) -> Change:
     """What a change of the law of falling times makes of the values ahead.
 
     Parameters
@@ -70,6 +71,8 @@ def change(low: float, high: float, x: Array, first: Array, last: Array) -> Chan
     x : (1, k)
     first, last : (s, k)
         ln y at both ends of the range, other parameters as asked.
+    pace : (s,)
+        How much faster than usual series leave their functions (:func:`ranksight.model.drift.pace`).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         measured = float(np.log(high / low))
@@ -78,6 +81,7 @@ def change(low: float, high: float, x: Array, first: Array, last: Array) -> Chan
         ahead = np.where(use, ahead, 0.0)
         scales = np.clip(np.where(use, (last - first) / (IDEAL * measured), 0.0), 0.0, 1.0)
         share = np.where(use, RATE * ahead / (measured + RATE * ahead), 0.0) * scales
+        share = share * np.minimum(pace, 1.0)[:, None]
     last = np.where(use, last, 0.0)
     return Change(share, last + IDEAL / 2 * ahead, np.maximum(abs(IDEAL) / 2 * ahead, 1e-9))
 

@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.metrics import metric
-from ranksight.model.fitted import Fitted, between_jobs, expected_drift
+from ranksight.model.drift import expected_drift
+from ranksight.model.fitted import Fitted, between_jobs
 from ranksight.model.forecast import WIDEST
 from ranksight.model.noise import SMALLEST
 from ranksight.model.planning.drifting import laws

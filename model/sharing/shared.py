@@ -22,7 +22,8 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model import forecast
 from ranksight.model.departure import Departure
-from ranksight.model.fitted import JOBS, Fitted, expected_drift
+from ranksight.model.drift import expected_drift
+from ranksight.model.fitted import JOBS, Fitted
 from ranksight.model.forecast import Forecast
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import times

@@ -66,12 +66,15 @@ def test_change_is_likelier_the_farther_out_and_only_of_what_falls() -> None:
     x = np.array([[16.0, 32.0, 64.0, 256.0]])
     first = np.zeros((3, 4))
     last = np.log(np.array([[1 / 16], [1 / 4], [2.0]])) * np.ones((1, 4))
-    found = change(1.0, 16.0, x, first, last)
+    found = change(1.0, 16.0, x, first, last, np.array([1.0, 3.0, 1.0]))
     assert (found.share[:, 0] == 0).all()
     assert (found.share[2] == 0).all()
     # Ideal scaling over four doublings: one doubling ahead has the odds 1 to 4, four of them 1 to 1.
     np.testing.assert_allclose(found.share[0], [0, 1 / 5, 1 / 3, 1 / 2])
     np.testing.assert_allclose(found.share[1], found.share[0] / 2)
+    # Of what keeps to its function ten times as closely as usual it is a tenth.
+    steady = change(1.0, 16.0, x, first, last, np.full(3, 0.1))
+    np.testing.assert_allclose(steady.share, found.share / 10)
     # Halfway between ideal and none.
     np.testing.assert_allclose(found.centre[0, 1:], -np.log(16) - np.log([2, 4, 16]) / 2)
 

@@ -16,6 +16,7 @@ from ranksight.errors import InputError
 from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
+from ranksight.model.hidden import DIVIDED, UNDIVIDED, beyond, spreads
 from ranksight.model.mixture import quantile, t_cdf
 from ranksight.model.offer import Listed
 from ranksight.model.parallel import cut, fit_pieces, join, share
@@ -247,12 +248,40 @@ def test_hidden_parameters_far_outside_widen_the_answer() -> None:
     assert near.upper[0, 0] == fitted.predict(point).upper[0, 0]
     assert far.value[0, 0] == near.value[0, 0]
     assert far.upper[0, 0] / far.lower[0, 0] > 1.5 * near.upper[0, 0] / near.lower[0, 0]
+    # Waiting does not shrink with more ranks: the answer is open upwards.
+    assert far.upper[0, 0] / far.value[0, 0] > 1.2 * far.value[0, 0] / far.lower[0, 0]
     # What does not follow the work per rank is communication, which the rank count decides.
     waiting = Series(("x",), x[:, None], (5 + 0.003 * x)[None, :, None], ("k",), ("time",), hidden=hidden)
     other = fit_series(waiting).predict(point, hidden=np.array([[6144.0, 512.0]]))
     assert other.upper[0, 0] / other.lower[0, 0] > 2 * far.upper[0, 0] / far.lower[0, 0]
+    # What waited at the smallest work per rank waits at the largest, too, where it hardly shows.
+    top = fit_series(waiting).predict(np.array([[1024.0]]), hidden=np.array([[6144.0, 1024.0]]))
+    assert top.upper[0, 0] > 20
     with pytest.raises(InputError, match="hidden values of shape"):
         fitted.predict(point, hidden=np.array([[1.0]]))
+
+
+def test_hidden_parameters_below_their_range_leave_less_to_wait_for() -> None:
+    above, below = beyond(np.array([[768.0], [3.0], [48.0]]), np.array([[6.0, 96.0]]))
+    np.testing.assert_allclose(above, [np.log(8), 0, 0])
+    np.testing.assert_allclose(below, [0, np.log(2), 0])
+    fall, rise = spreads(above, below, np.ones((1, 3)), np.ones(1))
+    assert rise[0, 0] == pytest.approx(np.hypot(DIVIDED, UNDIVIDED) * np.log(8))
+    assert fall[0, 0] == pytest.approx(DIVIDED * np.log(8))
+    assert fall[0, 1] > rise[0, 1] > 0
+    assert fall[0, 2] == rise[0, 2] == 0
+
+
+def test_series_drift_as_they_scatter() -> None:
+    # The same law, repeated: one on its function within a thousandth, one scattered by a tenth.
+    x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
+    noise = np.random.default_rng(5).normal(size=(2, 5, 3)) * np.array([0.001, 0.1])[:, None, None]
+    values = (10 + 3 * x)[None, :, None] * (1 + noise)
+    fitted = [fit_series(Series(("x",), x[:, None], one[None], ("k",), ("time",))) for one in values]
+    assert fitted[0].drift[0, 0] < 0.2 * fitted[1].drift[0, 0]
+    # A single run each: nothing tells noise from departures, and both drift as usual.
+    single = [fit_series(Series(("x",), x[:, None], one[None, :, :1], ("k",), ("time",))) for one in values]
+    assert [one.pace()[0] for one in single] == [1.0, 1.0]
 
 
 def test_growth_that_no_point_shows_is_not_told_as_known() -> None:
