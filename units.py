@@ -32,6 +32,13 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
     raise AssertionError("unreachable: the last prefix always matches")
 
 
+def format_factor(value: float) -> str:
+    """Write a factor for people: ``1.98``, ``13.7``, ``1,980``, ``290,000``; in powers of ten from a million."""
+    if not 999.5 <= abs(value) < 1e6:
+        return f"{value:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
 def parse_size(text: str) -> int:
     """Read a size in bytes: ``"32Ki"``, ``"1.5M"``, ``"4096"`` or ``"2 MiB"``.
 

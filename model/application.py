@@ -188,13 +188,16 @@ class Application:
             )
         if self.resources is not None:
             parts = self.resources.parts(at, counts, rows, level)
-            # Where the equation lacks a part, what the times alone say is still an answer.
+            borrowed = self.resources.borrowed
+            # Where the equation lacks a part, what the times alone say is still an answer, if they were measured.
             take(
                 parts.forecast(),
                 self.resources.kernels,
                 "time",
                 self.resources.evidence,
-                lambda given, index, _: (given.status == forecast.OK) | (said.status[index] != forecast.OK),
+                lambda given, index, mine: (
+                    (given.status == forecast.OK) | (said.status[index] != forecast.OK) | borrowed[mine][:, None]
+                ),
             )
         if self.sharing is not None:
             sharing, plain = self.sharing, functions.fitted
@@ -254,6 +257,12 @@ class Application:
                 worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
                 status[k] = messages.status[worst, k]
                 reason[k] = f"{self.communication.names[worst]}: {messages.reason[worst, k]}"
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = high / low
+        for k in np.flatnonzero(np.isin(status, (forecast.OK, forecast.WIDE))):
+            wide = not factor[k] <= forecast.WIDEST
+            status[k] = forecast.WIDE if wide else forecast.OK
+            reason[k] = forecast.REASONS[forecast.WIDE].format(factor=factor[k], bound=forecast.WIDEST) if wide else ""
         half = np.full((1, len(points)), 0.5)
         summed = Forecast(
             total[None], low[None], high[None], status[None], np.array([reason], dtype=object), half, half, said.level

@@ -31,6 +31,7 @@ from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.staircase import Staircase
 from ranksight.model.structured import structured
+from ranksight.model.unsampled import with_unsampled
 from ranksight.model.varied import fit_varied
 from ranksight.model.wholeunits import WholeUnits
 from ranksight.platforms import Platform, load
@@ -161,7 +162,7 @@ def assemble(
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     series = series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks))
-    sampled = settle(experiment, series)
+    sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
     series = sampled.series
     model = model_of(series, experiment.application, **settings)

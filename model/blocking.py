@@ -25,6 +25,7 @@ from ranksight.model.levels import fit_levels
 from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS, Machine, Resources
 from ranksight.model.series import Series
+from ranksight.model.unsampled import SPREAD
 
 Array = NDArray[np.float64]
 
@@ -35,6 +36,8 @@ ENOUGH = 400
 """Samples that tell a sampled CPI to a twentieth."""
 UNLIKE = (0.3, 0.8, 1.5)
 """Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
+UNSEEN = "its instructions at the program's pace, as no sample fell on it"
+"""Evidence of a kernel whose time is that of :mod:`ranksight.model.unsampled`."""
 DOUBT = 0.01
 """Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
 
@@ -77,6 +80,8 @@ def fit_resources(
         if kernel in drawn and "time" in counted:
             counted["time"] = counted["time"] * drawn[kernel]
         part = _kernel(kernel, counted, machine, rate / machine.frequency if kernel in drawn else None)
+        if part is not None and kernel in (samples or {}) and kernel not in drawn:
+            part = replace(part, evidence=UNSEEN, spread=SPREAD)
         if part is not None and equation == "literal":
             part = _literal(part, counted, machine)
         if part is not None:
@@ -105,6 +110,7 @@ def fit_resources(
         tuple(part.evidence for part in parts),
         max(part.closure for part in parts),
         equation=equation,
+        spread=np.array([part.spread for part in parts]),
     )
 
 
@@ -123,6 +129,7 @@ class _Kernel:
     steady: bool
     evidence: str
     closure: float
+    spread: float = 0.0
 
 
 def shrinkage(count: Array, expected: Array) -> Array:

@@ -13,7 +13,7 @@ from ranksight.model.terms import values
 
 Array = NDArray[np.float64]
 
-OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED = range(9)
+OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED = range(10)
 REASONS = (
     "",
     "too few configurations: {points} for {parameters} parameter(s)",
@@ -24,6 +24,7 @@ REASONS = (
     "no function that fits stays above zero at this configuration",
     "the function has no value at this configuration",
     "{parameter} took one value in the measurements",
+    "no sample fell on it, its pace is the program's: measure more ranks, or longer runs",
 )
 
 WIDEST = 4.0

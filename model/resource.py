@@ -15,7 +15,7 @@ How CPI and BF_mem come from what was counted is told in :mod:`ranksight.model.b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,9 @@ class Resources:
         alone for the closed equation.
     equation : str
         One of :data:`EQUATIONS`.
+    spread : (s,)
+        Standard deviation of the logarithm of a kernel's cycles per instruction, where that was not measured but is
+        taken from the rest of the program; 0 where it was.
     """
 
     machine: Machine
@@ -104,6 +107,16 @@ class Resources:
     closure: float
     scale: float = 1.0
     equation: str = "closed"
+    spread: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.spread):
+            object.__setattr__(self, "spread", np.zeros(len(self.kernels)))
+
+    @property
+    def borrowed(self) -> NDArray[np.bool_]:
+        """Whether a kernel's pace is the program's, (s,)."""
+        return self.spread > 0
 
     def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
         """Time of each kernel at `points`, and what it is made of.
@@ -149,6 +162,8 @@ class Resources:
         sides += [spread(name, factor * latency / f) for name, latency in zip(LEVELS, latencies, strict=True)]
         cycles = np.nan_to_num(loads) @ latencies / f
         sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
+        reach = float(ndtri((1 + level) / 2)) * self.spread[:, None]
+        sides.append((time * reach, time * np.expm1(reach)))
         down, up = (np.sqrt(sum(side[at] ** 2 for side in sides)) for at in (0, 1))
         status, reason = self._judge(requirements, take, blocking, memory, time)
         time = np.where(time > 0, time, np.nan)
@@ -209,7 +224,9 @@ class Resources:
             bad &= status == forecast.OK
             status = np.where(bad, requirements.status[index], status)
             reason = np.where(bad, [[f"{name}: {text}" for text in row] for row in requirements.reason[index]], reason)
-        return status.astype(np.intp), reason
+        far = self.borrowed[:, None] & (status == forecast.OK)
+        reason = np.where(far, forecast.REASONS[forecast.BORROWED], reason)
+        return np.where(far, forecast.BORROWED, status).astype(np.intp), reason
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -225,6 +242,7 @@ class Resources:
             "closure": self.closure,
             "scale": self.scale,
             "equation": self.equation,
+            "spread": self.spread.tolist(),
         }
 
     @classmethod
@@ -241,6 +259,7 @@ class Resources:
             trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
             closure, scale = float(content["closure"]), float(content["scale"])
             equation = str(content.get("equation", "closed"))
+            spread = np.array(content.get("spread", [0.0] * len(kernels)), dtype=np.float64)
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
         if (
@@ -250,13 +269,13 @@ class Resources:
             or equation not in EQUATIONS
             or any(
                 column.shape != (len(kernels),) or not np.isfinite(column).all()
-                for column in (cpi, factor, error, seen[:, 0])
+                for column in (cpi, factor, error, seen[:, 0], spread)
             )
             or (trend is not None and not set(trend.fitted.kernels) <= set(kernels))
             or len(evidence) != len(kernels)
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
-        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, equation)
+        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, equation, spread)
 
 
 @dataclass(frozen=True)

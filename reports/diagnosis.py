@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ranksight.model.diagnosis.diagnosis import Diagnosis
-from ranksight.units import format_si
+from ranksight.model.forecast import BORROWED, REASONS
+from ranksight.units import format_factor, format_si
 
 WIDE = 80
 SMALL = 0.01
@@ -61,6 +62,9 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int) -> 
         says = helps if row["verdict"] != "undecided" else _short(row)
         first = f"  {row['kernel'][:width]:<{width}} {format_si(row['time'], 's'):>8} {row['share']:>5.0%}  "
         rows.append((first + f"{row['verdict'] + level:<20}" + " " * bool(level and len(level) > 6) + says)[:WIDE])
+    silent = shown.loc[shown["reason"] == REASONS[BORROWED], "kernel"].tolist()
+    if silent:
+        rows += _wrapped(f"{', '.join(silent)}: {REASONS[BORROWED]}", "  ")
     left = part.iloc[len(shown) :]
     if len(left):
         rows.append(f"  {len(left)} more, {left['share'].sum():.0%} of the time; --format csv lists all")
@@ -94,7 +98,7 @@ def _scaling(found: Diagnosis, most: int) -> list[str]:
             proof = "" if row["named"] or verdict != "grows" else ", by its times alone"
             text.append(
                 f"  {row['kernel'][:30]} {verdict} {'from' if verdict == 'grows' else 'at'} {row['at']:g} ranks: "
-                f"{row['growth']:.3g} times its least{proof}"[: WIDE - 2]
+                f"{format_factor(row['growth'])} times its least{proof}"[: WIDE - 2]
             )
     crossings = found.crossovers()
     first = crossings[crossings["largest"]] if len(crossings) else crossings

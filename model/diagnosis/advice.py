@@ -15,6 +15,7 @@ from ranksight.experiment import WHOLE
 from ranksight.model.diagnosis import whatif
 from ranksight.model.diagnosis.causes import VERDICTS, Causes
 from ranksight.model.diagnosis.evidence import Evidence
+from ranksight.units import format_factor
 
 COLUMNS = ["kind", "kernel", "saves", "text"]
 HEAVY = 0.01
@@ -45,7 +46,7 @@ def table(
     ranks = int(evidence.ranks[-1])
     for row in scaling[scaling["named"]].to_dict("records"):
         gain = row["share"] * (1 - 1 / row["growth"])
-        text = f"grows with the ranks from {row['at']:.0f} on: {row['growth']:.3g} times as long at {ranks}"
+        text = f"grows with the ranks from {row['at']:.0f} on: {format_factor(row['growth'])} times as long at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
     for row in balance[balance["named"]].to_dict("records"):
         text = f"rank {row['fullest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"

@@ -12,7 +12,7 @@ from ranksight.experiment import WHOLE
 from ranksight.model.application import Breakdown
 from ranksight.model.diagnosis import topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.forecast import OK, Forecast
+from ranksight.model.forecast import BORROWED, OK, Forecast
 from ranksight.model.resource import LEVELS
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def gather(
         _shared(equation.sharing, kernels, each["loads_mem"] + each["contention"]),
         computing * np.minimum(down, 1.0),
         computing * np.maximum(up, 1.0),
-        status == OK,
+        np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
         np.asarray(reason, dtype=object),
         _carried(said.status, [rows.get((kernel, "instructions"), -1) for kernel in kernels]),
         instructions,

@@ -79,7 +79,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
 
 def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> NDArray[np.object_]:
     """Why a kernel is undecided: the largest cause and the next, or what was not counted."""
-    reason = np.where(evidence.ok | (verdict != UNDECIDED), "", evidence.reason).astype(object)
+    reason = np.where(evidence.ok | (verdict == UNDECIDED), evidence.reason, "").astype(object)
     open_ = (verdict == UNDECIDED) & evidence.ok
     bare = open_ & (causes.share[6] > 0.5)
     without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"

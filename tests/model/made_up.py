@@ -30,9 +30,15 @@ def counts(kernel: str, n: float, neighbours: np.ndarray, ranks: int) -> np.ndar
 
 
 def write(
-    path: Path, ranks: tuple[int, ...], sizes: tuple[int, ...], platform: Platform, bug: bool = False
+    path: Path,
+    ranks: tuple[int, ...],
+    sizes: tuple[int, ...],
+    platform: Platform,
+    bug: bool = False,
+    unseen: tuple[str, ...] = (),
+    samples: int = 1_000_000,
 ) -> Experiment:
-    """Write the experiment; times follow the equation with CPI 0.5 and BF 0.3, and larger sizes load more from L2."""
+    """Write the experiment, `samples` of each kernel and none of `unseen`; times follow the equation with CPI 0.5 and BF 0.3, and larger sizes load more from L2."""
     experiment = Experiment.create(path, "made-up", ["ranks", "size"])
     latency = [*(cache.latency for cache in platform.caches[:3]), platform.memory.latency * platform.frequency]
     for p in ranks:
@@ -56,9 +62,10 @@ def write(
             run = {"ranks": p, "size": n}
             experiment.add(Run(run, collector="callgrind", provenance={"instructions": "simulated"}), pd.concat(frames))
             sampled = pd.concat(times)
-            table = sampled[["kernel", "rank"]].assign(samples=1_000_000)
+            sampled = sampled[~sampled["kernel"].isin(unseen)]
+            table = sampled[["kernel", "rank"]].assign(samples=samples)
             experiment.add(
-                Run(run, collector="perf-clock", provenance={"time": "sampled, n = 1000000"}),
+                Run(run, collector="perf-clock", provenance={"time": f"sampled, n = {samples}"}),
                 sampled,
                 tables={"sampling": table},
             )

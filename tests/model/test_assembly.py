@@ -205,3 +205,17 @@ def test_without_a_platform_times_are_functions_alone(experiment: Experiment) ->
     assert model.equation.resources is None
     assert model.equation.communication is not None
     assert model.breakdown(np.array([[8, 12.0]])).parts["execution"][0] == 0
+
+
+def test_what_grows_unseen_is_in_the_sum_and_in_the_diagnosis(tmp_path: Path, platform: Platform) -> None:
+    ranks = (1, 2, 3, 4, 5)
+    experiment = made_up.write(tmp_path / "e", ranks, SIZES, platform, bug=True, unseen=("search",), samples=1)
+    model, _ = assemble(experiment, platform=platform)
+    answers = {answer.kernel: answer for answer in model.predict(ranks=[1 << 16], size=24, metrics=["time"]).answers}
+    assert not answers["search"].ok
+    assert "no sample" in answers["search"].reason
+    truth = 0.5 * 300 * (1 << 16) / platform.frequency
+    assert answers["search"].lower < truth < answers["search"].upper
+    assert answers[None].value > answers["search"].value
+    verdicts = model.diagnose(ranks=[1 << 16], size=24).verdicts().set_index("kernel")
+    assert verdicts["share"].idxmax() == "search"

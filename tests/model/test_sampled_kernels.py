@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model.blocking import fit_resources, shrinkage
+from ranksight.model.blocking import UNSEEN, fit_resources, shrinkage
 from ranksight.model.resource import LEVELS, Machine
+from ranksight.model.sampling import Sampled
 from ranksight.model.series import Series
+from ranksight.model.unsampled import with_unsampled
 
 MACHINE = Machine("made up", 2e9, (4.0, 14.0, 50.0, 200.0))
 PERIOD = 1e-3
@@ -66,3 +68,37 @@ def test_a_kernel_with_many_samples_keeps_its_time() -> None:
     assert found is not None
     waiting = 0.2 * MACHINE.latencies[0] + 0.001 * MACHINE.latencies[3]
     assert found.cpi + found.factor * waiting == pytest.approx(1, abs=0.05)
+
+
+def unsampled(scale: float, seed: int) -> Sampled:
+    """The same without any sample on the ninth kernel, which then has no time."""
+    series, samples = sampled(scale, seed)
+    rows = np.array([key != ("k8", "time") for key in zip(series.kernels, series.metrics, strict=True)])
+    samples.pop("k8")
+    return Sampled(series.select(rows), samples)
+
+
+def test_a_kernel_without_samples_has_the_pace_of_the_program() -> None:
+    given = with_unsampled(unsampled(1e-6, 2))
+    found = fit_resources(given.series, MACHINE, given.samples)
+    assert found is not None
+    at = found.kernels.index("k8")
+    waiting = 0.2 * MACHINE.latencies[0] + 0.001 * MACHINE.latencies[3]
+    assert found.cpi[at] + found.factor[at] * waiting == pytest.approx(1, abs=0.1)
+    assert found.borrowed.tolist() == [kernel == "k8" for kernel in found.kernels]
+    assert found.evidence[at] == UNSEEN
+
+
+def test_samples_that_stay_away_tell_that_a_kernel_is_fast() -> None:
+    given = with_unsampled(unsampled(1e-2, 2))
+    found = fit_resources(given.series, MACHINE, given.samples)
+    assert found is not None
+    at = found.kernels.index("k8")
+    # Three hundred were expected and none fell.
+    assert found.cpi[at] < 0.02
+
+
+def test_without_samples_nothing_is_borrowed() -> None:
+    series, _ = sampled(1e-6, 2)
+    given = Sampled(series, {})
+    assert with_unsampled(given) is given
