@@ -342,7 +342,10 @@ class Fitted:
 
     def _formula(self, i: int) -> str:
         text = ""
-        for coefficient, term in self.leading(i):
+        parts = [(coefficient, term) for coefficient, term in self.leading(i) if coefficient != 0]
+        if not parts:
+            return "0"
+        for coefficient, term in parts:
             name = write_term(term, self.parameters)
             piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
             text += (" - " if coefficient < 0 else " + ") + piece

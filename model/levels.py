@@ -153,7 +153,11 @@ class Levels:
         reach = 1 + 2 * np.abs(np.log(np.where(at > 0, at, 1.0) / np.clip(at, *self.levels))) / np.log(
             self.levels[1] / self.levels[0]
         )
-        low, high = low / down**reach, high * up**reach
+        with np.errstate(invalid="ignore", over="ignore"):
+            low, high = low / down**reach, high * up**reach
+        # Nothing over nothing, and nothing times no bound.
+        low = np.where(np.isnan(low) & np.isfinite(value), 0.0, low)
+        high = np.where(np.isnan(high) & np.isfinite(value), np.inf, high)
         missing = ~np.isfinite(value) & (status == forecast.OK)
         status = np.where(missing, forecast.WIDE, status)
         reason = np.where(missing, f"{self.parameter} took two values, and this metric was zero at one of them", reason)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ranksight.model.sharing.shared import Sharing
 
 Array = NDArray[np.float64]
+FARTHEST = 100.0
+"""Ratio of the ends of an interval up to which it can still be compared with another."""
 COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls a counter told."""
 
@@ -110,6 +112,12 @@ class Evidence:
     def whole(self) -> Array:
         """Seconds of each kernel on the wall with all its parts, (K, k)."""
         return self.computing + self.imbalance + self.communication
+
+    @property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Whether a kernel's time is carried, or at least lies between two ends that can be compared, (K, k)."""
+        ends = (self.low > 0) & (self.high <= FARTHEST * self.low)
+        return np.asarray(self.ok | ends)
 
     @property
     def waiting(self) -> Array:

@@ -33,11 +33,11 @@ def rankings(line: Evidence) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose time is
-        not carried are left out.
+        ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose time has
+        no bounds are left out.
     """
     mine = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
-    times = np.where(mine[:, None] & line.ok, line.whole, np.nan)
+    times = np.where(mine[:, None] & line.bounded, line.whole, np.nan)
     count, k = times.shape
     order = np.argsort(np.where(np.isfinite(times), -times, np.inf), axis=0, kind="stable")
     sums = np.nansum(times, axis=0)
@@ -62,11 +62,12 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     DataFrame
         ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper`` with probability `level` (NaN where
         the line ends before it is that sure); ``largest`` (whether it becomes the largest of all there) and ``share``
-        (of the time there), those that become the largest first.
+        (of the time there), those that become the largest first. Where the time of one of them is known within its
+        interval alone, it is told only if the line ends with the order sure.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
     kept = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
-    kept &= line.ok.all(axis=1) & (line.whole > 0).all(axis=1)
+    kept &= line.bounded.all(axis=1) & (line.whole > 0).all(axis=1)
     if line.whole.shape[1] < 2 or kept.sum() < 2:
         return pd.DataFrame(columns=columns)
     index = np.flatnonzero(kept)
@@ -75,6 +76,7 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     index = index[np.argsort(-weight, kind="stable")[:MOST]]
     ranks, times, spread, share = _fine(line, index, sums, level)
     names = np.array(line.kernels, dtype=object)[index]
+    sure: NDArray[np.bool_] = np.asarray(line.ok[index].all(axis=1))
 
     ahead = np.log(times)
     first, second = np.triu_indices(len(index), 1)
@@ -94,6 +96,8 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
         above = np.flatnonzero(chance[at + 1 :] >= (1 + level) / 2)
         lower = float(ranks[below[-1]]) if len(below) else np.nan
         upper = float(ranks[at + 1 + above[0]]) if len(above) else np.nan
+        if not np.isfinite(upper) and not (sure[winner] and sure[loser]):
+            continue
         top = bool(times[winner, at + 1] >= times[:, at + 1].max())
         rows.append((names[winner], names[loser], where, lower, upper, top, float(share[winner, at + 1])))
     found = pd.DataFrame(rows, columns=columns)

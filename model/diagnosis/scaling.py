@@ -87,8 +87,9 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
     grows = np.nan_to_num(rise) > np.log(NOTICED)
     stuck = strong & (flat < k - 1) & ~grows
     named = grows & (share >= HEAVY) & _proven(line, rising)
-    told = np.isfinite(logs[:, -1]) & (line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED))
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
+    told = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED) | _beyond_doubt(line, verdict, strong)
+    told &= np.isfinite(logs[:, -1])
     with np.errstate(invalid="ignore", divide="ignore"):
         ideal = times[:, 0] * (ranks[0] / ranks[-1] if strong else 1.0)
         efficiency = ideal / times[:, -1]
@@ -109,6 +110,28 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
     )
     found = found[found["kernel"] != WHOLE] if count > 1 else found
     return found.sort_values("last", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> NDArray[np.bool_]:
+    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not carried.
+
+    A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
+    than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
+    """
+    beside = line.imbalance + line.communication
+    low, high = line.low + beside, line.high + beside
+    at = np.argmin(np.where(line.bounded, high, np.inf), axis=1)
+    least = np.take_along_axis(high, at[:, None], 1)[:, 0]
+    rise = steps(line.ranks[-1:]) / steps(line.ranks[at])
+    grows = low[:, -1] > NOTICED * rise * least
+    kept = (
+        (line.ranks[-1] / line.ranks[0]) ** HALF
+        if strong
+        else float((steps(line.ranks[-1:]) / steps(line.ranks[:1]))[0])
+    )
+    scales = high[:, -1] < kept * low[:, 0]
+    sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
+    return np.asarray(line.bounded[:, -1] & sure.astype(bool))
 
 
 def _rounds(ranks: Array, node: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,3 +145,29 @@ def test_another_layout_removes_a_direction() -> None:
     assert other["messages"] * 12 == pytest.approx(2 * (3 * 3 + 4 * 2))
     assert other["directions"] == 2
     assert other["volume"] / now["volume"] == pytest.approx(5 / 4)
+
+
+def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) -> None:
+    line = evidence({"steady": over(lambda p: 1 + 0 * p), "search": over(lambda p: 1e-2 * p)}, RANKS)
+    ok = line.ok.copy()
+    ok[1, -3:] = False
+    width = np.where(ok, 1.05, 5.0)
+    line = replace(line, ok=ok, low=line.computing / width, high=line.computing * width)
+    found = scaling.table(line, strong=False).set_index("kernel")
+    assert found.loc["search", "verdict"] == "grows"
+    assert found.loc["search", "named"]
+    # So wide that it may as well stay: nothing is said.
+    width = np.where(ok, 1.05, 2000.0)
+    line = replace(line, low=line.computing / width, high=line.computing * width)
+    found = scaling.table(line, strong=False).set_index("kernel")
+    assert found.loc["search", "verdict"] == "undecided"
+
+
+def test_a_crossover_of_open_times_is_told_where_the_order_is_sure(evidence: Make) -> None:
+    times = {"steady": over(lambda p: 1 + 0 * p), "search": over(lambda p: 1e-2 * p)}
+    line = evidence(times, RANKS)
+    ok = line.ok.copy()
+    ok[1, -1:] = False
+    for width, told in ((2.0, 1), (9.0, 0)):
+        given = replace(line, ok=ok, low=line.computing / width, high=line.computing * width)
+        assert len(ranking.crossovers(given)) == told

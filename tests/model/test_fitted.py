@@ -300,3 +300,7 @@ def test_first_configuration_of_another_regime() -> None:
     values = np.array([0.0339, 0.0972 / 2, 0.0972 / 3, 0.0972 / 4, 0.0972 / 5])
     answer = fit_series(_one(values, x=x)).predict(np.array([[10.0]]))
     assert answer.lower[0, 0] <= 0.00972 <= answer.upper[0, 0]
+
+
+def test_what_is_zero_everywhere_reads_as_zero() -> None:
+    assert fit_series(_one([0.0] * 5, metric="loads_mem")).formula(0) == "0"
