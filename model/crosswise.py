@@ -25,7 +25,7 @@ from ranksight.model.basis import Products
 from ranksight.model.composite import DIVIDED, composite, screen_composites
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
-from ranksight.model.physics import admissible, cancelling
+from ranksight.model.physics import admissible, cancelling, unseen
 from ranksight.model.problem import Problem, pose
 from ranksight.model.search import CANCELLED, Screened
 from ranksight.model.terms import ONE, Factor
@@ -292,6 +292,7 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
         log_share = np.log(np.where(largest > 0, largest, 1.0))
         usable = problem.basis.usable(mine)
         growth = problem.basis.order(mine)
+        ahead = np.moveaxis(problem.basis.ahead(mine), 2, 0)
         divided = composite(problem.basis, mine)
         here = problem.part(part)
         for size in np.unique(sizes):
@@ -304,7 +305,8 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
             # The fastest growing term last, as physics is checked on it.
             order = np.argsort(growth[:, local], axis=2, kind="stable")
             ids = np.take_along_axis(mine[:, local], order, axis=2)
-            allowed, penalty = admissible(here, np.take_along_axis(solved.coefficients, order, axis=2), ids)
+            grown = unseen(here, solved.coefficients, [ahead[:, :, local[:, a]] for a in range(size)])
+            allowed, penalty = admissible(here, np.take_along_axis(solved.coefficients, order, axis=2), ids, grown)
             allowed &= usable[:, local].all(axis=2) & np.isfinite(solved.residual)
             share = [log_share[:, local[:, a]] for a in range(size)]
             penalty = penalty + cancelling(solved.coefficients, share)

@@ -101,7 +101,8 @@ def cholesky(pairs: Mapping[tuple[int, int], Array], right: Sequence[Array], tot
         determinant = np.log(product)
     singular = ~np.isfinite(determinant)
     residual = np.where(singular, np.inf, np.maximum(total[:, None] - explained, 0.0))
-    return Solution(np.stack(solved, axis=2), residual, np.where(singular, -np.inf, determinant))
+    # Term by term in memory, as they are looked at.
+    return Solution(np.moveaxis(np.stack(solved), 0, 2), residual, np.where(singular, -np.inf, determinant))
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,9 @@ class Refined:
 def refine(design: Array, used: NDArray[np.bool_], weights: Array, values: Array) -> Refined:
     """Solve by QR decomposition, which keeps the digits that normal equations lose.
 
+    Gram and Schmidt's, of all hypotheses at once; twice is enough (Giraud, Langou and Rozloznik 2005, *Computers and
+    Mathematics with Applications* 50, 1069).
+
     Parameters
     ----------
     design : (s, c, n, k)
@@ -137,27 +141,49 @@ def refine(design: Array, used: NDArray[np.bool_], weights: Array, values: Array
         Which columns are terms.
     weights, values : (s, n)
     """
-    _, _, points, unknowns = design.shape
-    root_weight = np.sqrt(weights)[:, None, :]
-    scaled = design * root_weight[..., None]
-    target = np.where(weights > 0, values, 0.0)[:, None, :] * root_weight
-    # Padding: rows of the identity below make the matrix of full rank without touching the solution.
-    extra = np.broadcast_to(np.eye(unknowns), (*design.shape[:2], unknowns, unknowns)) * (~used)[..., None, :]
-    q, r = np.linalg.qr(np.concatenate([scaled, extra], axis=2))
-    diagonal = np.abs(np.einsum("...kk->...k", r))
-    bad = (diagonal <= 1e-12 * np.maximum(diagonal.max(axis=-1, keepdims=True), 1e-300)).any(axis=-1)
-    r = np.where(bad[..., None, None], np.eye(unknowns), r)
-    q = q[:, :, :points]
-    inverse = np.linalg.inv(r)
-    projected = np.einsum("scnk,scn->sck", q, np.broadcast_to(target, q.shape[:3]))
-    coefficients = np.einsum("sckl,scl->sck", inverse, projected)
-    coefficients = np.where(used, coefficients, 0.0)
-    residuals = target - np.einsum("scnk,sck->scn", scaled, coefficients)
-    leverage = np.einsum("scnk,scnk->scn", q, q)
-    present = (weights > 0)[:, None, :]
+    unknowns = design.shape[3]
+    # Points first in memory: sums over them are then sums of whole arrays.
+    root_weight = np.sqrt(weights).T[:, :, None]
+    scaled = np.ascontiguousarray(np.moveaxis(design, (3, 2), (0, 1))) * root_weight
+    target = np.where(weights > 0, values, 0.0).T[:, :, None] * root_weight
+    r = np.zeros((unknowns, unknowns, *design.shape[:2]))
+    q = np.empty_like(scaled)
+    for k in range(unknowns):
+        rest = scaled[k]
+        for _ in range(2 if k else 0):
+            for j in range(k):
+                along = (q[j] * rest).sum(axis=0)
+                r[j, k] += along
+                rest = rest - along * q[j]
+        size = np.sqrt((rest**2).sum(axis=0))
+        r[k, k] = np.where(used[..., k], size, 1.0)
+        q[k] = rest / np.where(size > 0, size, 1.0)
+    diagonal = np.stack([r[k, k] for k in range(unknowns)])
+    bad = (diagonal <= 1e-12 * np.maximum(diagonal.max(axis=0), 1e-300)).any(axis=0)
+    inverse = _inverse(np.where(bad, np.eye(unknowns)[:, :, None, None], r))
+    projected = (q * target).sum(axis=1)
+    coefficients = np.where(np.moveaxis(used, 2, 0), (inverse * projected).sum(axis=1), 0.0)
+    residuals = target - (scaled * coefficients[:, None]).sum(axis=0)
+    leverage = (q**2).sum(axis=0)
+    present = (weights > 0).T[:, :, None]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         left_out = np.where(leverage < 1 - 1e-9, residuals / (1 - leverage), np.inf)
-        press = np.where(present, left_out**2, 0.0).sum(axis=-1) / np.maximum(present.sum(axis=-1), 1)
-    residual = np.where(bad, np.inf, (residuals**2).sum(axis=-1))
+        press = np.where(present, left_out**2, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    residual = np.where(bad, np.inf, (residuals**2).sum(axis=0))
     mask = used[..., :, None] & used[..., None, :]
-    return Refined(coefficients, np.where(mask, inverse, 0.0), residual, np.where(bad, np.inf, press))
+    return Refined(
+        np.moveaxis(coefficients, 0, 2),
+        np.where(mask, np.moveaxis(inverse, (0, 1), (2, 3)), 0.0),
+        residual,
+        np.where(bad, np.inf, press),
+    )
+
+
+def _inverse(r: Array) -> Array:
+    """Inverses of upper triangular matrices (k, k, ...), element by element."""
+    inverse = np.zeros_like(r)
+    for k in range(len(r)):
+        inverse[k, k] = 1 / r[k, k]
+        for j in range(k):
+            inverse[j, k] = -(inverse[j, j:k] * r[j:k, k]).sum(axis=0) / r[k, k]
+    return inverse

@@ -22,14 +22,16 @@ CANCELLING = 2.0
 larger than their sum cancel, and what they leave is an accident of the points."""
 
 
-def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> tuple[Mask, Array]:
-    """Which solutions respect the physics of their series, and what their negative coefficients cost.
+def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], unseen: Array) -> tuple[Mask, Array]:
+    """Which solutions respect the physics of their series, and what their negative coefficients and their growth cost.
 
     Parameters
     ----------
     coefficients : (s, h, k)
     terms : (h, k) or (s, h, k)
         Terms of the basis, the fastest growing last.
+    unseen : (s, h)
+        Growth that no point has shown (:func:`unseen`).
 
     Returns
     -------
@@ -62,7 +64,7 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -
         if size > max(1, count - 2):
             allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
     doubt = UNSEEN * len(problem.levels) * max(size - 1, 1)
-    return allowed, NEGATIVE * negative.sum(axis=2) + doubt * _unseen(problem, coefficients, terms)
+    return allowed, NEGATIVE * negative.sum(axis=2) + doubt * unseen
 
 
 def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
@@ -91,22 +93,23 @@ def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
     return found
 
 
-def _unseen(problem: Problem, coefficients: Array, terms: NDArray[np.intp]) -> Array:
-    """Growth (s, h) ahead, in e-folds, beyond what was seen along the same axis within the points."""
-    ahead = problem.basis.ahead(terms)
-    ahead = ahead[None] if terms.ndim == 2 else ahead
-    total = np.zeros(coefficients.shape[:2])
+def unseen(problem: Problem, coefficients: Array, ahead: Sequence[Array]) -> Array:
+    """Growth (s, h) ahead, in e-folds, beyond what was seen along the same axis within the points.
+
+    Parameters
+    ----------
+    coefficients : (s, h, k)
+    ahead : k arrays (1 + m, s or 1, h)
+        Each term at the largest values of all parameters, and farther along each of them
+        (:meth:`ranksight.model.basis.Basis.ahead`).
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        now = np.abs(_summed(coefficients, ahead[..., 0]))
-        for axis in range(ahead.shape[-1] - 1):
+        now, *farther = (
+            np.abs(sum(coefficients[..., k] * term[corner] for k, term in enumerate(ahead)))
+            for corner in range(len(ahead[0]))
+        )
+        total = np.zeros(coefficients.shape[:2])
+        for axis, there in enumerate(farther):
             seen = now * np.exp(problem.change[:, axis, None])
-            total += np.log(np.fmax(np.abs(_summed(coefficients, ahead[..., 1 + axis])) / seen, 1.0))
+            total += np.log(np.fmax(there / seen, 1.0))
     return np.where(np.isfinite(total), total, 0.0)
-
-
-def _summed(coefficients: Array, shapes: Array) -> Array:
-    """``sum_k coefficients_k shapes_k`` over the last axis; a loop, since numpy reduces short axes slowly."""
-    total = coefficients[..., 0] * shapes[..., 0]
-    for k in range(1, coefficients.shape[-1]):
-        total = total + coefficients[..., k] * shapes[..., k]
-    return np.asarray(total)

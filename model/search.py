@@ -22,7 +22,7 @@ from scipy.special import gammaln
 from ranksight.model import leastsquares
 from ranksight.model.basis import Basis
 from ranksight.model.noise import SMALLEST
-from ranksight.model.physics import admissible, cancelling
+from ranksight.model.physics import admissible, cancelling, unseen
 from ranksight.model.problem import Problem
 from ranksight.model.terms import Hypotheses
 
@@ -118,10 +118,9 @@ class Found:
 def shares(problem: Problem, shape: Array) -> Array:
     """Logarithm (s, t) of the largest share that terms (t, n) of size one have in series: the scale of their
     coefficients."""
-    share = np.empty((len(problem.weights), len(shape)))
-    root = np.sqrt(problem.weights)
-    for at in range(0, len(shape), 256):
-        share[:, at : at + 256] = (root[:, None, :] * np.abs(shape[None, at : at + 256])).max(axis=2, initial=0.0)
+    share = np.zeros((len(problem.weights), len(shape)))
+    for root, size in zip(np.sqrt(problem.weights).T, np.abs(shape).T, strict=True):
+        np.maximum(share, root[:, None] * size, out=share)
     return np.log(np.where(share > 0, share, 1.0))
 
 
@@ -139,7 +138,9 @@ def screen(space: Hypotheses, problem: Problem) -> Screened:
             continue
         members = space.members[rows, :size]
         solution = leastsquares.solve(np.moveaxis(shape[members], 1, 2), problem.weights, problem.values)
-        allowed, penalty = admissible(problem, solution.coefficients, members)
+        ahead = np.moveaxis(problem.basis.ahead(members), (1, 2), (0, 1))[:, :, None, :]
+        grown = unseen(problem, solution.coefficients, list(ahead))
+        allowed, penalty = admissible(problem, solution.coefficients, members, grown)
         determinant = solution.determinant
         share = [log_share[:, members[:, a]] for a in range(size)]
         for part in share:
