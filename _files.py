@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksight.errors import InputError
+from ranksight.telling import told
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -49,6 +50,7 @@ def write_output(path: Path, text: str) -> None:
                 os.fsync(file.fileno())
             os.chmod(beside, 0o644)
             os.replace(beside, path)
+            told("wrote %s, %d characters", path, len(text))
         finally:
             Path(beside).unlink(missing_ok=True)
     except OSError as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+from ranksight._names import printable
+
 MOST = 20
 
 
@@ -38,4 +38,4 @@ def table(
 
 def _text(value: object) -> str:
     """Text that stands for itself."""
-    return escape(_CONTROL.sub("\ufffd", str(value)))
+    return escape(printable(str(value)))

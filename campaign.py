@@ -27,6 +27,7 @@ from ranksight.collecting import Collector, Step
 from ranksight.errors import InputError, RanksightError, ToolError
 from ranksight.experiment import Experiment, Run
 from ranksight.launching import Launch, Template
+from ranksight.telling import told
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "LD_PRELOAD")
 FAILURES_IN_A_ROW = 3
@@ -166,6 +167,7 @@ def _measure_one(
     try:
         steps = collector.steps(launch, folder)
         for index, step in enumerate(steps):
+            told("run %s: %s", run.id, " ".join(step.command))
             try:
                 seconds = execute(step, folder / f"output-{index}.txt", timeout)
             except ToolError as error:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ranksight._files import read_json, sync, sync_tree, write_json
 from ranksight.errors import InputError
+from ranksight.telling import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,6 +177,7 @@ class Experiment:
                     f"{folder / run.id / 'run.json'}: its parameters are {', '.join(run.configuration) or 'none'}, "
                     f"the experiment's are {', '.join(parameters)}"
                 )
+        told("read experiment %s: %d runs over %s", path, len(runs), ", ".join(parameters))
         return cls(path, str(content.get("application", path.name)), parameters, runs)
 
     @property

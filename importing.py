@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ranksight.errors import InputError
 from ranksight.experiment import COUNTER_KEYS, Experiment, Run
 from ranksight.reading import Reading
+from ranksight.telling import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,6 +236,7 @@ class Import:
             self._store(self._experiment, reading, reader, path)
             if watch is not None:
                 watch(done, len(checked))
+        told("read %s as %s: %d runs", path, reader, len(checked))
         return len(checked)
 
     def _checked(self, reading: Reading, path: Path) -> Reading:

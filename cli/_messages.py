@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from ranksight._names import short
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
     import argparse
@@ -43,6 +47,9 @@ def print_messages(model: Model, args: argparse.Namespace) -> int:
     else:
         for table, frame in zip(tables, frames, strict=True):
             _print(table, frame, args)
+        if not args.quiet:
+            asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
+            show("", next_step(f"ranksight predict {args.model} {asked} --metric time"))
     return 0 if any(table.ok for table in tables) else 4
 
 
@@ -52,40 +59,56 @@ def _frame(table: MessageTable, by: str, kernels: list[str]) -> pd.DataFrame:
 
 
 def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -> None:
+    import pandas as pd
+
     at = ", ".join(f"{name} {value:g}" for name, value in table.configuration.items())
-    print(f"{at}: messages of a rank, by {args.messages}")
+    blocks: list[Block] = [Text(f"{at}: messages of a rank, by {args.messages}", style="bold")]
     if args.messages != "class":
-        text = frame.head(LONGEST).to_string(index=False, float_format="{:g}".format)
-        more = f"\n... and {len(frame) - LONGEST} more; --format csv prints all" if len(frame) > LONGEST else ""
-        print(text + more)
+        rows = [[_cell(value) for value in row] for row in frame.head(LONGEST).itertuples(index=False)]
+        numeric = pd.api.types.is_numeric_dtype
+        columns = [Column(str(name), "number" if numeric(frame[name]) else "name") for name in frame.columns]
+        more = [f"... and {len(frame) - LONGEST} more; --format csv prints all"] if len(frame) > LONGEST else []
+        show(*blocks, Table(columns, rows), *more)
         return
     moving = frame[(frame["bytes"] > 0) | (frame["peers"] > 0) | frame["operation"].isin(["Barrier", "Ibarrier"])]
-    numbers = f"{'comm':>6}{'calls':>8}{'bytes':>10}{'size <=':>8}{'peers':>6}"
-    print(f"{'kernel':<14} {'operation':<9} {'ranks':<15}{numbers}")
-    for row in moving.to_dict("records"):
-        print(_line({str(name): value for name, value in row.items()}))
+    columns = [
+        Column("kernel", "name"),
+        Column("operation", "word"),
+        Column("ranks", "name", 3),
+        Column("comm", spare=4),
+        Column("calls"),
+        Column("bytes"),
+        Column("size <=", spare=5),
+        Column("peers", spare=2),
+        Column("", "word"),
+    ]
+    blocks.append(Table(columns, [_row(row) for row in moving.to_dict("records")]))
     for name, part in moving[moving["to"] != ""].groupby(["kernel", "operation"], observed=True, sort=False):
-        print(f"{name[0]} {name[1]}: {part['to'].iloc[0]}")
+        blocks.append(Text(f"{_named(*name)}: {part['to'].iloc[0]}"))
     uneven = moving[moving["spread"] > UNEVEN]
     for name, part in uneven.groupby(["kernel", "operation"], observed=True, sort=False):
-        print(f"{name[0]} {name[1]}: a mean; single ranks were up to {part['spread'].max():.0%} off in the traces")
+        off = f"{part['spread'].max():.0%}"
+        blocks.append(Text(f"{_named(*name)}: a mean; single ranks were up to {off} off in the traces"))
     for reason, part in frame[frame["reason"] != ""].groupby("reason", sort=False):
-        who = ", ".join(dict.fromkeys((part["kernel"] + " " + part["operation"]).tolist()))
-        print(f"insufficient (?): {who}: {reason}")
+        who = ", ".join(dict.fromkeys(map(_named, part["kernel"], part["operation"])))
+        blocks.append(Text(f"insufficient (?): {who}: {reason}", style="yellow"))
     if len(moving) < len(frame) and not args.quiet:
-        print(f"{len(frame) - len(moving)} rows of calls that move nothing are in --format csv")
+        blocks.append(f"{len(frame) - len(moving)} rows of calls that move nothing are in --format csv")
+    show(*blocks)
 
 
-def _line(row: dict[str, Any]) -> str:
-    kernel, operation = _short(str(row["kernel"])), str(row["operation"])[:9]
-    who = str(row["class"])[: 13 - len(str(row["class_ranks"]))] + f" x{row['class_ranks']}"
-    mark = "" if row["status"] == "ok" else " ?"
-    return (
-        f"{kernel:<14} {operation:<9} {who:<15}{row['comm_size'] or '-':>6}{row['count']:>8.6g}{row['bytes']:>10.7g}"
-        f"{row['size_class'] or '-':>8}{row['peers'] or '-':>6}{mark}"
-    )
+def _named(kernel: object, operation: object) -> str:
+    return f"{short(str(kernel), 40)} {operation}"
 
 
-def _short(name: str) -> str:
-    """The end of a qualified name, without its arguments, where the whole is too long."""
-    return name if len(name) <= 14 else name.partition("(")[0].rpartition("::")[2][:14]
+def _cell(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _row(row: Mapping[Hashable, Any]) -> list[str | Cell]:
+    return [
+        *(str(row["kernel"]), str(row["operation"]), f"{row['class']} x{row['class_ranks']}"),
+        *(str(row["comm_size"] or "-"), f"{row['count']:.6g}", f"{row['bytes']:.7g}"),
+        *(str(row["size_class"] or "-"), str(row["peers"] or "-")),
+        Cell("" if row["status"] == "ok" else "?", "yellow"),
+    ]

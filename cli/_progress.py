@@ -1,65 +1,178 @@
-"""How far a campaign is: a bar with the time left on a terminal, a line a run elsewhere, nothing with --quiet."""
+"""How far work is: a bar with the time left on a terminal, plain lines in a log, nothing with --quiet.
+
+All of it goes to standard error: standard output holds what was asked for.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from ranksight._names import short
 
 if TYPE_CHECKING:
     from ranksight.experiment import Run
 
+T = TypeVar("T")
+LABEL = 48
+"""Columns of what is said before a bar."""
+WORTH = 2.0
+"""Seconds from which on a fit shows a bar."""
+SELDOM = 10.0
+"""Seconds between lines of a log about steps that are many."""
+
 
 class Progress:
-    """Told of every run of a campaign (:data:`ranksight.campaign.Watcher`); a context, so that a terminal is restored.
+    """How far something is; a context, so that a terminal is restored whatever happens.
 
     Parameters
     ----------
     total : int
-        Runs of the campaign.
+        Steps.
+    quiet : bool
+    every : float
+        Seconds between plain lines where there is no terminal.
+    after : float
+        Seconds from which on a bar is worth showing.
     """
 
-    def __init__(self, total: int, quiet: bool) -> None:
-        self.total, self.quiet = total, quiet
-        self.done = self.kept = 0
-        self.begin = time.monotonic()
+    def __init__(self, total: int, quiet: bool, every: float = 0.0, after: float = 0.0) -> None:
+        self.total, self.quiet, self.every, self.after = total, quiet, every, after
+        self.begin = self.told = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
 
-    def __enter__(self) -> Progress:
-        if not self.quiet and sys.stdout.isatty():
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(compact=True)
-            )
-            self._bar.start()
-            self._task = self._bar.add_task("measuring", total=self.total)
+    def __enter__(self) -> Self:
+        if not self.quiet and not self.after and sys.stderr.isatty():
+            self._start()
         return self
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task("", total=self.total)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, run: Run, what: str) -> None:
-        self.done += what != "start"
-        self.kept += what == "kept"
+    def at(self, done: float, text: str, *, line: str = "", free: int = 0) -> None:
+        """Say that `done` steps are behind, `free` of which took no time; a log says `line` in place of `text`."""
         if self.quiet:
             return
-        values = " ".join(f"{name}={value:g}" for name, value in run.configuration.items())
-        text = f"{values} {run.collector} repetition {run.repetition}"
+        if self._bar is None and sys.stderr.isatty():
+            if time.monotonic() - self.begin < self.after:
+                return
+            self._start()
         if self._bar is not None:
-            self._bar.update(self._task, description=text[:48], completed=self.done)
-            if what == "failed":
-                self._bar.console.print(f"{text}: failed", markup=False, highlight=False)
-        elif what not in ("start", "kept"):
-            print(f"[{self.done}/{self.total}] {text}: {what}{self._left()}", flush=True)
+            self._bar.update(self._task, description=short(text, LABEL), completed=done, total=self.total)
+            return
+        now = time.monotonic()
+        if now - self.told >= self.every:
+            self.told = now
+            print(f"[{done:.0f}/{self.total}] {line or text}{self._left(now, done, free)}", file=sys.stderr, flush=True)
 
-    def _left(self) -> str:
-        """The time left, as the runs measured so far tell; nothing where that is a few seconds."""
-        measured = self.done - self.kept
-        left = (time.monotonic() - self.begin) / max(measured, 1) * (self.total - self.done)
-        if left < 60:
+    def say(self, text: str) -> None:
+        """A line that stays, above the bar where there is one."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def _left(self, now: float, done: float, free: int) -> str:
+        """The time left, as the steps so far tell; nothing where that is less than a minute."""
+        left = (now - self.begin) / max(done - free, 1e-9) * (self.total - done)
+        if done <= free or left < 60:
             return ""
         return f", about {left / 60:.0f} min left" if left < 5400 else f", about {left / 3600:.1f} h left"
+
+
+class Runs(Progress):
+    """Told of every run of a campaign (:data:`ranksight.campaign.Watcher`)."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        super().__init__(total, quiet)
+        self.done = self.kept = 0
+
+    def __call__(self, run: Run, what: str) -> None:
+        """`what`: ``start``, ``kept``, ``done`` or ``failed``."""
+        self.done += what != "start"
+        self.kept += what == "kept"
+        values = " ".join(f"{name}={value:g}" for name, value in run.configuration.items())
+        text = f"{values} {run.collector} repetition {run.repetition}"
+        if self.quiet:
+            return
+        if sys.stderr.isatty():
+            self.at(self.done, text)
+            if what == "failed":
+                self.say(f"{text}: failed")
+        elif what not in ("start", "kept"):
+            self.at(self.done, text, line=f"{text}: {what}", free=self.kept)
+
+
+class Files(Progress):
+    """How many of the files of an import are stored, and how far the one is that is read now."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        super().__init__(total, quiet, SELDOM)
+        self.file = 0
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, one a file, one after another."""
+        for self.file, item in enumerate(items, 1):
+            yield item
+            self(0, 0)
+
+    def __call__(self, runs: int, of: int) -> None:
+        """Called after each run of a file is stored, and with zeros after the file."""
+        inside = runs / of if of else 1.0
+        text = f"file {self.file} of {self.total}" + (f": {runs} of {of} runs stored" if of else "")
+        self.at(self.file - 1 + inside, text)
+
+
+@contextmanager
+def fitting(quiet: bool) -> Iterator[None]:
+    """Show how far a fit is (:func:`ranksight.telling.progress`), from the time on that it takes a while."""
+    from ranksight.telling import LOG
+
+    if quiet:
+        yield
+        return
+    with Progress(1, quiet, SELDOM, WORTH) as shown:
+        handler = _Steps(shown)
+        before = LOG.level
+        LOG.addHandler(handler)
+        LOG.setLevel(logging.DEBUG)
+        try:
+            yield
+        finally:
+            LOG.removeHandler(handler)
+            LOG.setLevel(before)
+
+
+class _Steps(logging.Handler):
+    """Moves a bar with the records that tell how far something is."""
+
+    def __init__(self, shown: Progress) -> None:
+        super().__init__(logging.DEBUG)
+        self.shown = shown
+
+    def emit(self, record: logging.LogRecord) -> None:
+        what, done, of = (getattr(record, name, None) for name in ("what", "done", "of"))
+        if isinstance(what, str) and isinstance(done, int) and isinstance(of, int):
+            self.shown.total = of
+            self.shown.at(done, what)

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.errors import InputError, UsageError
+from ranksight.reports.terminal import Column, Table, Text, next_step, show
 from ranksight.units import parse_size
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         for warning in found.warnings:
             print(f"ranksight: warning: {warning}", file=sys.stderr)
         if args.format == "table":
-            print(f"\nwritten to {output}; next: ranksight predict MODEL --platform {output}")
+            _written(f"written to {output}", output)
     return 0
 
 
@@ -156,11 +157,15 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
         print(json.dumps(content, indent=2))
     elif not args.quiet:
         _print_network(found)
-        print(f"\nwritten to [network.{found.level}] of {output}; next: ranksight predict MODEL --platform {output}")
+        _written(f"written to [network.{found.level}] of {output}", output)
     if not args.quiet:
         for warning in warnings:
             print(f"ranksight: warning: {warning}", file=sys.stderr)
     return 0
+
+
+def _written(what: str, output: Path) -> None:
+    show("", Text(what, hanging=-1), next_step(f"ranksight fit EXPERIMENT --platform {output}"))
 
 
 def _print_network(found: NetworkCalibration) -> None:
@@ -168,19 +173,19 @@ def _print_network(found: NetworkCalibration) -> None:
 
     known = found.parameters
     place = "inside a node" if found.level == "intra" else "between nodes"
-    print(f"messages {place}: {', '.join((*dict.fromkeys(found.hosts), found.library or known.source))}")
-    print(f"  {'from':>10}{'alpha':>12}{'G':>14}{'bandwidth':>14}")
+    head = f"messages {place}: {', '.join((*dict.fromkeys(found.hosts), found.library or known.source))}"
+    rows = []
     for first, alpha, beta in zip(known.transfer.first, known.transfer.alpha, known.transfer.beta, strict=True):
         rate = format_si(1 / beta, "B/s") if beta > 0 else ""
-        print(f"  {format_si(first, 'B'):>10}{format_si(alpha, 's'):>12}{beta * 1e12:>9.4g} ps/B{rate:>14}")
+        rows.append([format_si(first, "B"), format_si(alpha, "s"), f"{beta * 1e12:.4g} ps/B", rate])
     small = float(known.transfer.first[0] + 1)
     parts = {"L": known.latency}
     for label, function in (("o_s", known.send_overhead), ("o_r", known.receive_overhead), ("g", known.gap)):
         parts[label] = None if function is None else float(function(small))
     line = ", ".join(f"{label} {format_si(value, 's')}" for label, value in parts.items() if value is not None)
-    print(f"  at 1 B: {line or 'alpha alone'}")
-    for note in known.notes:
-        print(f"  {note}")
+    columns = [Column("from"), Column("alpha"), Column("G", spare=1), Column("bandwidth")]
+    notes = [Text(note, 2, 2) for note in known.notes]
+    show(Text(head, style="bold"), Table(columns, rows, 2), Text(f"at 1 B: {line or 'alpha alone'}", 2), *notes)
 
 
 def _list(form: str) -> int:
@@ -190,10 +195,12 @@ def _list(form: str) -> int:
     if form == "json":
         print(json.dumps({name: _figures(machine) for name, machine in machines.items()}, indent=2))
         return 0
-    width = max(map(len, machines))
+    rows = []
     for name, machine in machines.items():
         doubts = f" ({len(machine.estimates())} values are estimates)" if machine.estimates() else ""
-        print(f"{name:<{width}}  {_title(machine)}{doubts}")
+        rows.append([name, _title(machine) + doubts])
+    show(Table([Column("platform", "word"), Column("machine", "text")], rows))
+    show(next_step("ranksight fit EXPERIMENT --platform NAME"))
     return 0
 
 
@@ -268,19 +275,31 @@ def _print(machine: Platform) -> None:
     from ranksight.units import format_si
 
     layout = machine.layout
-    print(f"{machine.name}: {_title(machine)}")
-    print(
-        f"  sockets {layout.sockets}, domains per socket {layout.domains_per_socket}, cores per domain "
+    about = (
+        f"sockets {layout.sockets}, domains per socket {layout.domains_per_socket}, cores per domain "
         f"{layout.cores_per_domain}, threads per core {layout.threads_per_core}, "
         f"clock under load {format_si(machine.frequency, 'Hz')}"
     )
-    print(f"  {'level':<8}{'size':>10}{'shared by':>11}{'cycles':>9}{'time':>10}{'one core reads':>17}")
+    rows = []
     for cache in machine.caches:
         rate = "" if cache.bandwidth is None else format_si(cache.bandwidth, "B/s")
         time_ = format_si(cache.latency / (machine.clock.single or machine.frequency), "s")
         size = f"{cache.size / 1024:.0f} KiB"
-        print(f"  {cache.name:<8}{size:>10}{cache.shared_by:>11}{cache.latency:>9.1f}{time_:>10}{rate:>17}")
+        rows.append([cache.name, size, f"{cache.shared_by}", f"{cache.latency:.1f}", time_, rate])
     cycles, time_ = machine.latencies()["memory"], format_si(machine.memory.latency, "s")
     rate = format_si(machine.memory.bandwidth_core, "B/s")
-    print(f"  {'memory':<8}{'':>10}{layout.cores_per_domain:>11}{cycles:>9.1f}{time_:>10}{rate:>17}")
-    print(f"  a domain reads {format_si(machine.memory.bandwidth_domain, 'B/s')} from its memory")
+    rows.append(["memory", "", f"{layout.cores_per_domain}", f"{cycles:.1f}", time_, rate])
+    columns = [
+        Column("level", "word"),
+        Column("size"),
+        Column("shared by", spare=2),
+        Column("cycles", spare=1),
+        Column("time"),
+        Column("one core reads"),
+    ]
+    show(
+        Text(f"{machine.name}: {_title(machine)}", style="bold"),
+        Text(about, 2, 2),
+        Table(columns, rows, 2),
+        Text(f"a domain reads {format_si(machine.memory.bandwidth_domain, 'B/s')} from its memory", 2, 2),
+    )

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -96,18 +95,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(path: Path, result: Result) -> None:
+    from ranksight._files import write_output
     from ranksight.reports.junit import junit
 
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        beside.write_bytes(junit(result))
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}", "name another file") from error
+    write_output(path, junit(result).decode("utf-8"))
 
 
 def _print(result: Result, args: argparse.Namespace) -> None:
-    from ranksight.reports.expectations import COLUMNS, rows, table, to_dict
+    from ranksight.reports.expectations import COLUMNS, blocks, rows, to_dict
+    from ranksight.reports.terminal import next_step, show
 
     if args.format == "json":
         json.dump(to_dict(result), sys.stdout, indent=1, allow_nan=False)
@@ -119,18 +115,15 @@ def _print(result: Result, args: argparse.Namespace) -> None:
         writer.writeheader()
         writer.writerows(rows(result))
     else:
-        print(table(result))
-        print(_next(result, args))
+        show(*blocks(result), "", next_step(_next(result, args)))
 
 
 def _next(result: Result, args: argparse.Namespace) -> str:
     experiment = args.paths[-1]
     metric = next((each.metric for each in result.findings if each.verdict != "total"), "")
     if result.exit_code:
-        return f"next: ranksight fit {experiment}" + (f" --metric {metric}" if metric else "")
+        return f"ranksight fit {experiment}" + (f" --metric {metric}" if metric else "")
     files = " ".join(map(str, args.paths))
     return (
-        f"next: ranksight check {files} --junit report.xml --force"
-        if args.junit is None
-        else (f"next: ranksight fit {experiment}")
+        f"ranksight check {files} --junit report.xml --force" if args.junit is None else (f"ranksight fit {experiment}")
     )

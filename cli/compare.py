@@ -150,37 +150,38 @@ def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse
 
 
 def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import lines, scales
+    from ranksight.reports.comparisons import blocks, scales
+    from ranksight.reports.terminal import Text, next_step, show
 
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
     if not args.quiet:
         for at in where:
-            print("\n".join(lines(found, at, args.kernel or None)), end="\n\n")
+            show(*blocks(found, at, args.kernel or None), "")
         rest = len(found.points) - len(where)
         if rest:
-            print(f"{rest} smaller configurations were compared as well; --format csv prints them")
-        print("\n".join(scales(found)).lstrip("\n"))
+            show(f"{rest} smaller configurations were compared as well; --format csv prints them")
+        show(*scales(found))
     if args.threshold is not None:
         if not args.quiet:
-            print(f"\nslower by more than {args.threshold:g} %: {len(slower)}")
+            show("", f"slower by more than {args.threshold:g} %: {len(slower)}")
         for kernel, at, growth in slower:
             place = ", ".join(f"{n} {x:g}" for n, x in zip(found.parameters, found.points[at], strict=True))
-            print(f"  {kernel}: {growth:+.3g} % at {place}")
+            show(Text(f"{kernel}: {growth:+.3g} % at {place}", 2, 2, "red"))
     if not args.quiet:
-        print(_next(found, slower, args))
+        show("", next_step(_next(found, args)))
 
 
-def _next(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> str:
+def _next(found: Comparison, args: argparse.Namespace) -> str:
     """What to type next: look farther out, or measure what would narrow the later side."""
     largest = found.points[-1]
     if args.asked:
         asked = " ".join(f"--{name} {value:g}" for name, value in zip(found.parameters, largest, strict=True))
-        return f"next: ranksight plan {args.after} {asked}"
+        return f"ranksight plan {args.after} {asked}"
     asked = " ".join(
         f"--{name} {value * (8 if name == 'ranks' else 1):g}"
         for name, value in zip(found.parameters, largest, strict=True)
     )
-    return f"next: ranksight compare {args.before} {args.after} {asked}"
+    return f"ranksight compare {args.before} {args.after} {asked}"
 
 
 _PRINT = {"json": _json, "csv": _csv, "table": _table}

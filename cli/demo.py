@@ -73,12 +73,14 @@ def run(chosen: argparse.Namespace) -> int:
         ranks = (1, 2, 4, 8)
         trained = Experiment.create(folder / "experiment", "heat", command.parameters)
         plan = _plan(command, ranks, sizes, collectors)
-        say(f"\nmeasuring at {_list(ranks)} ranks and sizes {_list(sizes)}")
+        say("")
+        say(f"measuring at {_list(ranks)} ranks and sizes {_list(sizes)}")
         failed = _measure(trained, plan, chosen.quiet, report)
         if failed:
             return failed
         platform = asked or (load("generic") if chosen.quick else _this_node(folder, say))
-        say("\nfitting")
+        say("")
+        say("fitting")
         model, _ = assemble(trained, platform=platform)
         model.save(folder / "heat.model.json")
         say("predicted; now measuring what was predicted")
@@ -91,7 +93,8 @@ def run(chosen: argparse.Namespace) -> int:
             if failed:
                 return failed
     _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, platform.name)
-    say(f"\n{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
+    say("")
+    say(f"{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
     say(f"next: ranksight predict {folder / 'heat.model.json'} --ranks 64,1024 --size {sizes[-1]} --metric time")
     say(f"next: ranksight report {folder / 'heat.model.json'} --experiment {folder / 'experiment'}")
     return 0
@@ -160,7 +163,8 @@ def _this_node(folder: Path, say: Any) -> Platform:
     from ranksight.platforms.calibration.effort import QUICK
     from ranksight.platforms.calibration.node import calibrate
 
-    say("\ncalibrating caches, memory and messages of this node; a generic network stands between nodes")
+    say("")
+    say("calibrating caches, memory and messages of this node; a generic network stands between nodes")
     node = calibrate("this-node", QUICK, _silent).platform
     here = calibrate_network(("mpirun", "-n", "2") if len(os.sched_getaffinity(0)) > 1 else _two(), 4.0)
     network: dict[str, Any] = {"inter": load("generic").network["inter"], here.level: here.parameters.to_dict()}
@@ -194,9 +198,9 @@ def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collecto
 
 def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> int:
     from ranksight.campaign import measure
-    from ranksight.cli._progress import Progress
+    from ranksight.cli._progress import Runs
 
-    with Progress(sum(1 for _ in plan.runs()), quiet) as progress:
+    with Runs(sum(1 for _ in plan.runs()), quiet) as progress:
         outcome = measure(experiment, plan, watch=progress)
     return int(report(experiment, outcome, quiet=True))
 
@@ -210,14 +214,15 @@ def _tell(
     from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
     from ranksight.reports.plots import plot_breakdown, plot_compute, plot_validation, save_figure
     from ranksight.reports.sweep import sweep
+    from ranksight.reports.terminal import show
     from ranksight.reports.validation import validate
 
     check, known = validate(model, checked), validate(model, trained)
-    print("\n".join(tell_validation(check)))
+    show(*tell_validation(check))
     cores = len(os.sched_getaffinity(0))
-    print("\n".join(tell_wall_time(model, (64, 256, TARGET), size, platform, cores)))
+    show(*tell_wall_time(model, (64, 256, TARGET), size, platform, cores))
     smallest = {"size": float(model.training[:, model.parameters.index("size")].min())}
-    print("\n".join(tell_growth(model, TARGET, smallest)))
+    show(*tell_growth(model, TARGET, smallest))
     check.table.to_csv(folder / "check.csv", index=False)
     timed = model.equation.resources is not None
     figure = Figure(figsize=(15 if timed else 6, 4.8), layout="constrained")
@@ -235,7 +240,10 @@ def _list(values: tuple[int, ...]) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    from ranksight.reports.terminal import Text, next_step, show
+
+    command = line.removeprefix("next: ")
+    show(next_step(command) if command != line else Text(line, hanging=2) if line.strip() else "")
 
 
 def _silent(line: str) -> None:

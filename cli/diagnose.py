@@ -96,11 +96,12 @@ def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]
 
 
 def _print(found: Diagnosis, args: argparse.Namespace) -> None:
-    from ranksight.reports.diagnosis import lines
+    from ranksight.reports.diagnosis import blocks
+    from ranksight.reports.terminal import next_step, show
 
-    print("\n".join(lines(found, args.top)))
+    show(*blocks(found, args.top))
     if not args.quiet:
-        print(f"\nnext: {_next(found, args.model)}")
+        show("", next_step(_next(found, args.model)))
 
 
 def _next(found: Diagnosis, model: Path) -> str:
@@ -113,8 +114,8 @@ def _next(found: Diagnosis, model: Path) -> str:
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings
         if ceilings is not None and not ceilings.certain.all():
-            return "ranksight calibrate -o this-node.toml, then fit with --platform this-node.toml"
+            return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
         if (heavy["unknown"] > 0.5).any():
-            return "ranksight doctor (loads by cache level or stalls tell what bounds a kernel)"
+            return "ranksight doctor  # loads by cache level or stalls tell what bounds a kernel"
         return f"ranksight plan {model} {at}"
     return f"ranksight predict {model} {at} --metric time"

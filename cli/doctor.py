@@ -9,17 +9,18 @@ Nothing is changed. The exit code is 0 whatever is found: a machine without coun
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.collecting import Availability
     from ranksight.counters.doctor import Finding
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "!", "missing": "-"}
+_STYLES = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,32 +54,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(findings: Sequence[Finding], collectors: dict[str, tuple[str, Availability]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    width = None if sys.stdout.isatty() else 120
-    console = Console(highlight=False, width=width, record=True, file=io.StringIO() if width else sys.stdout)
-    styles = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
-    table = Table.grid(padding=(0, 1))
-    for finding in findings:
-        words = Text(finding.found)
-        if finding.means:
-            words.append(f"\n{finding.means}", style="dim")
-        if finding.remedy:
-            words.append(f"\n-> {finding.remedy}", style="cyan")
-        table.add_row(Text(_MARKS[finding.level], style=styles[finding.level]), finding.topic, words)
-    console.print(table)
+    blocks: list[Block] = []
+    if findings:
+        rows: list[list[str | Cell]] = []
+        for finding in findings:
+            rows.append([Cell(_MARKS[finding.level], _STYLES[finding.level]), finding.topic, finding.found])
+            rows += [["", "", Cell(finding.means, "dim")]] * bool(finding.means)
+            rows += [["", "", Cell(f"-> {finding.remedy}", "cyan")]] * bool(finding.remedy)
+        blocks.append(Table([Column("", "word"), Column("", "word"), Column("", "text")], rows, head=False))
     if collectors:
-        console.print("\ncollectors of 'ranksight measure':")
-        listing = Table.grid(padding=(0, 1))
+        rows = []
         for name, (text, state) in collectors.items():
-            words = Text(text if state.ok else f"{state.reason}\n-> {state.remedy}")
-            listing.add_row(Text("ok" if state.ok else "-", style="green" if state.ok else "red"), name, words)
-        console.print(listing)
-        working = [name for name, (_, state) in collectors.items() if state.ok]
-        if working:
-            console.print("\nnext: ranksight measure --ranks 1,2,4 -o FOLDER -- mpirun -n {ranks} ./program")
-    if width:
-        # tables are padded to their width: blanks at line ends are of no use in a file
-        print("\n".join(line.rstrip() for line in console.export_text().splitlines()))
+            mark = Cell("ok", "green") if state.ok else Cell("-", "red")
+            rows.append([mark, name, text if state.ok else state.reason])
+            rows += [["", "", Cell(f"-> {state.remedy}", "cyan")]] * bool(not state.ok and state.remedy)
+        listing = Table([Column("", "word"), Column("", "word"), Column("", "text")], rows, head=False)
+        blocks += ["", Text("collectors of 'ranksight measure':", style="bold"), listing]
+        if any(state.ok for _, state in collectors.values()):
+            blocks += ["", next_step("ranksight measure --ranks 1,2,4 -o FOLDER -- mpirun -n {ranks} ./program")]
+    show(*blocks)

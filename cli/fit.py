@@ -15,14 +15,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight.cli._text import hanging, short
 from ranksight.errors import InputError, UsageError
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
     from ranksight.model.series import Series
 
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
+SHOWN = 40
+"""Functions that a table shows."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -119,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names
 
+    from ranksight.cli._progress import fitting
     from ranksight.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of
     from ranksight.model.coordinates import Coordinates
@@ -133,19 +136,21 @@ def run(args: argparse.Namespace) -> int:
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
     coordinates = Coordinates.of(experiment, args.derive)
     over = experiment.parameters if coordinates is None else coordinates.parameters
-    model, series = assemble(
-        experiment,
-        metrics,
-        platform=platform,
-        domains=domains,
-        equation=args.equation,
-        units=None if args.units is None else WholeUnits.read(args.units, over),
-        coordinates=coordinates,
-        over_ranks=_over_ranks(args.ranks_reduce),
-        jobs=args.jobs,
-        dask=args.dask,
-        **settings,
-    )
+    units = None if args.units is None else WholeUnits.read(args.units, over)
+    with fitting(args.quiet):
+        model, series = assemble(
+            experiment,
+            metrics,
+            platform=platform,
+            domains=domains,
+            equation=args.equation,
+            units=units,
+            coordinates=coordinates,
+            over_ranks=_over_ranks(args.ranks_reduce),
+            jobs=args.jobs,
+            dask=args.dask,
+            **settings,
+        )
     model.save(output, force=args.force)
     if not args.quiet:
         checked = _verified(series, settings) if args.verify else None
@@ -252,30 +257,51 @@ def _print(
         writer.writeheader()
         writer.writerows({k: "" if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows)
         return
-    shown = sorted(rows, key=lambda row: (row["metric"], -row["share"]))[:40]
-    width = min(24, max([len(str(row["kernel"])) for row in shown], default=6))
-    print(f"{'kernel':<{width}}  {'metric':<14}{'share':>7}  {'error':>7}  function")
-    for row in shown:
-        error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
-        text = row["formula"] if row["status"] == "ok" else f"insufficient: {row['reason']}"
-        if row["remark"]:
-            text += f"  ({row['remark']})"
-        name = short(row["kernel"], width)
-        print(hanging(f"{name:<{width}}  {row['metric']:<14}{row['share']:>7.1%}  {error:>7}  ", text))
-    if len(rows) > len(shown):
-        print(f"... and {len(rows) - len(shown)} more; --format csv prints all")
-    if checked is not None:
-        print(
-            f"\nwithout {checked['parameter']} = {checked['value']:g}: predicted there with a median error of "
-            f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
-            f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
-        )
-    print(f"\n{len(rows)} functions of {len(series.points)} configurations in {output}")
+    _table(rows, checked)
     asked = " ".join(
         f"--{name} {value:g}"
         for name, value in zip(model.parameters, model.along_ties(2 * model.training.max(axis=0)[None])[0], strict=True)
     )
-    print(f"next: ranksight predict {output} {asked}")
+    said = f"{len(rows)} functions of {len(series.points)} configurations in {output}"
+    show("", Text(said, hanging=0), next_step(f"ranksight predict {output} {asked}"))
+
+
+def _table(rows: list[dict[str, Any]], checked: dict[str, Any] | None) -> None:
+    """A table for each metric, the largest kernels first; what is refused stands below, by its reason."""
+    shown = sorted(rows, key=lambda row: (row["metric"], -row["share"]))[:SHOWN]
+    blocks: list[Block] = []
+    for metric in dict.fromkeys(row["metric"] for row in shown):
+        here = [row for row in shown if row["metric"] == metric]
+        reasons: dict[str, list[str]] = {}
+        lines: list[list[str | Cell]] = []
+        for row in here:
+            error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
+            text = row["formula"] + (f"  ({row['remark']})" if row["remark"] else "")
+            function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
+            if row["status"] != "ok":
+                reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
+            lines.append([str(row["kernel"]), f"{row['share']:.1%}", error, function])
+        columns = [
+            Column("kernel", "name"),
+            Column("share", spare=2),
+            Column("error", spare=1),
+            Column("function", "text"),
+        ]
+        blocks += [Text(metric, style="bold"), Table(columns, lines, 2)]
+        blocks += [
+            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
+        ]
+        blocks.append("")
+    if len(rows) > len(shown):
+        blocks += [f"... and {len(rows) - len(shown)} more; --format csv prints all", ""]
+    if checked is not None:
+        told = (
+            f"without {checked['parameter']} = {checked['value']:g}: predicted there with a median error of "
+            f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
+            f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
+        )
+        blocks += [told, ""]
+    show(*blocks[:-1])
 
 
 def _plain(value: Any) -> Any:

@@ -14,15 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
+from ranksight.cli._skipping import Skips, tell
 from ranksight.errors import InputError, UsageError
-
-T = TypeVar("T")
+from ranksight.reports.terminal import Column, Table, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment, Run
@@ -34,8 +34,6 @@ JOINED = "experiment"
 """Name of the format of our own folders."""
 OF_TABLES = ("kernel", "total", "repetition", "rank", "where", "delimiter", "decimal")
 """Options that speak of columns."""
-SHOWN = 10
-"""Messages of one kind that are printed; the others are counted."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="import nothing when a file or row cannot be used")
     parser.add_argument("--force", action="store_true", help="replace an experiment that is there")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the summary")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="of the summary (default: table)")
     parser.add_argument("--list-formats", action="store_true", help="tell what can be read")
     table = parser.add_argument_group("tables (csv)")
     table.add_argument("--kernel", metavar="COLUMN", help="names the kernel (default: rows speak of the whole)")
@@ -92,10 +90,10 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.jobs < 1:
         raise UsageError(f"ranksight import: --jobs {chosen.jobs}", "give at least 1")
     if chosen.list_formats:
-        for name in READERS:
-            print(f"{name:<12} {READERS[name].text}")
-        print(f"{TABLE:<12} any table with a header, its columns named by --parameter, --metric, --kernel")
-        print(f"{JOINED:<12} folders of 'ranksight measure' or 'import', joined into one experiment")
+        rows = [[name, READERS[name].text] for name in READERS]
+        rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
+        rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
+        show(Table([Column("", "word"), Column("", "text")], rows, head=False))
         return 0
     words = list(chosen.paths)
     named = None
@@ -129,22 +127,15 @@ def run(chosen: argparse.Namespace) -> int:
     todo, unknown = found.todo, found.unknown
     naming, read = table_reader(chosen) if named == TABLE else reader(chosen)
     place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
-    refused: list[InputError] = list(found.refused)
-    for at, error in enumerate(refused, 1):
-        _say(f"skipped: {error}", at)
+    skips = Skips(chosen.strict or len(todo) == 1, found.refused)
     notes: dict[str, None] = {}
     runs = 0
     with Import(place, chosen.application or place.stem, naming, chosen.force) as work:
-        ticker = _Ticker(len(todo), chosen.quiet)
-        for path, name, given in ticker.over(readings(todo, read, chosen)):
-            try:
-                runs += work.add(_noting(given(), notes), name, path, watch=ticker)
-            except InputError as error:
-                if chosen.strict or len(todo) == 1:
-                    raise
-                refused.append(error)
-                _say(f"skipped: {error}", len(refused))
-        _rest("skipped", len(refused))
+        with Files(len(todo), chosen.quiet) as progress:
+            for path, name, given in progress.over(readings(todo, read, chosen)):
+                with skips.passing():
+                    runs += work.add(_noting(given(), notes), name, path, watch=progress)
+        skipped = skips.end()
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
         experiment = work.finish()
@@ -154,13 +145,11 @@ def run(chosen: argparse.Namespace) -> int:
             f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
             "or cases, import them apart or tell them apart with --parameter or --set"
         ] = None
-    for at, note in enumerate(notes, 1):
-        _say(f"note: {note}", at)
-    _rest("notes", len(notes))
+    tell("note", notes, "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         print(f"ranksight: not recognised: {', '.join(map(str, unknown[:3]))}{more}", file=sys.stderr)
-    _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - len(refused), len(refused), chosen)
+    _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
     return 0
 
 
@@ -176,17 +165,12 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
         raise UsageError("ranksight import: no experiment is given")
     if chosen.output is None:
         raise UsageError("ranksight import: no folder to join the experiments in", "name one with -o FOLDER")
-    refused: list[InputError] = []
+    skips = Skips(chosen.strict or len(paths) == 1)
     sources = []
     for path in paths:
-        try:
+        with skips.passing():
             sources.append(Experiment.read(path))
-        except InputError as error:
-            if chosen.strict or len(paths) == 1:
-                raise
-            refused.append(error)
-            _say(f"skipped: {error}", len(refused))
-    _rest("skipped", len(refused))
+    skipped = skips.end()
     if not sources:
         raise InputError(f"none of {len(paths)} folders is an experiment", "the messages above tell why")
     place: Path = chosen.output
@@ -196,7 +180,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
         target = Experiment.create(place, chosen.application or sources[0].application, sources[0].parameters)
     merge(target, sources)
     names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
-    _summary(target, len(names), len(sources), len(refused), chosen)
+    _summary(target, len(names), len(sources), skipped, chosen)
     return 0
 
 
@@ -223,45 +207,6 @@ def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Rea
         yield reading
 
 
-class _Ticker:
-    """Tells how far an import is: one line that renews itself on a terminal, a plain line now and then elsewhere."""
-
-    def __init__(self, files: int, quiet: bool) -> None:
-        self.files, self.quiet = files, quiet
-        self.terminal = sys.stderr.isatty()
-        self.pause = 0.2 if self.terminal else 10.0
-        self.told = time.monotonic()
-        self.file = 0
-
-    def __call__(self, runs: int, of: int) -> None:
-        """Called after each run of a file is stored."""
-        if self.quiet or time.monotonic() - self.told < self.pause:
-            return
-        self.told = time.monotonic()
-        text = f"file {self.file} of {self.files}" + (f": {runs} of {of} runs stored" if of else "")
-        print(
-            f"\r\x1b[K{text}" if self.terminal else text, end="" if self.terminal else "\n", file=sys.stderr, flush=True
-        )
-
-    def over(self, items: Iterable[T]) -> Iterator[T]:
-        """The items one after another; the line is wiped at the end."""
-        for self.file, item in enumerate(items, 1):
-            yield item
-            self(0, 0)
-        if self.terminal and not self.quiet:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _say(text: str, at: int) -> None:
-    if at <= SHOWN:
-        print(f"ranksight: {text}", file=sys.stderr)
-
-
-def _rest(what: str, count: int) -> None:
-    if count > SHOWN:
-        print(f"ranksight: {count - SHOWN} more {what}", file=sys.stderr)
-
-
 def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:
     ranges = {name: sorted({run.configuration[name] for run in experiment.runs}) for name in experiment.parameters}
     configurations = len({tuple(sorted(run.configuration.items())) for run in experiment.runs})
@@ -282,14 +227,17 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
         return
     if chosen.quiet:
         return
-    print(f"experiment      {experiment.path} ({experiment.application})")
-    print(f"files           {read} read, {skipped} skipped")
-    print(f"runs            {len(experiment)} of {configurations} configurations")
-    for name, values in ranges.items():
-        print(f"  {name:<14}{_listed(values)}")
-    print(f"kernels         {kernels}")
-    print(f"metrics         {', '.join(experiment.metrics())}")
-    print(f"next: ranksight fit {experiment.path}")
+    rows = [
+        ["experiment", f"{experiment.path} ({experiment.application})"],
+        ["files", f"{read} read, {skipped} skipped"],
+        ["runs", f"{len(experiment)} of {configurations} configurations"],
+        *([f"  {name}", _listed(values)] for name, values in ranges.items()),
+        ["kernels", str(kernels)],
+        ["metrics", ", ".join(experiment.metrics())],
+    ]
+    show(
+        Table([Column("", "word"), Column("", "text")], rows, head=False), next_step(f"ranksight fit {experiment.path}")
+    )
 
 
 def _listed(values: list[float]) -> str:

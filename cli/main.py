@@ -72,6 +72,10 @@ def verb_parser(verb: str) -> Parser:
         description=(module.__doc__ or VERBS[verb]).strip(),
     )
     module.configure(parser)
+    if verb != "completion":
+        parser.add_argument(
+            "--verbose", action="store_true", help="say what is read, chosen and written, and when, on standard error"
+        )
     return parser
 
 
@@ -91,6 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module = importlib.import_module(_module(verb))
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
         chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
+        if getattr(chosen, "verbose", False):
+            from ranksight.cli._verbose import aloud
+
+            with aloud():
+                return int(module.run(chosen))
         return int(module.run(chosen))
     except RanksightError as error:
         if debug:

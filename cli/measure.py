@@ -130,7 +130,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
     from ranksight.campaign import Plan, measure
     from ranksight.cli._adapting import adapt, check_alike, measure_parts
-    from ranksight.cli._progress import Progress
+    from ranksight.cli._progress import Runs
     from ranksight.platforms import load
 
     if chosen.list_collectors:
@@ -158,7 +158,7 @@ def run(chosen: argparse.Namespace) -> int:
         from ranksight.cli._distant import measure_distant
 
         return measure_distant(experiment, plan, platform or load("generic"), chosen.quiet)
-    with Progress(sum(1 for _ in plan.runs()), chosen.quiet) as progress:
+    with Runs(sum(1 for _ in plan.runs()), chosen.quiet) as progress:
         outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
     return report(experiment, outcome, chosen.quiet)
 
@@ -222,6 +222,8 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
 
 def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
     """Say what came of a campaign; 1 when a run failed."""
+    from ranksight.reports.terminal import Text, next_step, show
+
     for failure in outcome.failures:
         print(f"ranksight: run {failure.run.id} failed: {failure.what}", file=sys.stderr)
         for line in failure.last_lines:
@@ -236,20 +238,28 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
         print("ranksight: give the same line again to measure what is missing", file=sys.stderr)
     if not quiet:
         kept = f", {outcome.kept} kept from before" if outcome.kept else ""
-        print(f"{outcome.measured} runs measured{kept}, {len(outcome.failures)} failed: {experiment.path}")
+        show(
+            Text(
+                f"{outcome.measured} runs measured{kept}, {len(outcome.failures)} failed: {experiment.path}", hanging=0
+            )
+        )
         if len(experiment):
-            print(f"next: ranksight fit {experiment.path}")
+            show(next_step(f"ranksight fit {experiment.path}"))
     return 1 if outcome.failures else 0
 
 
 def _list_collectors() -> int:
     from ranksight.collecting import COLLECTORS
+    from ranksight.reports.terminal import Cell, Column, Table, next_step, show
 
+    rows: list[list[str | Cell]] = []
     for name in COLLECTORS:
         state = COLLECTORS[name].available()
-        print(f"{name:<12} {'works' if state.ok else 'does not work: ' + state.reason}: {COLLECTORS[name].text}")
-        if state.remedy:
-            print(f"{'':<12} {state.remedy}")
+        mark = Cell("works", "green") if state.ok else Cell("-", "red")
+        why = "" if state.ok else f": {state.reason}" + (f" ({state.remedy})" if state.remedy else "")
+        rows.append([name, mark, COLLECTORS[name].text + why])
+    show(Table([Column("collector", "word"), Column("here", "word"), Column("", "text")], rows))
+    show(next_step("ranksight doctor"))
     return 0
 
 

@@ -14,13 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.errors import UsageError
+from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
 from ranksight.units import format_si
+
+CALLS = 216
+"""Characters of a phase's calls that are shown."""
 
 if TYPE_CHECKING:
     from ranksight.model.phases.analysis import Analysis
@@ -200,46 +203,60 @@ def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) ->
     workload = ", ".join(f"{name} {value:g}" for name, value in analysis.workload.items())
     traced = ", ".join(f"{p:g}" for p in analysis.ranks)
     clock = "measured" if analysis.clock == "measured" else f"simulated on {analysis.machine.name}"
+    blocks: list[Block] = []
     if not args.quiet:
-        print(f"{workload + '; ' if workload else ''}traced at {traced} ranks; time of computation is {clock}\n")
-    for phase in analysis.phases:
-        lines = textwrap.wrap(phase.label, 72, subsequent_indent=" " * 7)
-        print(f"{phase.number:>5}  " + "\n".join(lines[:3]) + (" ..." if len(lines) > 3 else ""))
-    print(f"\n{'phase':>5}{'share':>8}  {'weight':<26}{'computation of one':<22}{'distant point':>14}")
+        head = f"{workload + '; ' if workload else ''}traced at {traced} ranks; time of computation is {clock}"
+        blocks += [Text(head, style="bold"), ""]
+    calls = [[str(phase.number), _cut(phase.label, CALLS)] for phase in analysis.phases]
+    blocks += [Table([Column("phase"), Column("calls of MPI", "text")], calls), ""]
+    rows = []
     for phase in analysis.phases:
         group = phase.groups[0]
         power = f"{format_si(group.power.factor, 's')} p^{group.power.exponent:.3f}"
         point = f"{group.distant.ranks:g} ranks" if group.distant is not None else "-"
-        print(f"{phase.number:>5}{phase.share:>8.1%}  {_short(phase.weight.formula, 25):<26}{power:<22}{point:>14}")
-    print(f"\ncoverage: {analysis.coverage:.1%} of the run lies in phases that repeat")
+        rows.append([str(phase.number), f"{phase.share:.1%}", phase.weight.formula, power, point])
+    columns = [
+        Column("phase"),
+        Column("share"),
+        Column("weight", "text"),
+        Column("computation of one", "word", 1),
+        Column("distant point", "word", 2),
+    ]
+    blocks += [Table(columns, rows), "", f"coverage: {analysis.coverage:.1%} of the run lies in phases that repeat"]
     if analysis.unrelated > 0:
-        print(f"unrelated: {analysis.unrelated:.1%} of the run lies in calls that are no phase of other rank counts")
+        blocks.append(
+            Text(f"unrelated: {analysis.unrelated:.1%} of the run lies in calls that are no phase of other rank counts")
+        )
     if not args.quiet:
-        _explain(analysis)
+        blocks += _explained(analysis)
     if args.instructions:
-        _print_instructions(analysis, args.ranks)
+        blocks += _instructions(analysis, args.ranks)
     if times is not None:
-        _print_times(times, args.level, analysis.pet.network)
+        blocks += _times(times, args.level, analysis.pet.network)
     if not args.quiet:
-        print(f"\n{_next(analysis, args)}")
+        blocks += ["", next_step(_next(analysis, args))]
+    show(*blocks)
 
 
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
+def _cut(text: str, most: int) -> str:
+    """The beginning of a list of calls."""
+    return text if len(text) <= most else f"{text[: text.rfind(' ', 0, most)]} ..."
 
 
-def _explain(analysis: Analysis) -> None:
+def _explained(analysis: Analysis) -> list[Block]:
     reasons: dict[str, list[str]] = {}
+    said: list[Block] = []
     for phase in analysis.phases:
         for group in phase.groups:
             if group.distant is not None:
                 point = group.distant
                 workload = ", ".join(f"{name} {value:g}" for name, value in analysis.small.items())
-                print(
+                text = (
                     f"phase {phase.number}: {workload} on {point.measured_ranks} ranks ({point.instructions:.7g} "
-                    f"instructions,\n  {format_si(point.time, 's', 4)}, CPI {point.cpi:.3f}) "
+                    f"instructions, {format_si(point.time, 's', 4)}, CPI {point.cpi:.3f}) "
                     f"stands for {point.ranks:g} ranks ({point.difference:.2%} off)"
                 )
+                said.append(Text(text, 0, 2))
             elif group.reason:
                 reasons.setdefault(group.reason, []).append(str(phase.number))
     lines = [
@@ -248,8 +265,7 @@ def _explain(analysis: Analysis) -> None:
     ]
     lines += [f"phase {phase.number}: {note}" for phase in analysis.phases for note in phase.notes]
     lines += [f"note: {note}" for note in analysis.notes]
-    for line in lines:
-        print(textwrap.fill(line, 80, subsequent_indent="  "))
+    return [*said, *(Text(line, 0, 2) for line in lines)]
 
 
 def _instruction_rows(analysis: Analysis, ranks: Sequence[float]) -> list[tuple[int, int, dict[str, Any]]]:
@@ -263,30 +279,49 @@ def _instruction_rows(analysis: Analysis, ranks: Sequence[float]) -> list[tuple[
     return rows
 
 
-def _print_instructions(analysis: Analysis, ranks: Sequence[float]) -> None:
-    print(f"\n{'phase':>5}{'group':>6}  {'':<10}{'instructions':>15}{'ranks':>8}{'weight':>8}{'disp.':>7}{'total':>19}")
-    for phase, group, row in _instruction_rows(analysis, ranks):
-        print(
-            f"{phase:>5}{group:>6}  {row['part']:<10}{row['instructions']:>15.0f}{row['ranks']:>8g}"
-            f"{row['weight']:>8g}{row['displacement']:>7g}{row['total']:>19.0f}"
-        )
+def _instructions(analysis: Analysis, ranks: Sequence[float]) -> list[Block]:
+    rows = [
+        [
+            *(str(phase), str(group), str(row["part"]), f"{row['instructions']:.0f}", f"{row['ranks']:g}"),
+            *(f"{row['weight']:g}", f"{row['displacement']:g}", f"{row['total']:.0f}"),
+        ]
+        for phase, group, row in _instruction_rows(analysis, ranks)
+    ]
+    columns = [
+        Column("phase"),
+        Column("group", spare=2),
+        Column("", "word"),
+        Column("instructions"),
+        Column("ranks"),
+        Column("weight"),
+        Column("disp.", spare=1),
+        Column("total"),
+    ]
+    return ["", Table(columns, rows)]
 
 
-def _print_times(times: Times, level: float, network: str) -> None:
-    print(f"\n{'ranks':>8}{'PET':>10}  {f'{level:.0%} interval':<22}{'computation':>12}{'in MPI':>10}")
+def _times(times: Times, level: float, network: str) -> list[Block]:
+    rows = []
     for k, p in enumerate(times.ranks):
         low, high = times.lower[k], times.upper[k]
         interval = f"{format_si(low, 's')} .. {format_si(high, 's')}" if low == low else "none: two points"
         inside = times.communication[:, k].sum()
         said = format_si(inside, "s") if inside == inside else "unknown"
-        print(
-            f"{p:>8g}{format_si(times.total[k], 's'):>10}  {interval:<22}"
-            f"{format_si(times.computation[:, k].sum(), 's'):>12}{said:>10}"
-        )
+        computed = format_si(times.computation[:, k].sum(), "s")
+        rows.append([f"{p:g}", format_si(times.total[k], "s"), interval, computed, said])
+    columns = [
+        Column("ranks"),
+        Column("PET"),
+        Column(f"{level:.0%} interval", "word"),
+        Column("computation", spare=2),
+        Column("in MPI", spare=1),
+    ]
+    blocks: list[Block] = ["", Table(columns, rows)]
     if not network:
-        print("the time in MPI is not known and not in the sum")
+        blocks.append("the time in MPI is not known and not in the sum")
     elif network != "measured":
-        print(f"the time in MPI is that of the messages on the network of platform {network}")
+        blocks.append(f"the time in MPI is that of the messages on the network of platform {network}")
+    return blocks
 
 
 def _next(analysis: Analysis, args: argparse.Namespace) -> str:
@@ -295,7 +330,7 @@ def _next(analysis: Analysis, args: argparse.Namespace) -> str:
     ):
         name, value = next(iter(analysis.workload.items()))
         smaller = max(value // 4, 1)
-        return f"next: ranksight measure --distant --{name} {smaller:g} --ranks LIST -o {args.experiment} -- COMMAND"
+        return f"ranksight measure --distant --{name} {smaller:g} --ranks LIST -o {args.experiment} -- COMMAND"
     if not args.ranks:
-        return f"next: ranksight phases {args.experiment} --ranks {8 * analysis.ranks[-1]:g}"
-    return f"next: ranksight fit {args.experiment}"
+        return f"ranksight phases {args.experiment} --ranks {8 * analysis.ranks[-1]:g}"
+    return f"ranksight fit {args.experiment}"

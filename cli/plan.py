@@ -186,22 +186,22 @@ def _csv(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
 
 
 def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    from ranksight.reports.plans import lines
+    from ranksight.reports.plans import blocks
+    from ranksight.reports.terminal import Text, next_step, show
 
-    print("\n".join(lines(choice)))
+    show(*blocks(choice))
     if args.quiet:
         return
     asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
-    print()
     if args.coordinates is not None and choice.runs:
-        print(f"next: measure runs of these values, where {args.coordinates.remark()}")
+        show("", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan"))
         return
     if not commands:
-        print(f"next: ranksight predict {args.model} {asked}" if args.model.is_file() else _again(args, asked))
+        again = f"ranksight predict {args.model} {asked}" if args.model.is_file() else _again(args, asked)
+        show("", next_step(again))
         return
-    print(f"then fit again; this plan assumed outcomes that only runs can tell: {_again(args, asked)}")
-    for line in commands:
-        print(f"next: {line}")
+    said = "this plan assumed outcomes that only runs can tell; plan again when they were made:"
+    show("", said, Text(_again(args, asked), 2, -1), *map(next_step, commands))
 
 
 def _again(args: argparse.Namespace, asked: str) -> str:

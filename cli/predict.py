@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight.cli._text import short
 from ranksight.errors import UsageError
 from ranksight.metrics import metric
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 
 if TYPE_CHECKING:
     from ranksight.model.phases.beside import Beside
@@ -28,6 +27,10 @@ if TYPE_CHECKING:
 
 BOUND = 1e3
 """Times its value from which on an interval's end is no bound that anyone could use."""
+CURVE = 3
+"""Values of a parameter from which on a curve says more than its ends."""
+CURVES = 20
+"""Curves that are drawn."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -138,8 +141,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _PRINT[args.format](prediction)
     if args.format == "table" and not args.quiet:
-        _evidence(prediction)
-        _phases(phases, missing)
+        show(*_evidence(prediction), *_phases(phases, missing), "", next_step(_next(prediction, args)))
     return 0 if any(answer.ok for answer in prediction.answers) else 4
 
 
@@ -176,56 +178,98 @@ def _csv(prediction: Prediction) -> None:
 
 
 def _table(prediction: Prediction) -> None:
-    """A block of lines for each configuration and metric, the whole program first, then kernels by size."""
-    blocks: dict[tuple[object, ...], list[Answer]] = {}
-    for answer in prediction.answers:
-        blocks.setdefault((*answer.configuration.items(), answer.metric), []).append(answer)
-    for at, answers in enumerate(blocks.values()):
-        first, unit = answers[0], metric(answers[0].metric)
+    """A table for each configuration and metric, the whole program first, then kernels by size."""
+    blocks: list[Block] = []
+    for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
+        first = answers[0]
         where = ", ".join(f"{name} {value:g}" for name, value in first.configuration.items())
-        if at:
-            print()
-        print(f"{short(f'{where}: {first.metric}', 40):<40}{'value':>10}  {first.level:.0%} interval")
-        for answer in sorted(answers, key=_largest_first):
-            known = answer.value == answer.value
-            value = unit.format(answer.value) if known else "-"
-            interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
-            if answer.upper > BOUND * abs(answer.value):
-                interval = f"{unit.format(answer.lower)} .. no bound"
-            name = short("(whole program)" if answer.kernel is None else f"  {answer.kernel}", 38)
-            print(f"{name:<40}{value:>10}  {interval}".rstrip())
+        columns = [
+            Column("kernel", "name"),
+            Column("value"),
+            Column(f"{first.level:.0%} interval", "word", 1),
+            Column("", "word"),
+        ]
+        ordered = sorted(answers, key=_largest_first)
+        blocks += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, list(map(_row, ordered)), 2)]
+        reasons: dict[str, list[str]] = {}
+        for answer in ordered:
             if not answer.ok:
-                print(
-                    textwrap.fill(
-                        f"insufficient: {answer.reason}", 80, initial_indent=" " * 6, subsequent_indent=" " * 8
-                    )
-                )
+                reasons.setdefault(answer.reason, []).append(_named(answer))
+        blocks += [
+            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
+        ]
+        blocks.append("")
+    show(*blocks[:-1], *_over(prediction))
+
+
+def _grouped(prediction: Prediction, key: Callable[[Answer], tuple[object, ...]]) -> Iterable[list[Answer]]:
+    found: dict[tuple[object, ...], list[Answer]] = {}
+    for answer in prediction.answers:
+        found.setdefault(key(answer), []).append(answer)
+    return found.values()
+
+
+def _named(answer: Answer) -> str:
+    return "(whole program)" if answer.kernel is None else answer.kernel
+
+
+def _row(answer: Answer) -> list[str | Cell]:
+    unit = metric(answer.metric)
+    known = answer.value == answer.value
+    interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
+    if answer.upper > BOUND * abs(answer.value):
+        interval = f"{unit.format(answer.lower)} .. no bound"
+    style = "bold" if answer.kernel is None else ""
+    value = unit.format(answer.value) if known else "-"
+    return [Cell(_named(answer), style), Cell(value, style), interval, Cell("" if answer.ok else "?", "yellow")]
+
+
+def _over(prediction: Prediction) -> list[Block]:
+    """How values run along the parameter that was given several values, where no other was: a line for each."""
+    points = [answer.configuration for answer in prediction.answers]
+    varied = [name for name in prediction.parameters if len({point[name] for point in points}) > 1]
+    if len(varied) != 1 or len({point[varied[0]] for point in points}) < CURVE:
+        return []
+    rows: list[list[str | Cell]] = []
+    for answers in _grouped(prediction, lambda answer: (answer.metric, answer.kernel)):
+        line = sorted(answers, key=lambda answer: answer.configuration[varied[0]])
+        ends = [metric(line[0].metric).format(each.value) for each in (line[0], line[-1])]
+        curve = sparkline((answer.value for answer in line), low=0.0)
+        rows.append([_named(line[0]), line[0].metric, ends[0], Cell(curve, "cyan"), ends[1]])
+    first, last = (f"{end(point[varied[0]] for point in points):g}" for end in (min, max))
+    columns = [
+        Column("kernel", "name"),
+        Column("metric", "word", 1),
+        Column(first),
+        Column(f"over {varied[0]}", "word"),
+        Column(last),
+    ]
+    return ["", Table(columns, rows[:CURVES], 2)]
 
 
 def _largest_first(answer: Answer) -> tuple[bool, bool, float]:
     return answer.kernel is not None, answer.value != answer.value, -answer.value
 
 
-def _evidence(prediction: Prediction) -> None:
+def _evidence(prediction: Prediction) -> list[Block]:
     """What carried the answers, each evidence once with how many it carried."""
     from collections import Counter
 
     told = Counter(answer.evidence for answer in prediction.answers if answer.evidence)
-    print()
-    for note in prediction.notes:
-        print(textwrap.fill(f"note: {note}", 80, subsequent_indent="    "))
-    for text, count in told.most_common(8):
-        shown = f"{count} {'value' if count == 1 else 'values'} by {text}"
-        print(textwrap.fill(shown, 80, subsequent_indent="    "))
+    blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
+    blocks += [
+        Text(f"{count} {'value' if count == 1 else 'values'} by {text}", style="dim")
+        for text, count in told.most_common(8)
+    ]
     if len(told) > 8:
-        print(f"and {len(told) - 8} more; --format csv tells the evidence of each")
+        blocks.append(f"and {len(told) - 8} more; --format csv tells the evidence of each")
+    return blocks
 
 
-def _phases(phases: Sequence[Beside], missing: str) -> None:
+def _phases(phases: Sequence[Beside], missing: str) -> list[Block]:
     """The time by phases beside the sum over kernels, and why they part."""
     unit = metric("time")
-    if missing:
-        print("\n" + textwrap.fill(f"no time by phases: {missing}", 80, subsequent_indent="    "))
+    blocks: list[Block] = ["", Text(f"no time by phases: {missing}")] if missing else []
     for at, each in enumerate(phases):
         where = " ".join(f"{name}={value:g}" for name, value in each.configuration.items())
         interval = ""
@@ -234,7 +278,15 @@ def _phases(phases: Sequence[Beside], missing: str) -> None:
         said = "they agree" if each.agree else f"they disagree: {each.why}"
         text = f"{where}: by phases {unit.format(each.value)}{interval}"
         text += f", by kernels {unit.format(each.sum)}; {said}" if each.sum == each.sum else f"; {each.why}"
-        print(("" if at else "\n") + textwrap.fill(text, 80, subsequent_indent="    "))
+        blocks += [*([] if at else [""]), Text(text)]
+    return blocks
+
+
+def _next(prediction: Prediction, args: argparse.Namespace) -> str:
+    """What to type: the runs that would carry what is refused, else what bounds the program there."""
+    asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
+    refused = not all(answer.ok for answer in prediction.answers)
+    return f"ranksight {'plan' if refused else 'diagnose'} {args.model} {asked}".rstrip()
 
 
 _PRINT = {"csv": _csv, "table": _table}

@@ -169,11 +169,14 @@ def _print(told: dict[str, object], how: str) -> None:
         writer.writerow(["report", "bytes", "kernels", "functions", "refused", "carried", "answer"])
         writer.writerow([told[k] for k in ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")])
         return
-    import textwrap
-
+    from ranksight.reports.terminal import Text, next_step, show
     from ranksight.units import format_si
 
-    print(textwrap.fill(str(told["answer"]), 79))
-    print(f"\n{told['kernels']} kernels, {told['functions']} functions, {told['refused']} refused at the target")
-    print(f"{told['report']}: {format_si(float(str(told['bytes'])), 'B')}, nothing outside of it is needed")
-    print(f"next: open {told['report']} in a browser")
+    size = format_si(float(str(told["bytes"])), "B")
+    show(
+        Text(str(told["answer"]), hanging=0),
+        "",
+        Text(f"{told['kernels']} kernels, {told['functions']} functions, {told['refused']} refused at the target"),
+        Text(f"{told['report']}: {size}, nothing outside of it is needed", hanging=-1),
+        next_step(f"xdg-open {told['report']}  # or hand it to a colleague"),
+    )

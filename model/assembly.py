@@ -35,6 +35,7 @@ from ranksight.model.unsampled import with_unsampled
 from ranksight.model.varied import fit_varied
 from ranksight.model.wholeunits import WholeUnits
 from ranksight.platforms import Platform, load
+from ranksight.telling import told
 
 
 def fit(
@@ -165,7 +166,9 @@ def assemble(
     sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
     series = sampled.series
+    told("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     model = model_of(series, experiment.application, **settings)
+    told("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
     functions = structured(experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), **settings)
     extras: dict[str, Any] = dict(model.extras)
     if coordinates is not None:
@@ -177,6 +180,7 @@ def assemble(
         extras["units"] = steps.to_dict()
     means = _reductions(series, means_of_samples(experiment, over_ranks)).get("time") == "mean"
     application = _equation(experiment, sampled, platform, domains, steps, equation, means, **settings)
+    told("the program's time: %s", _parts(application))
     if application != Application():
         extras["application"] = application.to_dict()
     if refused := contradictions(series):
@@ -191,6 +195,24 @@ def assemble(
         application = replace(application, resources=replace(application.resources, scale=scale))
         model = replace(model, extras={**extras, "application": application.to_dict()})
     return model, series
+
+
+def _whence(sampled: Sampled, platform: Platform | None) -> str:
+    """Where times come from, in words."""
+    taken = "sampled" if sampled.samples else "measured"
+    return f"{taken}, on platform {platform.name}" if platform is not None else f"{taken}, on no platform that is told"
+
+
+def _parts(application: Application) -> str:
+    """What a program's time is put together from, in words."""
+    parts = {
+        "kernels by the resource equation": application.resources,
+        "messages": application.communication,
+        "a network": application.network,
+        "bandwidth that cores share": application.sharing,
+        "balance of the ranks": application.balance,
+    }
+    return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
 
 
 def _scale(model: Model, sampled: Sampled) -> float:

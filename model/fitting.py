@@ -24,6 +24,7 @@ from ranksight.model.search import Found, Screened, evidence, keep
 from ranksight.model.segments import find as find_breaks
 from ranksight.model.series import Series
 from ranksight.model.spaces import SPACES
+from ranksight.telling import progress
 
 Array = NDArray[np.float64]
 
@@ -160,6 +161,7 @@ class _Task:
         for start in range(0, len(base), step):
             batch = order[start : start + step]
             parts.append(self._batch(name, location.part(batch), positive[batch], base[batch], kind))
+            progress(f"functions of {name}", start + len(batch), len(base))
         back = np.argsort(order)
         found = _join([part[0] for part in parts], back)
         return found, np.concatenate([p[1] for p in parts])[back], np.concatenate([p[2] for p in parts])[back]

@@ -29,6 +29,7 @@ from ranksight.model.prediction import Answer, Prediction
 from ranksight.model.questions import combinations, known
 from ranksight.model.staircase import Staircase
 from ranksight.model.wholeunits import WholeUnits
+from ranksight.telling import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -382,6 +383,8 @@ class Model:
         """
         content = read(Path(path))
         try:
-            return cls(**parts(content))
+            model = cls(**parts(content))
         except InputError as error:
             raise InputError(f"{path}: {error.what}", error.remedy) from error
+        told("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
+        return model

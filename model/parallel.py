@@ -14,6 +14,7 @@ from ranksight.executing import executor, in_order
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.series import Series
+from ranksight.telling import progress
 
 Index = NDArray[np.intp]
 T = TypeVar("T")
@@ -38,9 +39,18 @@ def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **setting
     shares = share(series)
     tasks = ((series.select(rows), settings) for rows in shares)
     if jobs <= 1 and dask is None:
-        return join([_fit(task) for task in tasks], shares)
+        return join(list(_counted(map(_fit, tasks), shares)), shares)
     with executor(jobs, dask) as (pool, width):
-        return join(list(in_order(pool, width, _fit, tasks)), shares)
+        return join(list(_counted(in_order(pool, width, _fit, tasks), shares)), shares)
+
+
+def _counted(fitted: Iterable[Fitted], shares: list[Index]) -> Iterator[Fitted]:
+    """The shares as they come, each told of."""
+    done = 0
+    for rows, each in zip(shares, fitted, strict=True):
+        done += len(rows)
+        progress("functions", done, sum(map(len, shares)))
+        yield each
 
 
 def share(series: Series, size: int = PIECE) -> list[Index]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ranksight.errors import InputError
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source, measurable
+from ranksight.telling import told
 from ranksight.units import parse_size
 
 SCHEMA = 1
@@ -58,6 +59,7 @@ def load(name_or_path: str | os.PathLike[str]) -> Platform:
                 f"{'nearest' if near else 'known'}: {', '.join(near or names())}; a file's name ends in .toml",
             )
         content = files("ranksight.platforms").joinpath(f"{text}.toml").read_bytes()
+        told("platform %s, as it ships", text)
         return parse(content, f"platform {text}")
     path = Path(text)
     if not path.is_file():

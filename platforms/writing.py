@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ranksight._files import write_output
 from ranksight.errors import InputError
 from ranksight.platforms.files import SCHEMA
 from ranksight.platforms.platform import Platform, Source, measurable
@@ -29,19 +29,7 @@ def save(platform: Platform, path: str | os.PathLike[str], overwrite: bool = Fal
     target = Path(path)
     if target.exists() and not overwrite:
         raise InputError(f"{target} exists", "name another file, or overwrite it with --force")
-    try:
-        handle, part = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.absolute().parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(dumps(platform))
-            os.chmod(part, 0o644)
-            os.replace(part, target)
-        except BaseException:
-            os.unlink(part)
-            raise
-    except OSError as error:
-        remedy = "name a folder that can be written"
-        raise InputError(f"{target} cannot be written: {error.strerror}", remedy) from error
+    write_output(target, dumps(platform))
     return target
 
 

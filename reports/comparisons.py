@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import Any
 
 import numpy as np
 
+from ranksight._names import short
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model.comparison.change import CHANGED, NAMES, SAME, UNSURE
 from ranksight.model.comparison.comparing import Comparison
 from ranksight.model.comparison.explain import SMALL, Cause
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
-WIDTH = 80
 PROGRAM = "(whole program)"
 SHOWN = 20
 COLUMNS = ("kernel", "metric", "before", "after", "ratio", "lower", "upper", "verdict", "causes")
@@ -35,19 +35,21 @@ def because(causes: list[Cause]) -> str:
     return ", ".join(f"{cause.name} {percent(cause.ratio)} (time {100 * cause.part:+.2g} %)" for cause in named[:3])
 
 
-def lines(comparison: Comparison, at: int, kernels: list[str] | None = None) -> list[str]:
-    """The comparison at one configuration as a table of at most 80 columns."""
+def blocks(comparison: Comparison, at: int, kernels: list[str] | None = None) -> list[Block]:
+    """The comparison at one configuration."""
     where = ", ".join(
         f"{name} {value:g}" for name, value in zip(comparison.parameters, comparison.points[at], strict=True)
     )
     how = "measured" if comparison.measured else "predicted"
-    text = textwrap.wrap(f"{comparison.before.name} -> {comparison.after.name} at {where}, {how}", WIDTH)
-    text += _times(comparison, at, kernels) if comparison.timer else []
-    text += _counts(comparison, at, kernels)
-    return text
+    said: list[Block] = [
+        Text(f"{comparison.before.name} -> {comparison.after.name} at {where}, {how}", hanging=0, style="bold")
+    ]
+    said += _times(comparison, at, kernels) if comparison.timer else []
+    said += _counts(comparison, at, kernels)
+    return said
 
 
-def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[str]:
+def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[Block]:
     found, unit = comparison.changes, metric(comparison.timer)
     mine = [(kernel, row) for (kernel, name), row in found.rows.items() if name == comparison.timer]
     size = {kernel: np.nanmax([found.before[row, at], found.after[row, at], 0.0]) for kernel, row in mine}
@@ -57,9 +59,8 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[s
     mine = [pair for pair in mine if (kernels is None or pair[0] in (*kernels, WHOLE)) and size[pair[0]] > 0]
     order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, found.verdict[pair[1], at] == SAME, -moved[pair[0]]))
     shown = order[:SHOWN]
-    wide = max([6, *(min(30, len(_name(kernel))) for kernel, _ in shown)])
-    head = f"{comparison.timer}".ljust(wide)
-    text = ["", f"{head}  {'before':>9}  {'after':>9}  {'change':>8}  {comparison.level:.0%} interval"]
+    rows: list[list[str | Cell]] = []
+    reasons: list[Block] = []
     for kernel, row in shown:
         verdict = int(found.verdict[row, at])
         old, new = (
@@ -68,19 +69,29 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[s
         ratio, low, high = (float(x[row, at]) for x in (found.ratio, found.lower, found.upper))
         what = percent(ratio) if verdict in (CHANGED, UNSURE) else NAMES[verdict]
         span = f"{percent(low)} to {percent(high)}" if math.isfinite(low) and math.isfinite(high) else ""
-        note = "  insufficient" if verdict == UNSURE else ""
-        text.append(f"{_name(kernel)[:wide]:<{wide}}  {old:>9}  {new:>9}  {what:>8}  {span}{note}".rstrip()[:WIDTH])
+        style = ("red" if ratio > 1 else "green") if verdict == CHANGED else ""
+        note = Cell("insufficient" if verdict == UNSURE else "", "yellow")
+        rows.append([_name(kernel), old, new, Cell(what, style), span, note])
         why = because(comparison.causes.get((kernel, at), []))
         if why:
-            text += textwrap.wrap(f"because {why}", WIDTH, initial_indent="    ", subsequent_indent="    ")
+            reasons.append(Text(f"{short(_name(kernel), 40)}: because {why}", 2))
+    columns = [
+        Column(comparison.timer, "name"),
+        Column("before"),
+        Column("after"),
+        Column("change"),
+        Column(f"{comparison.level:.0%} interval", "word", 2),
+        Column("", "word", 1),
+    ]
+    said: list[Block] = ["", Table(columns, rows), *reasons]
     if len(order) > len(shown):
-        text.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
+        said.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
     same = sum(int(found.verdict[row, at]) == SAME for kernel, row in mine if kernel != WHOLE)
-    text.append(f"{same} of {len(mine) - any(k == WHOLE for k, _ in mine)} kernels: no difference beyond the noise")
-    return text
+    said.append(f"{same} of {len(mine) - any(k == WHOLE for k, _ in mine)} kernels: no difference beyond the noise")
+    return said
 
 
-def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[str]:
+def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[Block]:
     """What changed beside times, one line a kernel."""
     found = comparison.changes
     changed: dict[str, list[str]] = {}
@@ -97,31 +108,30 @@ def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[
             changed.setdefault(kernel, []).append(f"{name} {how}")
     if not changed:
         return []
-    text = ["", "counts that changed by 1 % or more"]
+    text: list[Block] = ["", Text("counts that changed by 1 % or more", style="bold")]
     for kernel in list(changed)[:SHOWN]:
-        text += textwrap.wrap(
-            f"{_name(kernel)}: {', '.join(changed[kernel])}", WIDTH, initial_indent="  ", subsequent_indent="    "
-        )
+        text.append(Text(f"{short(_name(kernel), 40)}: {', '.join(changed[kernel])}", 2, 2))
     return [*text, *([f"  ... and {len(changed) - SHOWN} more kernels"] if len(changed) > SHOWN else [])]
 
 
-def scales(comparison: Comparison) -> list[str]:
+def scales(comparison: Comparison) -> list[Block]:
     """At which number of ranks changes matter, and where the faster side changes."""
     if comparison.ranks is None:
         return []
     low, high = comparison.ranks
-    text = ["", f"from {low:g} to {high:g} ranks, predicted"]
+    text: list[Block] = [Text(f"from {low:g} to {high:g} ranks, predicted", style="bold")]
     for each in comparison.crossovers[:SHOWN]:
         span = f"{each.low:.3g} to {each.high:.3g}"
-        text.append(f"  {_name(each.kernel)}: {each.faster_above} is faster above {each.at:.3g} ranks (90 %: {span})")
+        who = short(_name(each.kernel), 40)
+        text.append(Text(f"{who}: {each.faster_above} is faster above {each.at:.3g} ranks (90 %: {span})", 2, 2))
     for onset in comparison.onsets[:SHOWN]:
         start = "at all scales" if onset.at <= low * 1.01 else f"from {onset.at:.3g} ranks on"
         how = "slower" if onset.part > 0 else "faster"
         part = f"{abs(100 * onset.part):.2g} % of the program's time"
-        text.append(f"  {_name(onset.kernel)} matters {start}: {part} {how} at {high:g}")
-    if len(text) == 2:
-        text.append("  no kernel's change is 2 % of the program's time and beyond the noise")
-    return [line for each in text for line in (textwrap.wrap(each, WIDTH, subsequent_indent="    ") or [""])]
+        text.append(Text(f"{short(_name(onset.kernel), 40)} matters {start}: {part} {how} at {high:g}", 2, 2))
+    if len(text) == 1:
+        text.append(Text("no kernel's change is 2 % of the program's time and beyond the noise", 2, 2))
+    return text
 
 
 def rows(comparison: Comparison) -> list[dict[str, Any]]:

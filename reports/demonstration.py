@@ -9,6 +9,7 @@ import pandas as pd
 
 from ranksight.model.diagnosis.diagnosis import diagnose
 from ranksight.model.model import Model
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.reports.validation import Validation
 from ranksight.units import format_si
 
@@ -16,45 +17,53 @@ SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
 SHORT = {"bytes_sent": "bytes"}
 
 
-def tell_validation(validation: Validation) -> list[str]:
+def tell_validation(validation: Validation) -> list[Block]:
     """Predicted beside measured for every kernel and configuration, and how far off in all."""
     counts = validation.requirements()
-    lines = ["", "Predicted / measured per rank, at configurations that were not trained on", ""]
+    said: list[Block] = ["", "Predicted / measured per rank, at configurations that were not trained on", ""]
     held = [name for name in SHOWN if (counts["metric"] == name).any()]
     # Without simulated counts the messages take the two wide columns.
     names = held if len(held) > 2 and held[0] == SHOWN[0] else [*held, *("", "")][:2]
+    columns = [
+        Column("kernel", "name"),
+        Column(names[0]),
+        Column(names[1], spare=2),
+        Column("others' error", "text", spare=1, least=13),
+    ]
     for ranks, size in counts[["ranks", "size"]].drop_duplicates().itertuples(index=False):
         here = counts[(counts["ranks"] == ranks) & (counts["size"] == size)]
-        lines.append(f"{ranks:g} ranks, size {size:g}")
-        lines.append(f"  {'kernel':<15}{names[0]:>25}{names[1]:>25}  error of others")
+        lines = []
         for kernel in dict.fromkeys(here["kernel"]):
             rows = here[here["kernel"] == kernel].set_index("metric")
             rest = ", ".join(
                 f"{SHORT.get(name, name)} {_error(rows, name)}" for name in names[2:] if name in rows.index
             )
-            lines.append(f"  {kernel:<15}{_pair(rows, names[0]):>25}{_pair(rows, names[1]):>25}  {rest}".rstrip())
-        lines.append("")
-    lines.append(_summary("counts (visits, instructions, loads, stores, messages, bytes)", counts))
+            lines.append([kernel, _pair(rows, names[0]), _pair(rows, names[1]), rest])
+        said += [Text(f"{ranks:g} ranks, size {size:g}", style="bold"), Table(columns, lines, 2), ""]
+    said.append(Text(_summary("counts (visits, instructions, loads, stores, messages, bytes)", counts), 0, 2))
     levels = validation.cache_levels()
     if len(levels):
-        lines.append(_summary("loads served by each level", levels[levels["measured"] > 0]))
+        said.append(Text(_summary("loads served by each level", levels[levels["measured"] > 0]), 0, 2))
+    timed: list[list[str | Cell]] = []
     for row in validation.compute().to_dict("records"):
         predicted, lower, upper, measured = (
             format_si(float(row[name]), "s") for name in ("predicted", "lower", "upper", "measured")
         )
-        lines.append(
-            f"compute time per rank, {row['ranks']:g} ranks, size {row['size']:g}: "
-            f"predicted {predicted} ({lower} to {upper}), measured {measured}: {row['error']:+.1%}"
-            + ("" if row["status"] == "ok" else " (marked insufficient)")
-        )
-    return lines
+        mark = Cell("" if row["status"] == "ok" else "insufficient", "yellow")
+        place = [f"{row['ranks']:g}", f"{row['size']:g}"]
+        timed.append([*place, predicted, f"{lower} .. {upper}", measured, f"{row['error']:+.1%}", mark])
+    if timed:
+        heads = ("ranks", "size", "predicted", "90% interval", "measured", "error", "")
+        kinds = [Column(head, "word" if head in ("90% interval", "") else "number") for head in heads]
+        said += ["", Text("compute time per rank", style="bold"), Table(kinds, timed, 2)]
+    return said
 
 
 def _pair(rows: pd.DataFrame, name: str) -> str:
     if name not in rows.index:
         return "-"
     predicted, measured, error = (float(rows[column][name]) for column in ("predicted", "measured", "error"))
-    return f"{format_si(predicted, '', 4)} / {format_si(measured, '', 4)} {error:+.1%}"
+    return f"{format_si(predicted)} / {format_si(measured)} {error:+.1%}"
 
 
 def _error(rows: pd.DataFrame, name: str) -> str:
@@ -78,29 +87,32 @@ def _summary(what: str, rows: pd.DataFrame) -> str:
 
 def tell_wall_time(
     model: Model, ranks: Sequence[int], size: Mapping[str, float], platform: str, cores: int
-) -> list[str]:
+) -> list[Block]:
     """The wall time that the model predicts, and why it is not held against a run."""
     if not any(name == "time" for name in model.fitted.metrics):
         return ["", "No time per function was measured here (perf is missing), so no wall time is predicted."]
     points = np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
     broken = model.breakdown(points)
-    lines = [
+    network = model.equation.network is not None
+    said: list[Block] = [
         "",
         f"This machine has {cores} cores: more ranks than that share them, and their wall time is no truth.",
         f"Predicted for as many cores as ranks, on the network of platform {platform}"
-        if model.equation.network is not None
+        if network
         else f"Predicted computation for as many cores as ranks (platform {platform} describes no network)",
     ]
+    rows, refused = [], []
     for at, p in enumerate(ranks):
         total = broken.total
         value, low, high = (format_si(float(end[0, at]), "s") for end in (total.value, total.lower, total.upper))
-        messages = format_si(float(broken.parts["communication"][at]), "s")
-        note = "" if total.status[0, at] == 0 else f"   insufficient: {total.reason[0, at]}"
-        lines.append(f"  {p:>6} ranks: {value} ({low} to {high}), communication {messages}{note}")
-    return lines
+        messages = format_si(float(broken.parts["communication"][at]), "s") if network else ""
+        refused += [Text(f"insufficient at {p} ranks: {total.reason[0, at]}", 2)] * bool(total.status[0, at])
+        rows.append([f"{p}", value, f"{low} .. {high}", messages])
+    columns = [Column("ranks"), Column("time"), Column("90% interval", "word"), Column("communication", spare=1)]
+    return [*said, Table(columns, rows, 2), *refused]
 
 
-def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[str]:
+def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
     """The largest kernels at a scale and what bounds them, and those that grow with the ranks."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
@@ -108,21 +120,24 @@ def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[str
     table = found.verdicts()
     carried = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
     kept = table[[carried[kernel] for kernel in table["kernel"]]]
-    lines = ["", f"Largest kernels at {ranks} ranks, size {', '.join(f'{value:g}' for value in size.values())}"]
+    head = f"Largest kernels at {ranks} ranks, size {', '.join(f'{value:g}' for value in size.values())}"
+    rows = []
     for row in kept.head(5).to_dict("records"):
         why = row["verdict"] if row["verdict"] != "undecided" else f"undecided: {row['reason']}"
-        lines.append(f"  {row['kernel']:<18}{format_si(row['time'], 's'):>10}{row['share']:>7.0%}   {why}"[:80])
+        rows.append([row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", why])
+    columns = [Column("kernel", "name"), Column("time"), Column("share"), Column("verdict", "text")]
+    said: list[Block] = ["", Text(head, style="bold"), Table(columns, rows, 2)]
     if left := sorted(set(table["kernel"]) - set(kept["kernel"])):
-        lines.append(f"Left out, as the measurements do not carry their time there: {', '.join(left)}")
+        said.append(f"Left out, as the measurements do not carry their time there: {', '.join(left)}")
     scaling = found.scaling()
     growing = scaling[scaling["named"]].to_dict("records")
     for row in growing:
         counted = model.functions.rows.get((row["kernel"], "instructions"))
         why = "" if counted is None else f"; instructions per rank {model.functions.formula(counted)}"
-        lines.append(
+        said.append(
             f"Grows with the number of ranks: {row['kernel']}, from {row['at']:.0f} ranks on, {row['growth']:.0f} "
             f"times as long at {ranks}{why}"
         )
     if not growing:
-        lines.append("No kernel grows with the number of ranks faster than their logarithm.")
-    return lines
+        said.append("No kernel grows with the number of ranks faster than their logarithm.")
+    return said

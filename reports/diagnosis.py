@@ -1,4 +1,4 @@
-"""A diagnosis as people read it: a screen of text, eighty columns wide."""
+"""A diagnosis as people read it: a screen of text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight._names import short
 from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.forecast import BORROWED, REASONS
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 from ranksight.units import format_factor, format_si
 
-WIDE = 80
 SMALL = 0.01
 """Share of the time below which a kernel is counted, not listed."""
 SHORT = {"compute": "compute", "L2": "L2", "L3": "L3", "memory": "memory", "communication": "messages",
@@ -21,7 +22,15 @@ HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x
          "balance": "balance"}  # fmt: skip
 
 
-def lines(found: Diagnosis, most: int = 12) -> list[str]:
+STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": "magenta", "compute-bound": "green",
+          "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
+NAME = 36
+"""Columns of a kernel's name in running text."""
+POINTS = 8
+"""Bars of a curve over ranks."""
+
+
+def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
     """The whole diagnosis.
 
     Parameters
@@ -30,45 +39,65 @@ def lines(found: Diagnosis, most: int = 12) -> list[str]:
     most : int
         Kernels and rows listed of each table.
     """
-    text: list[str] = []
+    said: list[Block] = []
     table = found.verdicts()
     parameters = list(found.model.parameters)
+    curves = _shares(found) if "ranks" in parameters else {}
     for point, part in table.groupby(parameters, sort=False):
-        text += [*_configuration(dict(zip(parameters, point, strict=True)), part, most), ""]
+        said += [*_configuration(dict(zip(parameters, point, strict=True)), part, most, curves), ""]
     if "ranks" in parameters:
-        text += [*_scaling(found, most), "", *_efficiencies(found), ""]
-    text += _pairs(found, most)
+        said += [*_scaling(found, most), "", *_efficiencies(found), ""]
+    said += _pairs(found, most)
     if "ranks" in parameters:
-        text += _advice(found, most)
-    while text and not text[-1]:
-        text.pop()
-    return text
+        said += _advice(found, most)
+    while said and said[-1] == "":
+        said.pop()
+    return said
 
 
-def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int) -> list[str]:
+def _shares(found: Diagnosis) -> dict[str, str]:
+    """Each kernel's share of the time over the ranks of the line, as a curve from nothing to all."""
+    table = found.rankings()
+    wide = table.pivot(index="kernel", columns="ranks", values="share")
+    take = np.unique(np.linspace(0, wide.shape[1] - 1, min(POINTS, wide.shape[1])).round().astype(int))
+    values = wide.to_numpy(dtype=float)[:, take]
+    return {str(kernel): sparkline(row, 0.0, 1.0) for kernel, row in zip(wide.index, values, strict=True)}
+
+
+def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
     """Head, where the time goes, and the kernels' verdicts at one configuration."""
     at = ", ".join(f"{name} {value:g}" for name, value in values.items())
     total = float(part["time"].sum())
     weight = part["time"].to_numpy() / total if total > 0 else np.zeros(len(part))
     goes = [(label, float((weight * part[name]).sum())) for name, label in SHORT.items()]
     spent = ", ".join(f"{label} {share:.0%}" for label, share in sorted(goes, key=lambda x: -x[1]) if share >= 0.005)
-    head = [f"{at}: {format_si(total, 's')} a rank", *_wrapped(f"spent on {spent}", "  ")]
-    width = min(22, max([len(name) for name in part["kernel"]], default=6))
-    rows = [f"  {'kernel':<{width}} {'time':>8} {'share':>5}  {'verdict':<20}{'what helps most'}"]
     shown = part[part["share"] >= SMALL].head(most)
+    rows = []
     for row in shown.to_dict("records"):
         level = f" ({row['level']})" if row["verdict"] in ("cache-bound", "latency-bound") and row["level"] else ""
         helps = f"{HELPS[row['change']]}: -{row['saves']:.0%}" if row["saves"] >= 0.005 else "-"
         says = helps if row["verdict"] != "undecided" else _short(row)
-        first = f"  {row['kernel'][:width]:<{width}} {format_si(row['time'], 's'):>8} {row['share']:>5.0%}  "
-        rows.append((first + f"{row['verdict'] + level:<20}" + " " * bool(level and len(level) > 6) + says)[:WIDE])
+        verdict = Cell(row["verdict"] + level, STYLES.get(row["verdict"], ""))
+        share = f"{row['share']:.0%}"
+        rows.append([row["kernel"], format_si(row["time"], "s"), share, curves.get(row["kernel"], ""), verdict, says])
+    columns = [
+        Column("kernel", "name"),
+        Column("time", spare=1),
+        Column("share"),
+        Column("over ranks", "word", spare=3),
+        Column("verdict", "word"),
+        Column("what helps most", "text", spare=2),
+    ]
+    said: list[Block] = [Text(f"{at}: {format_si(total, 's')} a rank", style="bold"), Text(f"spent on {spent}", 2)]
+    said.append(Table(columns, rows, 2))
     silent = shown.loc[shown["reason"] == REASONS[BORROWED], "kernel"].tolist()
     if silent:
-        rows += _wrapped(f"{', '.join(silent)}: {REASONS[BORROWED]}", "  ")
+        names = ", ".join(short(name, NAME) for name in silent)
+        said.append(Text(f"{names}: {REASONS[BORROWED]}", 2))
     left = part.iloc[len(shown) :]
     if len(left):
-        rows.append(f"  {len(left)} more, {left['share'].sum():.0%} of the time; --format csv lists all")
-    return head + rows
+        said.append(Text(f"{len(left)} more, {left['share'].sum():.0%} of the time; --format csv lists all", 2))
+    return said
 
 
 def _short(row: Mapping[Any, Any]) -> str:
@@ -81,29 +110,28 @@ def _short(row: Mapping[Any, Any]) -> str:
     return "its time is not carried"
 
 
-def _scaling(found: Diagnosis, most: int) -> list[str]:
+def _scaling(found: Diagnosis, most: int) -> list[Block]:
     """How kernels scale, and who overtakes whom."""
     table = found.scaling()
     ranks = found.line.ranks
     work = "divided among the ranks (strong scaling)" if found.strong else "the same on every rank (weak scaling)"
-    text = [f"from {ranks[0]:g} to {ranks[-1]:g} ranks, work {work}"]
+    text: list[Block] = [Text(f"from {ranks[0]:g} to {ranks[-1]:g} ranks, work {work}", style="bold")]
     heavy = table[table["share"] >= SMALL]
     for verdict in ("grows", "saturates", "scales", "undecided"):
         rows = heavy[heavy["verdict"] == verdict].head(most)
         if verdict in ("scales", "undecided"):
-            names = ", ".join(rows["kernel"])
-            text += _wrapped(f"{verdict}: {names}", "  ") if names else []
+            names = ", ".join(short(name, NAME) for name in rows["kernel"])
+            text += [Text(f"{verdict}: {names}", 2)] if names else []
             continue
         for row in rows.to_dict("records"):
             proof = "" if row["named"] or verdict != "grows" else ", by its times alone"
-            text.append(
-                f"  {row['kernel'][:30]} {verdict} {'from' if verdict == 'grows' else 'at'} {row['at']:g} ranks: "
-                f"{format_factor(row['growth'])} times its least{proof}"[: WIDE - 2]
-            )
+            where = f"{verdict} {'from' if verdict == 'grows' else 'at'} {row['at']:g} ranks"
+            said = f"{where}: {format_factor(row['growth'])} times its least{proof}"
+            text.append(Text(f"{short(row['kernel'], NAME)} {said}", 2))
     crossings = found.crossovers()
     first = crossings[crossings["largest"]] if len(crossings) else crossings
     for row in pd.concat([first, crossings[~crossings["largest"].astype(bool)]]).head(5).to_dict("records"):
-        text += _wrapped(crossing(row, found.level), "  ")
+        text.append(Text(crossing(row, found.level), 2))
     return text
 
 
@@ -116,16 +144,15 @@ def crossing(row: Mapping[object, object], level: float) -> str:
         ends = f"from {lower:.0f} on"
     else:
         ends = f"up to {upper:.0f}" if upper == upper else "anywhere"
-    what = "becomes the largest" if row["largest"] else f"overtakes {row['over']}"
-    return f"{row['kernel']} {what} above {float(str(row['ranks'])):.0f} ranks, {level:.0%}: {ends}"
+    what = "becomes the largest" if row["largest"] else f"overtakes {short(str(row['over']), NAME)}"
+    return f"{short(str(row['kernel']), NAME)} {what} above {float(str(row['ranks'])):.0f} ranks, {level:.0%}: {ends}"
 
 
-def _efficiencies(found: Diagnosis) -> list[str]:
+def _efficiencies(found: Diagnosis) -> list[Block]:
     """POP efficiencies at up to six rank counts."""
     table = found.efficiencies()
     take = np.unique(np.linspace(0, len(table) - 1, min(6, len(table))).round().astype(int))
-    rows = table.iloc[take]
-    text = ["efficiencies        " + "".join(f"{ranks:>9g}" for ranks in rows["ranks"])]
+    chosen = table.iloc[take]
     names = {
         "global": "global",
         "parallel": "  parallel",
@@ -135,52 +162,50 @@ def _efficiencies(found: Diagnosis) -> list[str]:
         "instruction_scaling": "    instructions",
         "ipc_scaling": "    IPC",
     }
+    rows = []
     for name, label in names.items():
-        values = rows[name].to_numpy(dtype=float)
+        values = chosen[name].to_numpy(dtype=float)
         if np.isfinite(values).all():
-            text.append(f"  {label:<18}" + "".join(f"{value:>9.0%}" for value in values))
-    return text
+            rows.append([label, *(f"{value:.0%}" for value in values)])
+    # The least and the most ranks are told wherever there is room for two columns.
+    spare = [0, *range(1, len(take) - 1), 0][: len(take)]
+    columns = [Column(f"{ranks:g}", spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
+    return [Table([Column("efficiencies at ranks", "word"), *columns], rows)]
 
 
-def _pairs(found: Diagnosis, most: int) -> list[str]:
+def _pairs(found: Diagnosis, most: int) -> list[Block]:
     """Kernels that only their blocking by memory tells apart."""
     rows = found.pairs().head(min(3, most)).to_dict("records")
-    text = []
+    text: list[Block] = []
     for row in rows:
-        text += _wrapped(
-            f"{row['kernel']} and {row['other']} have the same CPI ({row['cpi']:.2f}, {row['other_cpi']:.2f}); memory "
-            f"and caches hold up {row['held']:.0%} of the first and {row['other_held']:.0%} of the other",
-            "  ",
-        )
-    return ["alike, and not", *text, ""] if text else []
+        who = f"{short(row['kernel'], NAME)} and {short(row['other'], NAME)}"
+        alike = f"{who} have the same CPI ({row['cpi']:.2f}, {row['other_cpi']:.2f})"
+        held = f"hold up {row['held']:.0%} of the first and {row['other_held']:.0%} of the other"
+        text.append(Text(f"{alike}; memory and caches {held}", 2))
+    return [Text("alike, and not", style="bold"), *text, ""] if text else []
 
 
-def _advice(found: Diagnosis, most: int) -> list[str]:
+def _advice(found: Diagnosis, most: int) -> list[Block]:
     """Troubles, then what optimising gives at the target."""
     table = found.advice()
     named = table[~table["kind"].isin(["kernel", "network", "decomposition"])]
-    text = ["troubles named"]
+    text: list[Block] = []
     for row in named.head(most).to_dict("records"):
         gain = (
             f", {row['saves']:.0%} of the time"
             if row["saves"] == row["saves"] and row["kind"] != "late arrival"
             else ""
         )
-        who = f"{row['kernel']}: " if row["kernel"] else ""
-        text += _wrapped(f"{row['kind']}: {who}{row['text']}{gain}", "  ")
-    if len(text) == 1:
-        text = ["no trouble is named: nothing grows, ranks are even, no one waits in turn"]
+        who = f"{short(row['kernel'], NAME)}: " if row["kernel"] else ""
+        text.append(Text(f"{row['kind']}: {who}{row['text']}{gain}", 2))
+    head = Text("troubles named", style="bold")
+    text = [head, *text] if text else ["no trouble is named: nothing grows, ranks are even, no one waits in turn"]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
-        text += ["", "another layout of the ranks", *_wrapped(row["text"], "  ")]
+        text += ["", Text("another layout of the ranks", style="bold"), Text(row["text"], 2)]
     target = found.target[list(found.model.parameters).index("ranks")]
     gains = table[table["kind"].isin(["kernel", "network"])].head(min(5, most)).to_dict("records")
     if gains:
-        text += ["", f"twice as fast, and what the program gains at {target:g} ranks"]
-        text += [f"  {(row['kernel'] or 'all messages')[:40]:<40} {row['saves']:>5.1%}" for row in gains]
+        rows = [[row["kernel"] or "all messages", f"{row['saves']:.1%}"] for row in gains]
+        head = Text(f"what the program gains at {target:g} ranks", style="bold")
+        text += ["", head, Table([Column("twice as fast", "name"), Column("gain")], rows, 2)]
     return text
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, WIDE, initial_indent=indent, subsequent_indent=indent + "  ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,8 +12,8 @@ from ranksight.model.expectations.cost import Cost
 from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.judging import Finding, counted
 from ranksight.model.expectations.rules import Comparison, RuleFinding
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
-WIDTH = 80
 COLUMNS = (
     "function",
     "metric",
@@ -35,19 +34,25 @@ SHOWN = 60
 """Functions that a table shows; those that matter come first."""
 
 
-def table(result: Result) -> str:
-    """The table, at most 80 columns wide."""
+ORDER = {"none": 0, "insufficient": 1, "slower": 2, "approximate": 3, "total": 4}
+"""Verdicts, those that matter most first."""
+STYLES = {"none": "red", "insufficient": "yellow", "slower": "yellow", "approximate": "", "total": "green"}
+
+
+def blocks(result: Result) -> list[Block]:
+    """What was expected and found of each function, what that means where they part, the rules, and a summary."""
     short = result.short
-    lines = [_heading(result, short)]
+    said: list[Block] = [_heading(result, short)]
     for name in dict.fromkeys(each.metric for each in result.findings):
-        lines += ["", *_functions(result, name, short)]
-    lines += _explained(result, short)
+        said += ["", *_functions(result, name, short)]
+    said += _explained(result, short)
     for rule in result.rules:
-        lines += ["", *_wrapped(f"rule {rule.rule.inequality.text} ({rule.rule.metric}): {rule_text(rule, short)}", "")]
-    return "\n".join([*lines, "", summary(result)])
+        text = f"rule {rule.rule.inequality.text} ({rule.rule.metric}): {rule_text(rule, short)}"
+        said += ["", Text(text, 0, 2, "red" if rule.state == "violated" else "")]
+    return [*said, "", summary(result)]
 
 
-def _heading(result: Result, short: Mapping[str, str]) -> str:
+def _heading(result: Result, short: Mapping[str, str]) -> Text:
     parts = []
     for at, name in enumerate(result.parameters):
         values = sorted(set(result.points[:, at].tolist()))
@@ -55,57 +60,56 @@ def _heading(result: Result, short: Mapping[str, str]) -> str:
         listed = listed or f"{values[0]:g} .. {values[-1]:g} ({len(values)} values)"
         symbol = f"{short[name]} = " if short.get(name, name) != name else ""
         parts.append(f"{symbol}{name} {listed}")
-    return textwrap.shorten(f"{result.application} over {'; '.join(parts)}", 4 * WIDTH)
+    return Text(f"{result.application} over {'; '.join(parts)}", 0, 2, "bold")
 
 
-def _functions(result: Result, name: str, short: Mapping[str, str]) -> list[str]:
+def _functions(result: Result, name: str, short: Mapping[str, str]) -> list[Block]:
     found = [each for each in result.findings if each.metric == name]
-    order = {"none": 0, "insufficient": 1, "slower": 2, "approximate": 3, "total": 4}
-    shown = found if len(found) <= SHOWN else sorted(found, key=lambda each: order[each.verdict])[:SHOWN]
-    rows = [(name, "expected", "model", "R2", "divergence", "match")]
+    shown = found if len(found) <= SHOWN else sorted(found, key=lambda each: ORDER[each.verdict])[:SHOWN]
+    rows: list[list[str | Cell]] = []
     for each in shown:
         model = divergence = "-"
         if each.match is not None:
             model, divergence = (_written(one, short) for one in (each.match.found, each.match.divergence))
         rows.append(
-            (
+            [
                 each.function,
                 "-" if each.match is None else _written(each.expectation.growth, short),
                 model,
                 f"{each.adjusted_r2:.2f}" if math.isfinite(each.adjusted_r2) else "-",
                 divergence,
-                "NONE" if each.verdict == "none" else each.verdict,
-            )
+                Cell("NONE" if each.verdict == "none" else each.verdict, STYLES[each.verdict]),
+            ]
         )
-    widths = [max(len(row[at]) for row in rows) for at in range(6)]
-    room = WIDTH - sum(widths[1:]) - 2 * 5
-    widths[0] = max(8, min(widths[0], room))
-    lines = []
-    for row in rows:
-        first = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 3] + "..."
-        cells = [f"{text:<{width}}" for text, width in zip((first, *row[1:]), widths, strict=True)]
-        lines.append("  ".join(cells).rstrip())
+    columns = [
+        Column(name, "name"),
+        Column("expected", "word"),
+        Column("model", "word", 1),
+        Column("R2", spare=3),
+        Column("divergence", "word", 2),
+        Column("match", "word"),
+    ]
+    said: list[Block] = [Table(columns, rows)]
     if len(shown) < len(found):
-        lines.append(f"... and {len(found) - len(shown)} more that match; --format csv prints all")
-    return lines
+        said.append(f"... and {len(found) - len(shown)} more that match; --format csv prints all")
+    return said
 
 
 def _written(growth: Growth, short: Mapping[str, str]) -> str:
     return str(growth.renamed(short))
 
 
-def _explained(result: Result, short: Mapping[str, str]) -> list[str]:
+def _explained(result: Result, short: Mapping[str, str]) -> list[Block]:
     """What findings say beyond their rows, those that say the same together."""
-    order = {"none": 0, "insufficient": 1, "slower": 2, "approximate": 3, "total": 4}
     texts: dict[tuple[str, str], list[str]] = {}
-    for each in sorted(result.findings, key=lambda each: order[each.verdict]):
+    for each in sorted(result.findings, key=lambda each: ORDER[each.verdict]):
         if text := said(each, short):
             texts.setdefault((each.metric, text), []).append(each.function)
-    lines = []
+    blocks: list[Block] = []
     for (name, text), functions in list(texts.items())[:SHOWN]:
         listed = ", ".join(functions[:SHOWN]) + (f" and {len(functions) - SHOWN} more" * (len(functions) > SHOWN))
-        lines += _wrapped(f"{listed} ({name}): {text}", "  ")
-    return ["", *lines] if lines else []
+        blocks.append(Text(f"{listed} ({name}): {text}"))
+    return ["", *blocks] if blocks else []
 
 
 def said(each: Finding, short: Mapping[str, str]) -> str:
@@ -167,10 +171,6 @@ def _ahead(found: tuple[Comparison, ...]) -> str:
 
 def _at(configuration: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {value:g}" for name, value in configuration.items())
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent + "  ", break_long_words=False)
 
 
 def summary(result: Result) -> str:

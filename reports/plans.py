@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from ranksight.metrics import Metric, metric
 from ranksight.model.forecast import Forecast
 from ranksight.model.planning.choice import WORTH, Choice, PlannedRun
+from ranksight.reports.terminal import Block, Column, Table, Text
 
-WIDTH = 80
 COLUMNS = ("repetitions", "seconds", "core_hours", "core_hours_so_far", "interval_factor", "helps")
 
 
@@ -23,62 +22,52 @@ def hours(value: float) -> str:
     return f"{value:.3g}" if value >= 0.001 or value == 0 else f"{value:.1e}"
 
 
-def lines(choice: Choice) -> list[str]:
-    """The plan as a table of at most 80 columns."""
+def blocks(choice: Choice) -> list[Block]:
+    """The plan: what is known at the target and what is hoped for, what was weighed, and the runs in their order."""
     goal, names = choice.goal, list(choice.candidates.rules)
     unit = metric(goal.metric)
-    text = []
+    said: list[Block] = []
     for at, target in enumerate(goal.targets):
         where = ", ".join(f"{name} {value:g}" for name, value in zip(names, target, strict=True))
-        text.append(f"{goal.what} at {where}, {goal.now.level:.0%} interval")
-        text.append("  now       " + _interval(unit, goal.now, at))
+        said.append(Text(f"{goal.what} at {where}, {goal.now.level:.0%} interval", style="bold"))
+        said.append(Text("now       " + _interval(unit, goal.now, at), 2, 10))
         if goal.now.status[0, at]:
-            text += textwrap.wrap(
-                f"insufficient: {goal.now.reason[0, at]}", WIDTH, initial_indent=" " * 12, subsequent_indent=" " * 12
-            )
+            said.append(Text(f"insufficient: {goal.now.reason[0, at]}", 12, 0, "yellow"))
         if choice.runs:
-            text.append("  expected  " + _interval(unit, choice.after, at))
+            said.append(Text("expected  " + _interval(unit, choice.after, at), 2, 10))
     rules = [
         f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {choice.candidates.limits[name][1]:g}"
         for name, rule in choice.candidates.rules.items()
     ]
-    text += _wrapped("considered: ", [f"{len(choice.candidates.points)} configurations", *rules])
-    text += _wrapped(
-        "cost: ",
-        [
-            f"from {choice.cost.basis}",
-            f"one run at the target {hours(choice.target_cost)} core-hours",
-            f"budget {hours(choice.budget)}",
-        ],
+    said.append(Text(f"considered: {', '.join([f'{len(choice.candidates.points)} configurations', *rules])}", 0, 12))
+    target_cost, budget = hours(choice.target_cost), hours(choice.budget)
+    said.append(
+        Text(f"cost: from {choice.cost.basis}, one run at the target {target_cost} core-hours, budget {budget}", 0, 6)
     )
     if not choice.runs:
-        return [*text, "", f"No run is expected to narrow this by {WORTH:.0%} for the whole budget, or in proportion."]
-    wide = [max(6, len(name), *(len(f"{run.configuration[name]:g}") for run in choice.runs)) for name in names]
-    head = "".join(f"{name:>{size}}  " for name, size in zip(names, wide, strict=True))
-    text += ["", f"{head}reps  seconds  core-hours  so far  interval  mostly for"]
+        return [*said, "", f"No run is expected to narrow this by {WORTH:.0%} for the whole budget, or in proportion."]
+    lines = []
     total = 0.0
     for run in choice.runs:
         total += run.core_hours
-        place = "".join(f"{run.configuration[name]:>{size}g}  " for name, size in zip(names, wide, strict=True))
-        row = f"{place}{run.repetitions:>4}  {run.seconds:>7.3g}  {hours(run.core_hours):>10}  {hours(total):>6}  "
-        text.append((row + f"{percent(float(run.factor.mean())):>8}  {run.helps}")[:WIDTH])
-    return text
+        place = [f"{run.configuration[name]:g}" for name in names]
+        cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(run.core_hours), hours(total)]
+        lines.append([*place, *cost, percent(float(run.factor.mean())), run.helps])
+    columns = [
+        *(Column(name) for name in names),
+        Column("reps", spare=3),
+        Column("seconds", spare=4),
+        Column("core-hours"),
+        Column("so far", spare=2),
+        Column("interval"),
+        Column("mostly for", "text", spare=1),
+    ]
+    return [*said, "", Table(columns, lines)]
 
 
 def _interval(unit: Metric, said: Forecast, at: int) -> str:
     value, low, high = float(said.value[0, at]), float(said.lower[0, at]), float(said.upper[0, at])
     return f"{unit.format(value)} ({unit.format(low)} to {unit.format(high)})" if value == value else "no answer"
-
-
-def _wrapped(title: str, parts: list[str]) -> list[str]:
-    """Parts joined by commas, broken before 80 columns."""
-    found = [title]
-    for number, part in enumerate(parts):
-        piece = part + (", " if number < len(parts) - 1 else "")
-        if len(found[-1]) + len(piece.rstrip()) > WIDTH and found[-1].strip():
-            found.append(" " * len(title))
-        found[-1] += piece
-    return [line.rstrip() for line in found]
 
 
 def rows(choice: Choice) -> list[dict[str, Any]]:

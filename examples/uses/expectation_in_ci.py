@@ -12,10 +12,11 @@ from pathlib import Path
 import ranksight as rs
 from ranksight.model.expectations.checking import check
 from ranksight.model.expectations.document import read_study
-from ranksight.reports.expectations import table
+from ranksight.reports.expectations import blocks
+from ranksight.reports.terminal import show
 
 experiment = rs.read(sys.argv[1])
 study = read_study(Path(__file__).with_name("expectations.toml"))
 result = check(study, experiment)
-print(table(result))
+show(*blocks(result))
 sys.exit(result.exit_code)  # 3 when an expectation is violated, 4 when the runs are too few to tell

@@ -8,8 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ranksight._names import printable, short
 from ranksight.metrics import metric
-from ranksight.reports.plots._axes import micro, plain
+from ranksight.reports.plots._axes import micro
 
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
 _FORMULA = re.compile(r"\*")
@@ -23,12 +24,12 @@ def embed(data: Any) -> Markup:
 
 def shown(name: str, longest: int = 72) -> str:
     """A kernel's name as a table shows it."""
-    return plain(name, longest)
+    return short(name, longest)
 
 
 def whole(name: str) -> str:
     """A kernel's name in full, without control characters."""
-    return plain(name, 1 << 30)
+    return printable(name)
 
 
 def value(number: float, name: str) -> str:

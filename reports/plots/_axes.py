@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,8 @@ from ranksight.units import format_si
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LONGEST = 34
 NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 """Leading digits of ticks."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
@@ -27,12 +24,6 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
     from matplotlib.figure import Figure
 
     return Figure(figsize=size, layout="constrained").add_subplot()
-
-
-def plain(text: str, longest: int = LONGEST) -> str:
-    """A name as it can be drawn: no control characters, and its middle left out where it is long."""
-    text = _CONTROL.sub("\ufffd", text)
-    return text if len(text) <= longest else f"{text[: longest - 12]}…{text[-11:]}"
 
 
 def legend(ax: Any, handles: Sequence[Any], labels: Sequence[str], **settings: Any) -> None:

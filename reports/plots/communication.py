@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight._names import short
 from ranksight.reports.palette import LINES
-from ranksight.reports.plots._axes import legend, log_values, new_axes, plain, second_axis, value_axis
+from ranksight.reports.plots._axes import legend, log_values, new_axes, second_axis, value_axis
 from ranksight.reports.sweep import Sweep
 from ranksight.reports.traffic import Pairs, Traffic
 
@@ -34,7 +35,7 @@ def plot_traffic(sweep: Sweep, traffic: Traffic, quantity: str = "bytes", ax: Ax
             continue
         (line,) = ax.plot(sweep.values, y, color=LINES[at % len(LINES)], lw=1.8)
         handles.append(line)
-        labels.append(plain(traffic.names[row], 40))
+        labels.append(short(traffic.names[row], 40))
     value_axis(ax, sweep.along, sweep.values)
     if handles:
         log_values(ax)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight._names import short
 from ranksight.errors import InputError
 from ranksight.metrics import metric
 from ranksight.reports.measured import Measured
 from ranksight.reports.palette import BAND, MEASURED, PREDICTED, RANGE
-from ranksight.reports.plots._axes import legend, new_axes, plain, second_axis, value_axis
+from ranksight.reports.plots._axes import legend, new_axes, second_axis, value_axis
 from ranksight.reports.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def plot_kernel(
         ax.set_yscale("log")
     second_axis(ax, metric(name).unit)
     ax.set_ylabel(f"{name} per rank")
-    ax.set_title(plain(kernel, 60), fontsize="medium", parse_math=False)
+    ax.set_title(short(kernel, 60), fontsize="medium", parse_math=False)
     legend(ax, handles, labels, fontsize="medium")
     return ax
 

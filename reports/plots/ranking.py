@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight._names import short
 from ranksight.reports.palette import LINES
-from ranksight.reports.plots._axes import log_values, new_axes, plain, second_axis, value_axis
+from ranksight.reports.plots._axes import log_values, new_axes, second_axis, value_axis
 from ranksight.reports.sweep import RANKS, Sweep
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def plot_ranking(sweep: Sweep, count: int = 8, ax: Axes | None = None) -> Any:
         ax.plot(sweep.values, y, color=colour, ls=style, lw=1.8)
         known = np.flatnonzero(np.isfinite(y))
         if len(known):
-            ends.append((float(y[known[-1]]), plain(sweep.breakdown.kernels[place], 28), colour))
+            ends.append((float(y[known[-1]]), short(sweep.breakdown.kernels[place], 28), colour))
     value_axis(ax, sweep.along, sweep.values)
     if ends:
         log_values(ax)

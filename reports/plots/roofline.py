@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ranksight._names import short
 from ranksight.reports.palette import PARTS
-from ranksight.reports.plots._axes import legend, log_values, new_axes, number, plain, second_axis
+from ranksight.reports.plots._axes import legend, log_values, new_axes, number, second_axis
 from ranksight.reports.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     named = table[table["nearest"].astype(bool)].assign(share=lambda rows: rows["kernel"].map(share))
     for row in named.nlargest(NAMED, "share").to_dict("records"):
         ax.annotate(
-            plain(row["kernel"], 22),
+            short(row["kernel"], 22),
             (row["intensity"], row["performance"]),
             (5, 4),
             textcoords="offset points",

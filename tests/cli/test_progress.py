@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ranksight.cli import _progress
-from ranksight.cli._progress import Progress
+from ranksight.cli._progress import Files, Runs, fitting
 from ranksight.experiment import Run
 
 
@@ -20,10 +20,10 @@ def test_a_log_has_a_line_a_run_and_the_time_left(
 ) -> None:
     clock = iter([0.0, 100.0, 200.0, 300.0])
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
-    with Progress(4, quiet=False) as progress:
+    with Runs(4, quiet=False) as progress:
         for what in ("start", "kept", "start", "done", "start", "failed", "start", "done"):
             progress(run(2), what)
-    assert capsys.readouterr().out.splitlines() == [
+    assert capsys.readouterr().err.splitlines() == [
         "[2/4] ranks=2 clock repetition 0: done, about 3 min left",
         "[3/4] ranks=2 clock repetition 0: failed, about 2 min left",
         "[4/4] ranks=2 clock repetition 0: done",
@@ -31,23 +31,53 @@ def test_a_log_has_a_line_a_run_and_the_time_left(
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(1, quiet=True) as progress:
+    with Runs(1, quiet=True) as progress:
         progress(run(1), "failed")
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_terminal_gets_its_cursor_back(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("TERM", "xterm")
 
     def cancelled() -> None:
-        with Progress(2, quiet=False) as progress:
+        with Runs(2, quiet=False) as progress:
             progress(run(1), "done")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         cancelled()
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert "1/2" in said
     assert said.rfind("\x1b[?25h") >= said.rfind("\x1b[?25l")
+
+
+def test_an_import_tells_files_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 5.0, 100.0, 102.0, 200.0])
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    with Files(4, quiet=False) as files:
+        for _ in files.over(range(2)):
+            files(1, 2)
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/4] file 1 of 4, about 5 min left",
+        "[2/4] file 2 of 4, about 3 min left",
+    ]
+
+
+def test_a_fit_tells_how_far_it_is_and_listens_no_longer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ranksight.telling import LOG, progress
+
+    clock = iter([0.0, 1.0, 30.0])
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    before = (LOG.level, list(LOG.handlers))
+    with fitting(quiet=False):
+        progress("functions", 10, 100)
+        progress("functions", 20, 100)
+    progress("functions", 30, 100)
+    assert capsys.readouterr().err == "[20/100] functions, about 2 min left\n"
+    assert (LOG.level, LOG.handlers) == before

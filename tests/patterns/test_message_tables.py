@@ -176,7 +176,7 @@ def test_the_command_line(experiment_of: Write, tmp_path: Path, capsys: pytest.C
     text = capsys.readouterr().out
     assert "corner x8" in text
     assert "on a 3-d grid" in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(len(line) for line in text.splitlines() if not line.startswith("next:")) <= 80
     assert main(["predict", str(model), "--ranks", "64,125", "--messages", "rank", "--format", "csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("ranks,size,kernel,rank,operation")

@@ -148,7 +148,7 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["phases", folder, "--ranks", "1024", "--instructions"]) == 0
     out = capsys.readouterr().out
     assert "36 x + 36, x: squares" in out
-    assert "stands for 1024 ranks" in out
+    assert "stands for 1024 ranks" in " ".join(out.split())
     assert out.splitlines()[-1].startswith("next: ")
     assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("next: "))
     assert main(["phases", folder, "--ranks", "1024", "--format", "json"]) == 0

@@ -158,7 +158,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
         save(small(), target)
     assert save(small(), target, overwrite=True) == target
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot write"):
         save(small(), tmp_path / "absent" / "mine.toml")
 
 

@@ -9,13 +9,13 @@ import pytest
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
+from ranksight._names import short
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.model.model import Model
 from ranksight.reports import plots
 from ranksight.reports.ideal import ideal
 from ranksight.reports.measured import measured
-from ranksight.reports.plots._axes import plain
 from ranksight.reports.sweep import sweep
 from ranksight.reports.traffic import pairs
 
@@ -68,10 +68,10 @@ def test_names_are_drawn_literally(model: Model) -> None:
 
 
 def test_long_and_broken_names_can_be_drawn() -> None:
-    assert plain("a\x00b\x1b[31m") == "a\ufffdb\ufffd[31m"
-    short = plain("x" * 1000)
-    assert len(short) == 34
-    assert "…" in short
+    assert short("a\x00b\x1b[31m", 34) == "a\ufffdb\ufffd[31m"
+    cut = short("x" * 1000, 34)
+    assert len(cut) == 34
+    assert "…" in cut
 
 
 def test_an_unknown_kernel_is_refused(model: Model) -> None:

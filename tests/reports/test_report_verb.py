@@ -26,7 +26,7 @@ def test_it_writes_beside_the_model_and_tells_where(
     output = stored.with_name("known.html")
     said = capsys.readouterr().out
     assert "64 ranks, size 200" in said
-    assert said.rstrip().splitlines()[-1] == f"next: open {output} in a browser"
+    assert said.rstrip().splitlines()[-1].startswith(f"next: xdg-open {output}")
     assert all(len(line) <= 80 or str(output) in line for line in said.splitlines())
     assert output.read_text().startswith("<!doctype html>")
     assert output.stat().st_mode & 0o777 == 0o644
