@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.errors import InputError, ToolError, UsageError
+from ranksight.reports.terminal import next_step, show
 
 if TYPE_CHECKING:
     from ranksight.scheduling.following import Submitted
@@ -53,12 +54,16 @@ def run(chosen: argparse.Namespace) -> int:
     if not taken:
         scripts = write_scripts(jobs, gather, folder, Path.cwd(), request, scheduler)
         tasks = sum(len(job.tasks) for job in jobs)
+        if not jobs:
+            show("all parts are measured", next_step(f"sh {shlex.quote(str(folder / 'gather.sh'))}"))
+            return 0
         _say(chosen, f"{tasks} configurations in {len(scripts)} jobs: {folder}")
         if chosen.emit:
-            _say(chosen, f"next: {shlex.quote(str(folder / 'submit.sh'))}, then ranksight fit {output}")
-            return 0
-        if not jobs:
-            _say(chosen, f"all parts are measured\nnext: sh {folder / 'gather.sh'}")
+            then = (
+                f"sh {shlex.quote(str(folder / 'submit.sh'))}  # and when its jobs have ended: ranksight fit {output}"
+            )
+            if not chosen.quiet:
+                show(next_step(then))
             return 0
     return _follow(chosen, folder, jobs, taken, name)
 
@@ -132,7 +137,8 @@ def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: li
     if lost:
         print("ranksight: give the same line again to measure what is missing", file=sys.stderr)
     if Path(chosen.output).exists():
-        _say(chosen, f"next: ranksight fit {chosen.output}")
+        if not chosen.quiet:
+            show(next_step(f"ranksight fit {chosen.output}"))
     elif not lost:
         raise ToolError(
             "the parts were not joined", f"see {folder / 'logs' / 'gather-0.out'}, then: sh {folder / 'gather.sh'}"

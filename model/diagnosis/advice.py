@@ -59,9 +59,10 @@ def table(
             continue
         which = int(saved[:, at].argmax())
         verdict = VERDICTS[causes.verdict[at, -1]]
-        text = f"{verdict}; twice as fast saves {whole[at] / total / 2:.0%} of the program"
+        text = f"{verdict}; halving its time saves {whole[at] / total / 2:.0%} of the program's"
         if saved[which, at] > 0:
-            text += f", {whatif.TEXT[whatif.CHANGES[which]]} {saved[which, at] * whole[at] / total:.0%}"
+            change, part = whatif.TEXT[whatif.CHANGES[which]], saved[which, at] * whole[at] / total
+            text += f"; {change} {part:.0%} are saved"
         rows.append(("kernel", evidence.kernels[at], float(whole[at] / total / 2), text))
     messages = float(evidence.communication[:, -1].sum()) / total if total > 0 else 0.0
     if messages / 2 >= HEAVY:

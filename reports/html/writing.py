@@ -44,6 +44,11 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if abs(share) >= 0.0995 else f"{share:.1%}"
 
 
+def spread(factor: float) -> str:
+    """How far the ends of an interval lie from its middle: ``±12 %``, or ``×/÷ 3.1`` where that says more."""
+    return f"±{100 * (factor - 1):.2g} %" if factor < 1.995 else f"×/÷ {factor:.2g}"
+
+
 def formula(text: str) -> str:
     """A formula with a sign for times that is no asterisk."""
     return _FORMULA.sub("·", text)

@@ -51,6 +51,8 @@ def plot_ranking(sweep: Sweep, count: int = 8, ax: Axes | None = None) -> Any:
                 np.log(row["ranks"]), np.log(sweep.values), times[sweep.breakdown.kernels.index(row["kernel"])]
             )
             ax.plot(row["ranks"], y, "o", ms=7, mfc="none", mec="#000000", mew=1.2)
+    # The names stand where the lines end.
+    ax.set_xlim(right=float(sweep.values[-1]))
     _label(ax, ends)
     return ax
 

@@ -10,11 +10,14 @@ from ranksight.reports.plots._axes import legend, log_values, new_axes, number, 
 from ranksight.reports.sweep import Sweep
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 COLOURS = {"L2": PARTS["loads_l2"], "L3": PARTS["loads_l3"], "memory": PARTS["loads_mem"]}
 MARKERS = {"L2": "o", "L3": "s", "memory": "D"}
 HEAVY = 0.01
+LETTER, LINE = 0.0115, 0.055
+"""Width of a letter and height of a line, as parts of the axes."""
 NAMED = 8
 
 
@@ -52,15 +55,7 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     log_values(ax)
     share = dict(zip(verdicts["kernel"], verdicts["share"], strict=True))
     named = table[table["nearest"].astype(bool)].assign(share=lambda rows: rows["kernel"].map(share))
-    for row in named.nlargest(NAMED, "share").to_dict("records"):
-        ax.annotate(
-            short(row["kernel"], 22),
-            (row["intensity"], row["performance"]),
-            (5, 4),
-            textcoords="offset points",
-            fontsize="small",
-            parse_math=False,
-        )
+    _name(ax, named.nlargest(NAMED, "share"))
     what = " and ".join(dict.fromkeys(table["operations"]))
     second_axis(ax, "")
     ax.set(xlabel=f"{what} a byte", ylabel=f"{what} a second and rank")
@@ -69,3 +64,21 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     ax.minorticks_off()
     legend(ax, handles, labels, fontsize="medium", loc="lower right")
     return ax
+
+
+def _name(ax: Any, rows: pd.DataFrame) -> None:
+    """Names beside marks, on any side of them; one that would lie on another is left to the table."""
+    taken: list[tuple[float, float, float, float]] = []
+    for row in rows.to_dict("records"):
+        text, at = short(row["kernel"], 22), (float(row["intensity"]), float(row["performance"]))
+        x, y = ax.transAxes.inverted().transform(ax.transData.transform(at))
+        wide = LETTER * len(text)
+        for right, above in ((True, True), (True, False), (False, True), (False, False)):
+            left, low = (x if right else x - wide), (y if above else y - LINE)
+            box = (left, left + wide, low, low + LINE)
+            if any(box[0] < b and a < box[1] and box[2] < d and c < box[3] for a, b, c, d in taken):
+                continue
+            taken.append(box)
+            offset, side = (5 if right else -5, 4 if above else -11), ("left" if right else "right")
+            ax.annotate(text, at, offset, textcoords="offset points", ha=side, fontsize="small", parse_math=False)
+            break

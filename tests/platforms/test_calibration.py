@@ -409,7 +409,7 @@ def test_the_verb_writes_what_the_library_reads(tmp_path: Path, capsys: pytest.C
     assert "--force" in capsys.readouterr().err
     assert main([*line, "--force"]) == 0
     out = capsys.readouterr().out
-    assert f"ranksight predict MODEL --platform {target}" in out
+    assert f"next: ranksight fit EXPERIMENT --platform {target}" in out
     assert "memory" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my-node.toml", "samples.json"]
 

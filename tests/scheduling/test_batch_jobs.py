@@ -95,6 +95,7 @@ def test_a_task_measures_one_configuration(tmp_path: Path, program: Path, system
     assert "export PLACE='a b'" in text
     assert {"slurm": "#SBATCH --nodes=2", "pbs": "select=2:ncpus=1", "flux": "# flux: --nodes=2"}[system] in text
     assert {"slurm": "--time=90", "pbs": "walltime=01:30:00", "flux": "--time-limit=90m"}[system] in text
+    assert {"slurm": "--ntasks=2", "pbs": "mpiprocs=1", "flux": "# flux: --nslots=2"}[system] in text
     assert text.count("--size 8 ") == (1 if arrays else 0)
     for script in folder.glob("*.sh"):
         assert subprocess.run(["bash", "-n", str(script)]).returncode == 0

@@ -9,10 +9,11 @@ import numpy as np
 from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
-from ranksight.reports.html.writing import percent, value
+from ranksight.reports.html.writing import percent, spread, value
+from ranksight.reports.plans import hours
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
-from ranksight.reports.sweep import RANKS, carried
+from ranksight.reports.sweep import RANKS, carried, place
 from ranksight.reports.trust import trust
 
 MOST = 5
@@ -31,6 +32,7 @@ def build(context: Context) -> dict[str, Any]:
         "obstacles": _obstacles(context),
         "help": _help(context),
         "facts": trust(sweep, context.measured),
+        "next": _next(context),
         "figures": figures,
         "table": _table(context) if sweep.timed else None,
         "given": bool(context.experiments),
@@ -95,6 +97,21 @@ def _help(context: Context) -> list[dict[str, Any]]:
         {"kernel": row["kernel"], "kind": row["kind"], "text": row["text"], "saves": row["saves"]}
         for row in rows[:MOST]
     ]
+
+
+def _next(context: Context) -> dict[str, Any] | None:
+    """The run that narrows the prediction most for its cost, and the line that makes it."""
+    plan = context.plan
+    if plan is None or not plan.runs:
+        return None
+    run = plan.runs[0]
+    commands = [] if context.commands is None else context.commands([run.configuration], run.repetitions)
+    return {
+        "where": ", ".join(place(name, x) for name, x in run.configuration.items()),
+        "hours": hours(run.core_hours),
+        "interval": spread(float(run.factor.mean())),
+        "commands": commands,
+    }
 
 
 def _figure(context: Context) -> Any:

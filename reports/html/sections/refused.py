@@ -7,8 +7,8 @@ from typing import Any
 from ranksight.metrics import metric
 from ranksight.reports.answer import target_words
 from ranksight.reports.html.context import Context
-from ranksight.reports.html.writing import value
-from ranksight.reports.plans import hours, percent
+from ranksight.reports.html.writing import spread, value
+from ranksight.reports.plans import hours
 from ranksight.reports.refusals import next_run
 from ranksight.reports.sweep import place
 
@@ -50,7 +50,7 @@ def _plan(context: Context) -> dict[str, Any] | None:
                 "where": ", ".join(place(name, x) for name, x in run.configuration.items()),
                 "repetitions": run.repetitions,
                 "hours": hours(run.core_hours),
-                "interval": "±" + percent(float(run.factor.mean())).removeprefix("x "),
+                "interval": spread(float(run.factor.mean())),
                 "helps": run.helps,
             }
             for run in plan.runs
