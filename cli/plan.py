@@ -194,7 +194,9 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
         return
     asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
     if args.coordinates is not None and choice.runs:
-        show("", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan"))
+        show(
+            "", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan")
+        )
         return
     if not commands:
         again = f"ranksight predict {args.model} {asked}" if args.model.is_file() else _again(args, asked)
