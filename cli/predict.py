@@ -22,8 +22,9 @@ from ranksight.metrics import metric
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 
 if TYPE_CHECKING:
+    from ranksight.model.answers import Answer
     from ranksight.model.phases.beside import Beside
-    from ranksight.model.prediction import Answer, Prediction
+    from ranksight.model.prediction import Prediction
 
 BOUND = 1e3
 """Times its value from which on an interval's end is no bound that anyone could use."""
@@ -142,39 +143,38 @@ def run(args: argparse.Namespace) -> int:
         _PRINT[args.format](prediction)
     if args.format == "table" and not args.quiet:
         show(*_evidence(prediction), *_phases(phases, missing), "", next_step(_next(prediction, args)))
-    return 0 if any(answer.ok for answer in prediction.answers) else 4
+    return 0 if prediction.answers.ok.any() else 4
 
 
 def _json(prediction: Prediction, phases: Sequence[Beside]) -> None:
+    """A line an answer: indented, many answers take as long to write as to predict."""
     content = prediction.to_dict()
+    answers = content.pop("predictions")
     if phases:
         content["phases"] = [each.to_dict() for each in phases]
-    json.dump(content, sys.stdout, indent=1, allow_nan=False)
-    print()
+    encode = json.JSONEncoder(allow_nan=False).encode
+    head = "".join(f" {encode(key)}: {encode(part)},\n" for key, part in content.items())
+    lines = ",\n".join(map(encode, answers))
+    print(f'{{\n{head} "predictions": [\n{lines}\n]\n}}')
 
 
 def _csv(prediction: Prediction) -> None:
     import csv
 
+    from ranksight.model.answers import known, number
+
+    columns = prediction.answers.columns
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(
-        [*prediction.parameters, "kernel", "metric", "value", "lower", "upper", "level", "status", "reason", "evidence"]
-    )
-    for answer in prediction.answers:
-        row = answer.to_dict()
-        numbers = ["" if x is None else x for x in (row["value"], *row["interval"])]
-        writer.writerow(
-            [
-                *row["configuration"].values(),
-                row["kernel"] or "",
-                row["metric"],
-                *numbers,
-                row["level"],
-                row["status"],
-                row["reason"],
-                row["evidence"],
-            ]
-        )
+    writer.writerow(columns)
+    plain = [
+        [number(value) for value in column.tolist()]
+        if name in prediction.parameters
+        else known(column)
+        if column.dtype == float
+        else column.tolist()
+        for name, column in columns.items()
+    ]
+    writer.writerows(zip(*plain, strict=True))
 
 
 def _table(prediction: Prediction) -> None:
@@ -255,7 +255,7 @@ def _evidence(prediction: Prediction) -> list[Block]:
     """What carried the answers, each evidence once with how many it carried."""
     from collections import Counter
 
-    told = Counter(answer.evidence for answer in prediction.answers if answer.evidence)
+    told = Counter(prediction.answers.columns["evidence"].tolist())
     blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
     blocks += [
         Text(f"{count} {'value' if count == 1 else 'values'} by {text}", style="dim")

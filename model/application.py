@@ -24,7 +24,7 @@ from ranksight.model import forecast, whole
 from ranksight.model.balance import Balance
 from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
-from ranksight.model.functions import ARRAYS, Functions, choose, rows_of
+from ranksight.model.functions import Functions, choose, rows_of
 from ranksight.model.pace import Pace, narrower
 from ranksight.model.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.shared import Shared, Sharing
@@ -70,8 +70,8 @@ class Refined:
         Of the kernels of :attr:`Application.resources`.
     shared : Shared or None
         Of the kernels of :attr:`Application.sharing`.
-    carried : tuple of (int, (k,) bool, str)
-        Row, the configurations at which an equation gives it, and that equation's evidence.
+    carried : tuple of ((r,) intp, (r, k) bool, r str)
+        Rows, the configurations at which an equation gives them, and that equation's evidence.
     uneven : (k,) or None
         What the fullest rank has of whole units of work over the mean, where times are means.
     """
@@ -79,7 +79,7 @@ class Refined:
     said: Forecast
     parts: Parts | None = None
     shared: Shared | None = None
-    carried: tuple[tuple[int, NDArray[np.bool_], str], ...] = ()
+    carried: tuple[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]], ...] = ()
     uneven: Array | None = None
 
 
@@ -158,7 +158,7 @@ class Application:
         """
         rows = functions.rows
         parts = shared = None
-        carried: list[tuple[int, NDArray[np.bool_], str]] = []
+        carried: list[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]]] = []
 
         def take(given: Forecast, kernels: tuple[str, ...], name: str, told: tuple[str, ...], better: Any) -> None:
             nonlocal said
@@ -166,10 +166,10 @@ class Application:
             if not len(mine):
                 return
             index = np.array([rows[kernels[i], name] for i in mine], dtype=np.intp)
-            picked = replace(given, **{field: getattr(given, field)[mine] for field in ARRAYS})
+            picked = rows_of(given, mine)
             where = better(picked, index, mine)
             said = choose(said, picked, index, where)
-            carried.extend((int(row), where[at], told[i]) for at, (row, i) in enumerate(zip(index, mine, strict=True)))
+            carried.append((index, where, tuple(told[i] for i in mine)))
 
         def asked(name: str) -> tuple[Array, Forecast]:
             """Configurations and counts that an equation of a metric is asked with."""

@@ -27,7 +27,7 @@ from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
 from ranksight.model.physics import admissible, cancelling, unseen
 from ranksight.model.problem import Problem, pose
-from ranksight.model.search import CANCELLED, Screened
+from ranksight.model.search import CANCELLED, Screened, screen_terms
 from ranksight.model.terms import ONE, Factor
 
 Array = NDArray[np.float64]
@@ -100,8 +100,7 @@ def screen(space: Crossed, problem: Problem, points: Array, known: Sequence[Scre
     found.append(_solve(problem, terms, more, more_prior))
     if problem.exact and m == 2:
         # Without noise the right form leaves nothing, but next to a wrong term others than the right one look best:
-        # all pairs
-        # of natural terms are tried, and the best of them completed.
+        # all pairs of natural terms are tried, and the best of them completed.
         rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in found], axis=0)
         rows = np.flatnonzero(rest > problem.count * CANCELLED**2)
         if len(rows):
@@ -148,12 +147,12 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
         The pairs.
     """
     mine = problem.part(rows)
-    local = np.array(list(itertools.combinations(range(1, 1 + len(dictionary)), 2)), dtype=np.intp).reshape(-1, 2)
+    terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
+    local = np.array(list(itertools.combinations(range(1, len(terms)), 2)), dtype=np.intp).reshape(-1, 2)
     with_constant = np.concatenate([np.zeros((len(local), 1), dtype=np.intp), local], axis=1)
     members = np.concatenate([with_constant, np.pad(local, ((0, 0), (0, 1)), constant_values=-1)])
-    choice = np.broadcast_to(np.append(0, dictionary), (len(rows), 1 + len(dictionary)))
-    solved = _solve(mine, np.ascontiguousarray(choice), members, np.full(len(members), COMPLETED))
-    best = _best(mine, solved, PAIRS, smallest=2)
+    prior = np.tile(COMPLETED + DIVIDED * composite(mine.basis, terms)[local].any(axis=1), 2)
+    best = _best(mine, screen_terms(mine, terms, members, prior), PAIRS, smallest=2)
     size = (best >= 0).sum(axis=2)
     last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
     before = np.take_along_axis(best, np.maximum(size - 2, 0)[:, :, None], axis=2)
@@ -335,7 +334,9 @@ def _best(problem: Problem, screened: Screened, kept: int, largest: int = 3, sma
         fit = -count / 2 * np.log(screened.residual + count * SMALLEST**2)
     possible = np.isfinite(screened.offset) & ((size <= largest) & (size >= smallest))[None, :]
     criterion = np.where(possible, fit - size / 2 * np.log(np.maximum(count, 2)), -np.inf)
-    return screened.terms(np.argsort(-criterion, axis=1, kind="stable")[:, :kept])
+    some = np.sort(np.argpartition(-criterion, min(kept, len(size)) - 1, axis=1)[:, :kept], axis=1)
+    order = np.argsort(-np.take_along_axis(criterion, some, axis=1), axis=1, kind="stable")
+    return screened.terms(np.take_along_axis(some, order, axis=1))
 
 
 def _complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, Index, Array]:

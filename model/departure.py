@@ -147,8 +147,8 @@ class _Solved:
         near = _alike(inputs, self.inputs, self.lengths, self.smooth) @ self.axes
         power = SIZES**2
         inverse = 1 / (power[:, None] * self.roots + scatter**2)
-        means = np.einsum("s,kn,sn,Kn->sKk", power, near, inverse, self.turned)
-        spread = power[:, None] - power[:, None] ** 2 * np.einsum("kn,sn,kn->sk", near, inverse, near) + scatter**2
+        means = (power[:, None, None] * inverse[:, None, :] * self.turned) @ near.T
+        spread = power[:, None] - power[:, None] ** 2 * (inverse @ (near**2).T) + scatter**2
         weights = self.weights(scatter)
         mean = np.einsum("sK,sKk->Kk", weights, means)
         return mean, np.einsum("sK,sKk->Kk", weights, means**2 + spread[:, None, :])

@@ -25,6 +25,7 @@ from ranksight.model.noise import SMALLEST, Location, behaviour
 from ranksight.model.offer import Offer
 from ranksight.model.prevalence import of, shifted
 from ranksight.model.search import Found, evidence, keep
+from ranksight.model.terms import values
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -133,7 +134,7 @@ def densities(
     total = np.zeros((len(use), len(GRID)))
     for n in np.flatnonzero(held.any(axis=0)):
         rows = np.flatnonzero(held[:, n])
-        share, centre, spread, nu = (part[rows, 0] for part in _at(found, points[n : n + 1], positive[use]))
+        share, centre, spread, nu = (part[:, rows, 0].T for part in _at(found, points[n : n + 1], positive[use]))
         added = GRID[None, :] * (pace * distance)[use][rows, None]
         wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + added[:, None, :] ** 2)
         z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
@@ -159,9 +160,8 @@ def densities(
 def _at(found: Found, points: Array, positive: Mask) -> tuple[Array, Array, Array, Array]:
     occurring = np.unique(found.members[found.members >= 0])
     return components(
-        found.basis.decode(occurring),
+        values(found.basis.decode(occurring), points),
         np.where(found.members >= 0, np.searchsorted(occurring, found.members), -1),
-        points,
         weight=found.weight,
         coefficients=found.coefficients,
         root=found.root,

@@ -1,59 +1,42 @@
-"""What carried each answer, as people read it."""
+"""What carries each answer of a model: measurements, and the equation where it is no function of the parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
+from ranksight.model.application import Refined
 from ranksight.model.fitted import Fitted
 
+MOST = 4
+"""Texts at most that tell of a sum."""
 
-@dataclass(frozen=True)
-class Evidence:
-    """What carried the answers of s series at k configurations.
 
-    Attributes
-    ----------
-    told : list of str
-        Of each series as a function.
-    carried : mapping of int to list of str
-        Of those that an equation gives, at each configuration.
-    """
+def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: Refined) -> NDArray[np.object_]:
+    """What carries each series at each configuration, (s, k)."""
+    told = [
+        f"function of {count} configurations, {name} {provenance.get(name, 'measured')}"
+        for name, count in zip(fitted.metrics, fitted.count.tolist(), strict=True)
+    ]
+    found = np.empty(refined.said.value.shape, dtype=object)
+    found[:] = np.array(told, dtype=object).reshape(-1, 1)
+    for index, where, texts in refined.carried:
+        found[index] = np.where(where, np.array(texts, dtype=object)[:, None], found[index])
+    return found
 
-    told: list[str]
-    carried: Mapping[int, list[str]]
 
-    @classmethod
-    def of(
-        cls,
-        fitted: Fitted,
-        provenance: Mapping[str, str],
-        carried: Iterable[tuple[int, NDArray[np.bool_], str]],
-    ) -> Evidence:
-        """Of fitted functions, where their numbers come from, and what equations gave in their place."""
-        told = [
-            f"function of {count} configurations, {name} {provenance.get(name, 'measured')}"
-            for name, count in zip(fitted.metrics, fitted.count.tolist(), strict=True)
-        ]
-        found: dict[int, list[str]] = {}
-        for row, where, text in carried:
-            before = found.get(row) or [told[row]] * len(where)
-            found[row] = [text if here else old for here, old in zip(where.tolist(), before, strict=True)]
-        return cls(told, found)
-
-    def of_series(self, row: int, k: int) -> str:
-        """Of one series at one configuration."""
-        return self.carried[row][k] if row in self.carried else self.told[row]
-
-    def of_whole(self, fitted: Fitted, name: str, count: int) -> list[str]:
-        """Of a metric of the whole program at all `count` configurations."""
-        rows = [row for row, key in enumerate(fitted.metrics) if key == name]
-        direct = [row for row in rows if fitted.kernels[row] == WHOLE]
-        if direct:
-            return [self.of_series(direct[0], k) for k in range(count)]
-        texts = [list(dict.fromkeys(self.of_series(row, k) for row in rows)) for k in range(count)]
-        return [f"sum of {len(rows)} kernels: {'; '.join(found[:4])}" for found in texts]
+def evidence_of_sum(texts: NDArray[np.object_], kernels: Sequence[str]) -> NDArray[np.object_]:
+    """What carries the sum (k,) of the series of one metric, from what carries each (s, k)."""
+    if WHOLE in kernels:
+        return np.asarray(texts[list(kernels).index(WHOLE)], dtype=object)
+    found = np.empty(texts.shape[1], dtype=object)
+    # Configurations in a row are mostly carried alike.
+    new = np.ones(texts.shape[1], dtype=bool)
+    new[1:] = (texts[:, 1:] != texts[:, :-1]).any(axis=0)
+    for k in np.flatnonzero(new):
+        different = list(dict.fromkeys(texts[:, k].tolist()))[:MOST]
+        found[k] = f"sum of {len(texts)} kernels: {'; '.join(different)}"
+    return np.asarray(found[np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))])

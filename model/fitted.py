@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.metrics import metric
-from ranksight.model import forecast
+from ranksight.model.abstaining import abstain
 from ranksight.model.drift import expected_drift, pace
 from ranksight.model.forecast import Forecast, components, mixture_forecast
 from ranksight.model.hidden import beyond, spreads
@@ -24,8 +24,8 @@ Index = NDArray[np.intp]
 JOBS = 0.03
 """Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other
 days."""
-BESIDE = 0.05
-"""How far beside a tie of parameters the functions still hold: as much as rounding a size to whole numbers takes."""
+BATCH = 60_000
+"""Components x points worked on at once."""
 STEP = 1.1
 """Factor over which elasticities are taken."""
 
@@ -133,34 +133,45 @@ class Fitted:
         shape = (len(self), len(points))
         value, low, high, form = (np.full(shape, np.nan) for _ in range(4))
         if not len(self.terms):
-            status, reason = self._judge(points, value, low, high, form)
+            status, reason = abstain(self, points, value, low, high, form)
             return Forecast(value, low, high, status, reason, form, 1 - form, level)
         turn = self._change(points)
-        step = max(1, 2_000_000 // max(1, len(points) * self.weight.shape[1]))
-        for start in range(0, len(self), step):
-            part = slice(start, start + step)
+        at = values(self.terms, points)
+        for rows, kept in self._batches(len(points)):
             held = components(
-                self.terms,
-                self.members[part],
-                points,
-                weight=self.weight[part],
-                coefficients=self.coefficient[part],
-                root=self.root[part],
-                variance=self.variance[part],
-                freedom=self.freedom[part],
-                positive=self.positive[part],
+                at,
+                self.members[rows[:, None], kept],
+                weight=self.weight[rows[:, None], kept],
+                coefficients=self.coefficient[rows[:, None], kept],
+                root=self.root[rows[:, None], kept],
+                variance=self.variance[rows[:, None], kept],
+                freedom=self.freedom[rows[:, None], kept],
+                positive=self.positive[rows],
             )
-            strayed = self.strayed(points, part)
-            value[part], low[part], high[part], form[part], _ = mixture_forecast(
+            strayed = self.strayed(points, rows)
+            down = np.hypot(strayed, fall[rows])
+            up = down if rise is fall else np.hypot(strayed, rise[rows])
+            value[rows], low[rows], high[rows], form[rows], _ = mixture_forecast(
                 held,
-                (np.hypot(strayed, fall[part]), np.hypot(strayed, rise[part])),
-                self.positive[part],
+                (down, up),
+                self.positive[rows],
                 level,
-                None if turn is None else turn.of(part),
+                None if turn is None else turn.of(rows),
             )
-        status, reason = self._judge(points, value, low, high, form)
+        status, reason = abstain(self, points, value, low, high, form)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
         return self._with_below(answer, points, hidden)
+
+    def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:
+        """Series (r,) that keep equally many hypotheses and these (r, c), as many as memory takes at `points`."""
+        used = np.count_nonzero(self.weight > 0, axis=1)
+        order = np.argsort(-self.weight, axis=1, kind="stable")
+        for count in np.unique(used[used > 0]):
+            rows = np.flatnonzero(used == count)
+            step = max(1, BATCH // (points * int(count)))
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                yield some, order[some, :count]
 
     def _with_below(self, answer: Forecast, points: Array, hidden: Array | None) -> Forecast:
         """Take the answers below a break from the functions there."""
@@ -174,57 +185,6 @@ class Fitted:
             array[rows] = np.where(here, getattr(other, name), array[rows])
         return answer
 
-    def _judge(
-        self, points: Array, value: Array, low: Array, high: Array, form: Array
-    ) -> tuple[Index, NDArray[np.str_]]:
-        status = np.where(np.isnan(value), forecast.NOT_POSITIVE, forecast.OK)
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            factor = np.where(self.positive[:, None], high / low, 1 + (high - low) / np.abs(value))
-        factor = np.where((high == low) & np.isfinite(value), 1.0, factor)
-        wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
-        status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
-        status = np.where(wide & self.noisy[:, None], forecast.NOISE, status)
-        reason = np.full(status.shape, "", dtype=object)
-        for code in (forecast.DISAGREE, forecast.WIDE, forecast.NOISE):
-            for s, k in np.argwhere(status == code):
-                needed = self.repetitions[s]
-                reason[s, k] = forecast.REASONS[code].format(
-                    factor=factor[s, k],
-                    bound=forecast.WIDEST,
-                    repetitions=f"; about {needed:.0f} repetitions would tell" if np.isfinite(needed) else "",
-                )
-        reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
-        low_end, high_end = self.trained[:, None, :, 0], self.trained[:, None, :, 1]
-        domain = ((points[None] <= 0) & (low_end > 0)).any(axis=2)
-        status[domain], reason[domain] = forecast.DOMAIN, forecast.REASONS[forecast.DOMAIN]
-        fixed = (low_end == high_end) & (points[None] != low_end)
-        for axis, name in enumerate(self.parameters):
-            status[fixed[:, :, axis]] = forecast.UNVARIED
-            reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
-        for tie in () if self.ties is None else self.ties:
-            off = self._off(tie, points)
-            status[:, off], reason[:, off] = forecast.UNVARIED, self._tied(tie)
-        for s in np.flatnonzero(self.status != forecast.OK):
-            status[s] = self.status[s]
-            reason[s] = forecast.REASONS[self.status[s]].format(points=self.count[s], parameters=len(self.parameters))
-        return status, reason
-
-    def _off(self, tie: Array, points: Array) -> NDArray[np.bool_]:
-        """Points (k,) away from where parameters that varied together only were seen, by more than :data:`BESIDE`."""
-        used = tie[1:] != 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            side = np.log(points[:, used]) @ tie[1:][used] - tie[0]
-        return np.asarray(~(np.abs(side) <= np.log1p(BESIDE)))
-
-    def _tied(self, tie: Array) -> str:
-        names = [name for name, e in zip(self.parameters, tie[1:], strict=True) if e]
-        term = np.zeros((len(self.parameters), 3))
-        term[:, 0] = tie[1:]
-        return (
-            f"{', '.join(names[:-1])} and {names[-1]} varied together only, at {write_term(term, self.parameters)} = "
-            f"{np.exp(tie[0]):.4g}: measure a configuration where one varies alone"
-        )
-
     def at_training(self, points: Array) -> Array:
         """Values (s, k) of the leading hypotheses at `points`, without intervals."""
         return self._leading_values(np.arange(len(self)), points)
@@ -237,11 +197,12 @@ class Fitted:
         said = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
         return np.asarray(said)
 
-    def strayed(self, points: Array, part: slice = slice(None)) -> Array:
+    def strayed(self, points: Array, part: Index | slice = slice(None)) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
         x_max))^2)``."""
         low, high = self.trained[part, :, 0], self.trained[part, :, 1]
-        total = np.broadcast_to(between_jobs(self.metrics[part])[:, None] ** 2, (len(high), len(points))).copy()
+        jobs = between_jobs(self.metrics)[part]
+        total = np.broadcast_to(jobs[:, None] ** 2, (len(high), len(points))).copy()
         for axis in range(points.shape[1]):
             x = points[:, axis][None, :]
             with np.errstate(divide="ignore", invalid="ignore"):

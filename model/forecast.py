@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.mixture import quantile
+from ranksight.model.mixture import quantile, quantiles
 from ranksight.model.strong import Change, with_change
-from ranksight.model.terms import values
 
 Array = NDArray[np.float64]
 
@@ -37,6 +36,11 @@ ROUNDING = 1e-12
 """Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""
 
 
+def too_wide(factors: Array) -> NDArray[np.object_]:
+    """The reason of intervals (n,) that span `factors`, of status :data:`WIDE`."""
+    return np.array([REASONS[WIDE].format(factor=factor, bound=WIDEST) for factor in factors.tolist()], dtype=object)
+
+
 @dataclass(frozen=True)
 class Forecast:
     """What s functions say at k configurations.
@@ -57,16 +61,15 @@ class Forecast:
     lower: Array
     upper: Array
     status: NDArray[np.intp]
-    reason: NDArray[np.str_]
+    reason: NDArray[np.object_]
     form: Array
     noise: Array
     level: float
 
 
 def components(
-    terms: Array,
+    at: Array,
     members: NDArray[np.intp],
-    points: Array,
     *,
     weight: Array,
     coefficients: Array,
@@ -79,10 +82,10 @@ def components(
 
     Parameters
     ----------
-    terms : (t, m, 3)
+    at : (t, k)
+        Terms at the points (:func:`ranksight.model.terms.values`).
     members : (s, c, q)
         Terms of the hypotheses kept.
-    points : (k, m)
     weight, coefficients, root, variance, freedom
         See :class:`ranksight.model.search.Found`.
     positive : (s,) bool
@@ -90,30 +93,30 @@ def components(
 
     Returns
     -------
-    share, centre, spread, freedom : (s, k, c)
+    share, centre, spread, freedom : (c, s, k)
         Weights (zero for hypotheses that have no value or break a physical limit there), centres and spreads, of the
-        value or its
-        logarithm, and degrees of freedom.
+        value or its logarithm, and degrees of freedom.
     """
-    at = values(terms, points)
-    used = members >= 0
-    basis = np.where(used[..., None], at[members], 0.0)
+    # Hypotheses first: reductions over them are sums of whole arrays.
+    weight, coefficients, root, variance, freedom = (
+        np.moveaxis(part, 1, 0) for part in (weight, coefficients, root, variance, freedom)
+    )
+    members = np.moveaxis(members, 1, 0)
+    basis = np.where((members >= 0)[..., None], at[members], 0.0)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        mean = np.einsum("scq,scqk->sck", coefficients, basis)
+        mean = np.einsum("csq,csqk->csk", coefficients, basis)
         size = np.abs(mean)
         # Relative before it is squared: squares of what is huge or tiny are no numbers.
         share_of = basis / np.where(size > 0, size, 1.0)[:, :, None, :]
-        error = (np.einsum("scql,scqk->sclk", root, share_of) ** 2).sum(axis=2)
+        error = (np.einsum("csql,csqk->cslk", root, share_of) ** 2).sum(axis=2)
         relative = np.sqrt(variance[..., None] * (1.0 + error))
-    plus = positive[:, None, None]
+    plus = positive[:, None]
     alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
     share = np.where(alive, weight[..., None], 0.0)
     size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
     centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)), mean), 0.0)
     spread = np.where(alive, np.where(plus, np.minimum(relative, 50.0), relative * size), 1.0)
-    nu = np.broadcast_to(freedom[..., None], spread.shape)
-    share, centre, spread, nu = (np.moveaxis(part, 1, 2) for part in (share, centre, spread, nu))
-    return share, centre, spread, nu
+    return share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape)
 
 
 def mixture_forecast(
@@ -139,33 +142,37 @@ def mixture_forecast(
     median, lower, upper, form, noise : (s, k)
     """
     share, centre, spread, nu = parts
-    total = share.sum(axis=2, keepdims=True)
+    total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
     # Drift widens the interval and leaves the value where the functions put it.
     median = quantile(0.5, share, centre, spread, nu)
+    size = np.where(positive[:, None], 1.0, np.abs(centre))
+    tails = (1 - level) / 2, (1 + level) / 2
 
-    def end(probability: float, added: Array) -> Array:
+    def ends(probabilities: tuple[float, ...], added: Array) -> Array:
         wide = np.sqrt(spread**2 + added**2)
         # Scatter and drift are known with different certainty (Satterthwaite 1946, Biometrics Bulletin 2, 110).
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             part = (spread / wide) ** 2
             both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
         mixed = share, centre, wide, np.where(wide > 0, both, nu)
-        return quantile(probability, *(mixed if change is None else with_change(mixed, change)))
+        return quantiles(probabilities, *(mixed if change is None else with_change(mixed, change)))
 
-    size = np.where(positive[:, None, None], 1.0, np.abs(centre))
-    fall, rise = (size * side[..., None] for side in drift)
-    low, high = end((1 - level) / 2, fall), end((1 + level) / 2, rise)
-    added = np.maximum(fall, rise)
-    average = (share * centre).sum(axis=2, keepdims=True)
-    between = (share * (centre - average) ** 2).sum(axis=2) + (share * added**2).sum(axis=2)
-    within = (share * spread**2).sum(axis=2)
+    if drift[0] is drift[1]:
+        added = size * drift[0]
+        low, high = ends(tails, added)
+    else:
+        fall, rise = (size * side for side in drift)
+        (low,), (high,), added = ends(tails[:1], fall), ends(tails[1:], rise), np.maximum(fall, rise)
+    average = (share * centre).sum(axis=0)
+    between = (share * (centre - average) ** 2).sum(axis=0) + (share * added**2).sum(axis=0)
+    within = (share * spread**2).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         form = np.where(between + within > 0, between / (between + within), 0.0)
         median, low, high = (np.where(positive[:, None], np.exp(q), q) for q in (median, low, high))
-    # Bisections and rounding end next to each other, not on each other.
+    # Steps to a root and rounding end next to each other, not on each other.
     digits = ROUNDING * np.abs(median)
     low, high = np.fmin(low, median - digits), np.fmax(high, median + digits)
-    nothing = total[:, :, 0] <= 0
+    nothing = total <= 0
     median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
     return median, low, high, form, 1 - form

@@ -6,7 +6,7 @@ follows the process grid (:mod:`ranksight.model.neighbours`). Each answers where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,3 +194,9 @@ def choose(base: Forecast, given: Forecast, index: NDArray[np.intp], where: NDAr
 def rows_of(given: Forecast, index: NDArray[np.intp]) -> Forecast:
     """Some rows of a forecast."""
     return replace(given, **{name: getattr(given, name)[index] for name in ARRAYS})
+
+
+def join(given: Sequence[Forecast]) -> Forecast:
+    """Forecasts of the same configurations, one below the other."""
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in given]) for name in ARRAYS}
+    return Forecast(level=given[0].level, **arrays)

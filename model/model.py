@@ -16,16 +16,17 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model import whole
+from ranksight.model.answers import Answers
 from ranksight.model.application import Application, Breakdown, Refined
 from ranksight.model.coordinates import Coordinates
-from ranksight.model.evidence import Evidence
+from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import NO_DATA, Forecast
-from ranksight.model.functions import ARRAYS, Functions
+from ranksight.model.functions import Functions, join, rows_of
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import parts, read, write
 from ranksight.model.pace import TIMED
-from ranksight.model.prediction import Answer, Prediction
+from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known
 from ranksight.model.staircase import Staircase
 from ranksight.model.wholeunits import WholeUnits
@@ -169,29 +170,29 @@ class Model:
             known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
         self._check(points)
         refined = self._refined(points, level)
-        forecast = refined.said
         names = np.array(self.fitted.metrics, dtype=object)
-        totals = {
-            name: self._total(name, np.flatnonzero(names == name), refined, points)
-            for name in wanted
-            if kernels is None or WHOLE in kernels
-        }
-        evidence = Evidence.of(self.fitted, self.provenance, refined.carried)
-        whole_told = {name: evidence.of_whole(self.fitted, name, len(points)) for name in totals}
-        answers: list[Answer] = []
-        for k, point in enumerate(points):
-            configuration = dict(zip(self.parameters, map(float, point), strict=True))
-            for name in wanted:
-                rows = np.flatnonzero(names == name)
-                total = totals.get(name)
-                if total is not None:
-                    answers.append(Answer.of(configuration, None, name, total, 0, k, whole_told[name][k]))
-                for row in rows:
-                    kernel = self.fitted.kernels[row]
-                    if kernel != WHOLE and (kernels is None or kernel in kernels):
-                        text = evidence.of_series(int(row), k)
-                        answers.append(Answer.of(configuration, kernel, name, forecast, int(row), k, text))
-        return Prediction(self.application, self.parameters, tuple(answers), self.notes(points))
+        every = np.array(self.fitted.kernels, dtype=object)
+        asked = every != WHOLE if kernels is None else np.isin(every, [name for name in kernels if name != WHOLE])
+        texts = evidence_of_series(self.fitted, self.provenance, refined)
+        blocks = []
+        for name in wanted:
+            rows = np.flatnonzero(names == name)
+            total = self._total(name, rows, refined, points) if kernels is None or WHOLE in kernels else None
+            if total is not None:
+                whole_text = evidence_of_sum(texts[rows], every[rows].tolist())
+                blocks.append((name, np.array([None]), total, whole_text[None]))
+            rows = rows[asked[rows]]
+            blocks.append((name, every[rows], rows_of(refined.said, rows), texts[rows]))
+        metrics_of = [np.full(len(kernels_of), name, dtype=object) for name, kernels_of, _, _ in blocks]
+        answers = Answers(
+            self.parameters,
+            points,
+            np.concatenate([block[1] for block in blocks]),
+            np.concatenate(metrics_of),
+            join([block[2] for block in blocks]),
+            np.concatenate([block[3] for block in blocks]),
+        )
+        return Prediction(self.application, self.parameters, answers, self.notes(points))
 
     def _check(self, points: NDArray[np.float64]) -> None:
         """Raise InputError where points ask for what no program runs on."""
@@ -339,19 +340,18 @@ class Model:
         self, name: str, rows: NDArray[np.intp], refined: Refined, points: NDArray[np.float64]
     ) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
-        forecast = refined.said
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
         if direct:
-            return replace(forecast, **{field: getattr(forecast, field)[direct[:1]] for field in ARRAYS})
+            return rows_of(refined.said, np.array(direct[:1]))
         if not metric(name).additive or not len(rows):
             return None
         rho = self.correlation.get(name, 0.5)
         if name == "time":
             return self.equation.breakdown(refined, self.functions, points, self.shares, rho).total
-        total, low, high, status, reason = whole.add(forecast, rows, self.shares[rows], rho)
+        total, low, high, status, reason = whole.add(refined.said, rows, self.shares[rows], rho)
         unknown = np.full((1, len(points)), np.nan)
         reasons = np.array([reason], dtype=object)
-        return Forecast(total[None], low[None], high[None], status[None], reasons, unknown, unknown, forecast.level)
+        return Forecast(total[None], low[None], high[None], status[None], reasons, unknown, unknown, refined.said.level)
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 

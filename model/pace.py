@@ -83,9 +83,8 @@ class Pace:
         again = np.isin(status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.NOISE))
         wide = ~(ratio <= forecast.WIDEST)
         status = np.where(again, np.where(wide, forecast.WIDE, forecast.OK), status)
-        text = forecast.REASONS[forecast.WIDE]
-        for row, k in np.argwhere(again):
-            reason[row, k] = text.format(factor=ratio[row, k], bound=forecast.WIDEST) if wide[row, k] else ""
+        reason[again] = ""
+        reason[again & wide] = forecast.too_wide(ratio[again & wide])
         given = replace(instructions, value=value, lower=lower, upper=upper)
         return replace(given, status=status.astype(np.intp), reason=reason)
 

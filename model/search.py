@@ -28,6 +28,7 @@ from ranksight.model.terms import Hypotheses
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Index = NDArray[np.intp]
 
 CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
@@ -36,6 +37,8 @@ AS_MUCH = float(np.e)
 NEGLIGIBLE = 12.0
 """Logarithm of the odds against the best beyond which a hypothesis is not looked at again: of ten thousand such, all
 together would not count."""
+SOLVED = 50_000
+"""Solutions worked on at a time: as many as stay in a processor's cache."""
 SIMPLE = np.array([3.0, 4.0])
 """Denominators of simple fractions, and of their halves."""
 KEPT = 16
@@ -126,30 +129,49 @@ def shares(problem: Problem, shape: Array) -> Array:
 
 def screen(space: Hypotheses, problem: Problem) -> Screened:
     """Solve all hypotheses of a space on all series; the problem's basis lists the space's terms."""
-    every = np.arange(len(space.terms))
-    shape, usable_term = problem.basis.shape(every), problem.basis.usable(every)
+    return screen_terms(problem, np.arange(len(space.terms)), space.members, space.prior)
+
+
+def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -> Screened:
+    """Solve the same hypotheses on all series.
+
+    Parameters
+    ----------
+    terms : (t,)
+        Of the problem's basis.
+    members : (h, q)
+        Which of `terms` each hypothesis has, the fastest growing last; -1 pads.
+    prior : (h,)
+    """
+    shape, usable_term = problem.basis.shape(terms), problem.basis.usable(terms)
     log_share = shares(problem, shape)
-    residual = np.full((len(problem.weights), len(space.members)), np.inf)
+    residual = np.full((len(problem.weights), len(members)), np.inf)
     offset = np.full_like(residual, -np.inf)
-    usable = np.where(space.members >= 0, usable_term[space.members], True).all(axis=1)
-    for size in np.unique(space.sizes):
-        rows = np.flatnonzero((space.sizes == size) & usable)
-        if not len(rows) or size > shape.shape[1]:
+    usable = np.where(members >= 0, usable_term[members], True).all(axis=1)
+    numbers = np.where(members >= 0, terms[members], -1)
+    sizes = (members >= 0).sum(axis=1)
+    block = max(1, SOLVED // max(1, len(problem.weights)))
+    for size in np.unique(sizes):
+        every = np.flatnonzero((sizes == size) & usable)
+        if size > shape.shape[1]:
             continue
-        members = space.members[rows, :size]
-        solution = leastsquares.solve(np.moveaxis(shape[members], 1, 2), problem.weights, problem.values)
-        ahead = np.moveaxis(problem.basis.ahead(members), (1, 2), (0, 1))[:, :, None, :]
-        grown = unseen(problem, solution.coefficients, list(ahead))
-        allowed, penalty = admissible(problem, solution.coefficients, members, grown)
-        determinant = solution.determinant
-        share = [log_share[:, members[:, a]] for a in range(size)]
-        for part in share:
-            determinant = determinant - 2 * part
-        penalty = penalty + cancelling(solution.coefficients, share)
-        known = space.prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
-        residual[:, rows] = solution.residual
-        offset[:, rows] = np.where(allowed & np.isfinite(solution.residual), known - determinant / 2, -np.inf)
-    return Screened(residual, offset, space.members, space.prior)
+        for start in range(0, len(every), block):
+            rows = every[start : start + block]
+            local = members[rows, :size]
+            solution = leastsquares.solve(np.moveaxis(shape[local], 1, 2), problem.weights, problem.values)
+            own = numbers[rows, :size]
+            ahead = np.moveaxis(problem.basis.ahead(own), (1, 2), (0, 1))[:, :, None, :]
+            grown = unseen(problem, solution.coefficients, list(ahead))
+            allowed, penalty = admissible(problem, solution.coefficients, own, grown)
+            determinant = solution.determinant
+            share = [log_share[:, local[:, a]] for a in range(size)]
+            for part in share:
+                determinant = determinant - 2 * part
+            penalty = penalty + cancelling(solution.coefficients, share)
+            known = prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
+            residual[:, rows] = solution.residual
+            offset[:, rows] = np.where(allowed & np.isfinite(solution.residual), known - determinant / 2, -np.inf)
+    return Screened(residual, offset, numbers, prior)
 
 
 def evidence(screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:

@@ -56,7 +56,7 @@ class Change:
             mine = getattr(self, name)
             mine[rows] = np.where(more, getattr(other, name), mine[rows])
 
-    def of(self, part: slice) -> Change:
+    def of(self, part: NDArray[np.intp]) -> Change:
         """The same of some series."""
         return Change(self.share[part], self.centre[part], self.spread[part])
 
@@ -87,14 +87,14 @@ def change(low: float, high: float, x: Array, first: Array, last: Array, pace: A
 
 
 def with_change(parts: tuple[Array, Array, Array, Array], change: Change) -> tuple[Array, Array, Array, Array]:
-    """Add the component of a change to mixtures (s, k, c) of weights, centres, spreads and degrees of freedom."""
+    """Add the component of a change to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom."""
     share, centre, spread, nu = parts
     # What scatters around the functions does so around what they turn into.
-    scatter = (share * spread**2).sum(axis=2)
-    there = change.share * (share.sum(axis=2) > 0)
+    scatter = (share * spread**2).sum(axis=0)
+    there = change.share * (share.sum(axis=0) > 0)
     return (
-        np.concatenate([share * (1 - there[..., None]), there[..., None]], axis=2),
-        np.concatenate([centre, change.centre[..., None]], axis=2),
-        np.concatenate([spread, np.sqrt(change.spread**2 + scatter)[..., None]], axis=2),
-        np.concatenate([nu, np.full((*nu.shape[:2], 1), NORMAL)], axis=2),
+        np.concatenate([share * (1 - there), there[None]]),
+        np.concatenate([centre, change.centre[None]]),
+        np.concatenate([spread, np.sqrt(change.spread**2 + scatter)[None]]),
+        np.concatenate([nu, np.full((1, *there.shape), NORMAL)]),
     )

@@ -17,7 +17,6 @@ from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.hidden import DIVIDED, UNDIVIDED, beyond, spreads
-from ranksight.model.mixture import quantile, t_cdf
 from ranksight.model.offer import Listed
 from ranksight.model.parallel import cut, fit_pieces, join, share
 from ranksight.model.series import Series
@@ -211,31 +210,6 @@ def test_processes_and_a_dask_cluster_give_the_same(monkeypatch: pytest.MonkeyPa
     for answer in answers:
         for name in ("value", "lower", "upper"):
             np.testing.assert_array_equal(getattr(answer.predict(far), name), getattr(alone, name))
-
-
-@pytest.mark.parametrize("freedom", [1.0, 2.0, 5.0, 100.0])
-def test_one_component_has_its_own_quantiles(freedom: float) -> None:
-    one = np.ones((1, 1))
-    for p in (0.001, 0.05, 0.5, 0.95, 0.999):
-        at = quantile(p, one, 3 * one, 0.1 * one, freedom * one)
-        assert t_cdf((at - 3) / 0.1, one[0] * freedom)[0] == pytest.approx(p, abs=1e-8)
-
-
-def test_components_far_apart_have_quantiles_on_the_right_side() -> None:
-    weight, centre = np.array([[0.5, 0.5, 0.0]]), np.array([[-1.0, 2.0, 9.0]])
-    spread, freedom = np.array([[1e-9, 1e-9, 1.0]]), np.full((1, 3), 5.0)
-    assert quantile(0.05, weight, centre, spread, freedom)[0] == pytest.approx(-1, abs=1e-7)
-    assert quantile(0.95, weight, centre, spread, freedom)[0] == pytest.approx(2, abs=1e-7)
-    assert np.isnan(quantile(0.5, 0 * weight, centre, spread, freedom)[0])
-    assert quantile(0.3, np.ones((1, 1)), np.full((1, 1), 4.0), np.zeros((1, 1)), np.ones((1, 1)))[0] == 4.0
-
-
-def test_mixture_quantiles_invert_the_mixture() -> None:
-    weight, centre = np.array([[0.3, 0.7, 0.0]]), np.array([[-1.0, 2.0, 99.0]])
-    spread, freedom = np.array([[0.5, 1.0, 1.0]]), np.array([[3.0, 8.0, 1.0]])
-    for p in (0.05, 0.5, 0.95):
-        at = quantile(p, weight, centre, spread, freedom)
-        assert (weight * t_cdf((at[:, None] - centre) / spread, freedom)).sum() == pytest.approx(p, abs=1e-6)
 
 
 def test_hidden_parameters_far_outside_widen_the_answer() -> None:

@@ -1,0 +1,75 @@
+"""Where functions give no answer: intervals too wide, forms that disagree, places where nothing was varied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model import forecast
+from ranksight.model.terms import write_term
+
+if TYPE_CHECKING:
+    from ranksight.model.fitted import Fitted
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+BESIDE = 0.05
+"""How far beside a tie of parameters the functions still hold: as much as rounding a size to whole numbers takes."""
+
+
+def abstain(
+    fitted: Fitted, points: Array, value: Array, low: Array, high: Array, form: Array
+) -> tuple[Index, NDArray[np.object_]]:
+    """Status and reason (s, k) of the answers of fitted functions at `points` (k, m)."""
+    status = np.where(np.isnan(value), forecast.NOT_POSITIVE, forecast.OK)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        factor = np.where(fitted.positive[:, None], high / low, 1 + (high - low) / np.abs(value))
+    factor = np.where((high == low) & np.isfinite(value), 1.0, factor)
+    wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
+    status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
+    status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
+    reason = np.full(status.shape, "", dtype=object)
+    more = np.array([f"; about {n:.0f} repetitions would tell" if np.isfinite(n) else "" for n in fitted.repetitions])
+    for code in (forecast.DISAGREE, forecast.WIDE, forecast.NOISE):
+        rows, columns = np.nonzero(status == code)
+        spans, texts = factor[rows, columns].tolist(), more[rows].tolist()
+        reason[rows, columns] = [
+            forecast.REASONS[code].format(factor=span, bound=forecast.WIDEST, repetitions=text)
+            for span, text in zip(spans, texts, strict=True)
+        ]
+    reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
+    low_end, high_end = fitted.trained[:, None, :, 0], fitted.trained[:, None, :, 1]
+    domain = ((points[None] <= 0) & (low_end > 0)).any(axis=2)
+    status[domain], reason[domain] = forecast.DOMAIN, forecast.REASONS[forecast.DOMAIN]
+    fixed = (low_end == high_end) & (points[None] != low_end)
+    for axis, name in enumerate(fitted.parameters):
+        status[fixed[:, :, axis]] = forecast.UNVARIED
+        reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
+    for tie in () if fitted.ties is None else fitted.ties:
+        off = _off(tie, points)
+        status[:, off], reason[:, off] = forecast.UNVARIED, _tied(tie, fitted.parameters)
+    for s in np.flatnonzero(fitted.status != forecast.OK):
+        status[s] = fitted.status[s]
+        reason[s] = forecast.REASONS[fitted.status[s]].format(points=fitted.count[s], parameters=len(fitted.parameters))
+    return status, reason
+
+
+def _off(tie: Array, points: Array) -> NDArray[np.bool_]:
+    """Points (k,) away from where parameters that varied together only were seen, by more than :data:`BESIDE`."""
+    used = tie[1:] != 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        side = np.log(points[:, used]) @ tie[1:][used] - tie[0]
+    return np.asarray(~(np.abs(side) <= np.log1p(BESIDE)))
+
+
+def _tied(tie: Array, parameters: tuple[str, ...]) -> str:
+    names = [name for name, e in zip(parameters, tie[1:], strict=True) if e]
+    term = np.zeros((len(parameters), 3))
+    term[:, 0] = tie[1:]
+    return (
+        f"{', '.join(names[:-1])} and {names[-1]} varied together only, at {write_term(term, parameters)} = "
+        f"{np.exp(tie[0]):.4g}: measure a configuration where one varies alone"
+    )

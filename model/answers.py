@@ -1,0 +1,208 @@
+"""Answers of a model: values with their intervals and what carries them, kept as columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.forecast import OK, Forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One value asked for.
+
+    Attributes
+    ----------
+    configuration : mapping of str to float
+    kernel : str or None
+        None for the whole program.
+    metric : str
+    value, lower, upper : float
+        In the metric's unit; NaN where there is none.
+    level : float
+        Probability of the interval.
+    status : int
+        Number of a reason (:mod:`ranksight.model.forecast`); 0 is ok.
+    reason : str
+    form : float
+        Share of the variance that comes from not knowing the form; NaN for sums.
+    evidence : str
+        What carried it: the measurements, and the equation where it is not a function of the parameters alone.
+    """
+
+    configuration: Mapping[str, float]
+    kernel: str | None
+    metric: str
+    value: float
+    lower: float
+    upper: float
+    level: float
+    status: int
+    reason: str
+    form: float
+    evidence: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the evidence carries the answer."""
+        return self.status == OK
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as ``ranksight predict --format json`` prints it."""
+        return {
+            "configuration": {name: number(value) for name, value in self.configuration.items()},
+            "kernel": self.kernel,
+            "metric": self.metric,
+            "value": _finite(self.value),
+            "interval": [_finite(self.lower), _finite(self.upper)],
+            "level": self.level,
+            "status": "ok" if self.ok else "insufficient",
+            "reason": self.reason,
+            "uncertainty": {"form": _finite(self.form), "noise": _finite(1 - self.form)},
+            "evidence": self.evidence,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Answers(Sequence[Answer]):
+    """The answers to r questions at each of k configurations, one after the other; each is made when it is looked at.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+    points : (k, m)
+    kernels : (r,) object
+        None for the whole program.
+    metrics : (r,) object
+    said : Forecast
+        Of r rows at k points.
+    evidence : (r, k) object
+    """
+
+    parameters: tuple[str, ...]
+    points: Array
+    kernels: NDArray[np.object_]
+    metrics: NDArray[np.object_]
+    said: Forecast
+    evidence: NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return len(self.kernels) * len(self.points)
+
+    @overload
+    def __getitem__(self, index: int) -> Answer: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Answer]: ...
+
+    def __getitem__(self, index: int | slice) -> Answer | list[Answer]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        k, row = divmod(at, len(self.kernels))
+        said = self.said
+        return Answer(
+            dict(zip(self.parameters, self.points[k].tolist(), strict=True)),
+            self.kernels[row],
+            self.metrics[row],
+            float(said.value[row, k]),
+            float(said.lower[row, k]),
+            float(said.upper[row, k]),
+            said.level,
+            int(said.status[row, k]),
+            str(said.reason[row, k]),
+            float(said.form[row, k]),
+            self.evidence[row, k],
+        )
+
+    def __iter__(self) -> Iterator[Answer]:
+        for at in range(len(self)):
+            yield self[at]
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Whether the evidence carries each answer."""
+        return np.asarray(_flat(self.said.status) == OK)
+
+    @cached_property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """A column (n,) for each parameter, then ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
+        ``status``, ``reason``, ``evidence``."""
+        count, rows = len(self.points), len(self.kernels)
+        said = self.said
+        return {
+            **{name: np.repeat(self.points[:, at], rows) for at, name in enumerate(self.parameters)},
+            "kernel": np.tile(self.kernels, count),
+            "metric": np.tile(self.metrics, count),
+            "value": _flat(said.value),
+            "lower": _flat(said.lower),
+            "upper": _flat(said.upper),
+            "level": np.full(count * rows, said.level),
+            "status": np.where(self.ok, "ok", "insufficient").astype(object),
+            "reason": _flat(said.reason.astype(object)),
+            "evidence": _flat(self.evidence),
+        }
+
+    def table(self) -> pd.DataFrame:
+        """:attr:`columns` as a table."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns)
+
+    def to_dicts(self) -> Iterator[dict[str, Any]]:
+        """:meth:`Answer.to_dict` of each."""
+        form = _flat(self.said.form)
+        numbers = [
+            known(column) for column in (*(self.columns[n] for n in ("value", "lower", "upper")), form, 1 - form)
+        ]
+        texts = [self.columns[name].tolist() for name in ("kernel", "metric", "status", "reason", "evidence")]
+        places = [dict(zip(self.parameters, map(number, point), strict=True)) for point in self.points.tolist()]
+        rows, level = len(self.kernels), self.said.level
+        columns = zip(*texts, *numbers, strict=True)
+        for at, (kernel, metric, status, reason, evidence, value, low, high, share, rest) in enumerate(columns):
+            yield {
+                "configuration": places[at // rows],
+                "kernel": kernel,
+                "metric": metric,
+                "value": value,
+                "interval": [low, high],
+                "level": level,
+                "status": status,
+                "reason": reason,
+                "uncertainty": {"form": share, "noise": rest},
+                "evidence": evidence,
+            }
+
+
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    """What is (r, k) as (k * r,), all answers at one configuration together."""
+    return array.T.reshape(-1)
+
+
+def known(column: Array) -> list[float | None]:
+    """Numbers, and None for those that are none."""
+    plain: list[float | None] = column.tolist()
+    for at in np.flatnonzero(~np.isfinite(column)).tolist():
+        plain[at] = None
+    return plain
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def number(value: float) -> float | int:
+    """A whole number as one."""
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else value

@@ -1,0 +1,60 @@
+"""Quantiles of mixtures."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranksight.model.mixture import quantile, quantiles, t_cdf
+
+
+@pytest.mark.parametrize("freedom", [1.0, 2.0, 5.0, 100.0])
+def test_one_component_has_its_own_quantiles(freedom: float) -> None:
+    one = np.ones((1, 1))
+    for p in (0.001, 0.05, 0.5, 0.95, 0.999):
+        at = quantile(p, one, 3 * one, 0.1 * one, freedom * one)
+        assert t_cdf((at - 3) / 0.1, one[0] * freedom)[0] == pytest.approx(p, abs=1e-12)
+
+
+def test_components_far_apart_have_quantiles_on_the_right_side() -> None:
+    weight, centre = np.array([[0.5], [0.5], [0.0]]), np.array([[-1.0], [2.0], [9.0]])
+    spread, freedom = np.array([[1e-9], [1e-9], [1.0]]), np.full((3, 1), 5.0)
+    assert quantile(0.05, weight, centre, spread, freedom)[0] == pytest.approx(-1, abs=1e-7)
+    assert quantile(0.95, weight, centre, spread, freedom)[0] == pytest.approx(2, abs=1e-7)
+    assert np.isnan(quantile(0.5, 0 * weight, centre, spread, freedom)[0])
+    assert quantile(0.3, np.ones((1, 1)), np.full((1, 1), 4.0), np.zeros((1, 1)), np.ones((1, 1)))[0] == 4.0
+
+
+def test_mixtures_of_unlike_size_are_told_apart() -> None:
+    weight = np.array([[1.0, 0.3, 0.2], [0.0, 0.7, 0.3], [0.0, 0.0, 0.5]])
+    centre, spread = np.array([[0.0], [1.0], [4.0]]) + np.zeros((3, 3)), np.array([[1.0], [0.2], [0.5]]) * np.ones(3)
+    freedom = np.full((3, 3), 4.0)
+    low, high = quantiles((0.1, 0.9), weight, centre, spread, freedom)
+    for column in range(3):
+        some = slice(0, column + 1)
+        alone = [part[some, column : column + 1] for part in (weight, centre, spread, freedom)]
+        assert low[column] == quantile(0.1, *alone)[0]
+        assert high[column] == quantile(0.9, *alone)[0]
+
+
+_COMPONENT = st.tuples(
+    st.floats(1e-3, 1.0),
+    st.floats(-20.0, 20.0),
+    st.floats(-9.0, 1.5),
+    st.sampled_from([1.0, 1.4, 2.0, 5.0, 20.0, 100.0]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_COMPONENT, min_size=2, max_size=12), st.floats(0.001, 0.999))
+def test_quantiles_invert_the_mixture(components: list[tuple[float, float, float, float]], probability: float) -> None:
+    weight, centre, spread, freedom = (np.array(column)[:, None] for column in zip(*components, strict=True))
+    weight, spread = weight / weight.sum(), 10.0**spread
+    at = quantile(probability, weight, centre, spread, freedom)
+
+    def below(x: np.ndarray) -> float:
+        return float((weight * t_cdf((x - centre) / spread, freedom)).sum())
+
+    # Where a narrow component makes the distribution jump within the digits of x, the jump is where it belongs.
+    digits = 1e-11 * (1 + np.abs(at))
+    assert below(at - digits) - 3e-9 <= probability <= below(at + digits) + 3e-9
