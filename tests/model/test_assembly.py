@@ -17,6 +17,7 @@ from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
 from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
+from ranksight.reports.terminal import lines
 from ranksight.reports.validation import validate
 
 
@@ -192,10 +193,11 @@ def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform
     compute = check.compute()
     assert len(compute) == 2
     assert compute["error"].abs().max() < 1e-2
-    lines = "\n".join(tell_validation(check))
-    assert "16 ranks, size 12" in lines
-    assert "insufficient" not in lines
-    assert any("1024 ranks" in line for line in tell_wall_time(model, (64, 1024), {"size": 24.0}, "icelake-8360y", 2))
+    text = "\n".join(lines(*tell_validation(check)))
+    assert "16 ranks, size 12" in text
+    assert "insufficient" not in text
+    walls = tell_wall_time(model, (64, 1024), {"size": 24.0}, "icelake-8360y", 2)
+    assert any(line.split()[:1] == ["1024"] for line in lines(*walls))
     with pytest.raises(InputError, match="the model"):
         validate(model, Experiment.create(tmp_path / "other", "x", ["ranks"]))
 
