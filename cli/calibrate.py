@@ -9,8 +9,8 @@ a ccNUMA domain are measured by small C programs that are compiled on the spot. 
 has the node for itself. With --network, the parameters of messages between two ranks (LogGP, piecewise over the message
 size) are measured where the launcher after '--' places them, on one node or on two, and written into the file's
 [network.intra] or [network.inter]; a file that exists is completed. Every value in the file carries its source; edit
-what you know better. Any verb that takes --platform takes the file, or the name of a machine that is described
-already ('--list').
+what you know better. 'ranksight fit EXPERIMENT --platform' takes the file, or the name of a machine that is described
+already ('--list'); so does any other verb with --platform.
 """
 
 from __future__ import annotations

@@ -110,6 +110,11 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
+        if name == "platform":  # the most natural place to look for it, and no parameter has a name for its value
+            raise UsageError(
+                f"{prog}: --platform is given to fit; the model then knows the machine",
+                f"ranksight fit EXPERIMENT --platform {text}",
+            ) from None
         raise UsageError(
             f"{prog}: --{name} {text!r} is no list of numbers", f"write --{name} 1024 or --{name} 1024,2048"
         ) from None

@@ -41,7 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expectations", type=Path, metavar="FILE", help="hold the first experiment against these, as 'check' does"
     )
-    parser.add_argument("--platform", metavar="NAME", help="machine to describe, by name or file")
+    parser.add_argument(
+        "--platform",
+        metavar="NAME",
+        help="machine to describe, by name or file; what the model computes with is given to fit",
+    )
     parser.add_argument("--along", metavar="PARAMETER", help="what to draw over (default: ranks where they varied)")
     parser.add_argument("--title", help="of the page")
     parser.add_argument(

@@ -140,6 +140,7 @@ def test_the_verb_gives_tables_to_machines(file: str, capsys: pytest.CaptureFixt
         (["--top", "0"], 2, "1 or more"),
         (["--colour", "3"], 1, "no parameter colour"),
         (["--ranks", "many"], 2, "no list of numbers"),
+        (["--platform", "my.toml"], 2, "ranksight fit EXPERIMENT --platform my.toml"),
     ],
 )
 def test_what_is_asked_wrongly_is_told(
