@@ -28,6 +28,8 @@ CHOICES = 10.0
 LARGEST = 2
 """Terms of the forms that the discrepancy is measured against: larger ones bend to the points. One more where values
 are exact."""
+LEVELS = (1.0, 1 / 30, 1e-3, 1e-6)
+"""Scatter of what was never repeated, in units of what is expected: as expected, or exact to so many digits."""
 TIME = 0.05**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
@@ -70,19 +72,31 @@ def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
 
 def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
     """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero:
-    none)."""
+    none).
+
+    What was never repeated may be as scattered as expected or exact: the scatter is that of :data:`LEVELS` under which
+    the values are most likely, and what is exact may have a form of any size.
+    """
     sizes = screened.sizes
     prior = np.clip(known, ALONE_FREEDOM, MOST_FREEDOM)
     small = sizes[None, :] <= LARGEST + problem.exact
-    score = np.where(small, evidence(screened, problem.count, noise, prior), -np.inf)
-    best = score.argmax(axis=1)
-    rows = np.arange(len(best))
+    rows = np.arange(len(noise))
+    best, top = np.zeros(len(noise), dtype=np.intp), np.full(len(noise), -np.inf)
+    guessed = known == 0
+    for level in LEVELS if guessed.any() else LEVELS[:1]:
+        # The density of the variance before the data depends on the level, too.
+        score = evidence(screened, problem.count, noise * level**2, prior) + (prior * np.log(level))[:, None]
+        if level == 1:
+            score = np.where(small, score, -np.inf)
+        here = score.argmax(axis=1)
+        better = (score[rows, here] > top) & (guessed | (level == 1))
+        best, top = np.where(better, here, best), np.where(better, score[rows, here], top)
     freedom = (problem.count - sizes[best]).astype(np.float64)
-    use = np.isfinite(score[rows, best]) & (freedom > 0)
+    use = np.isfinite(top) & (freedom > 0)
     ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, 1.0)
     # The best of many forms fits by chance: the least of h chi-squared variables of nu degrees is smaller by about
     # h^(2/nu).
-    chosen = np.where((known == 0) & use, CHOICES ** (2 / np.maximum(freedom, 1.0)), 1.0)
+    chosen = np.where(guessed & use, CHOICES ** (2 / np.maximum(freedom, 1.0)), 1.0)
     return ratio * chosen, np.where(use, freedom, 0.0)
 
 

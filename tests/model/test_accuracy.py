@@ -99,3 +99,23 @@ def test_irregular_series_is_refused_or_wide() -> None:
     series = Series(("ranks",), x[:, None], np.array([[[40.0], [93.0], [42.0], [110.0], [47.0]]]), ("k",), ("time",))
     answer = fit_series(series).predict(np.array([[4096.0]]))
     assert answer.status[0, 0] != 0 or answer.upper[0, 0] / answer.lower[0, 0] > 2
+
+
+@pytest.mark.parametrize(
+    ("terms", "coefficients", "close"),
+    [
+        ([(0, 0), (1, 0)], [3, 0.1], 1e-6),
+        ([(0, 0), (1.5, 0)], [3, 0.1], 1e-6),
+        ([(0, 0), (1, 1)], [1, 0.02], 1e-6),
+        ([(-1, 0), (0, 0), (0, 1)], [10, 1, 0.3], 0.01),
+    ],
+)
+def test_single_exact_runs_show_their_law(terms: list, coefficients: list[float], close: float) -> None:
+    # Nothing was repeated, and the values are exact to all digits: they are not taken for scattered ones.
+    x, ahead = np.array([1.0, 2, 4, 8, 16])[:, None], np.array([[64.0]])
+    exponents = np.array([[(*term, 0.0)] for term in terms])
+    law = [coefficients @ values(exponents, points) for points in (x, ahead)]
+    fitted = fit_series(Series(("p",), x, law[0][None, :, None], ("k",), ("time",)))
+    answer = fitted.predict(ahead)
+    assert answer.value[0, 0] == pytest.approx(law[1][0], rel=close)
+    np.testing.assert_allclose([c for _, c, _ in fitted.coefficients(0)], coefficients, rtol=1e-6)
