@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.errors import InputError, UsageError
+from ranksight.experiment import WHOLE
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 SHOWN = 40
 """Functions that a table shows."""
+FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "bytes_mem")
+"""Metrics that a table begins with."""
+LIGHT = 0.005
+"""Share of a metric below which a table leaves a kernel out."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -266,9 +271,19 @@ def _print(
     show("", Text(said, hanging=0), next_step(f"ranksight predict {output} {asked}"))
 
 
+def _order(row: dict[str, Any]) -> tuple[int, str, float]:
+    """Metrics that are asked for most first, then the largest kernels."""
+    name = row["metric"]
+    return (FIRST.index(name) if name in FIRST else len(FIRST), name, -row["share"])
+
+
 def _table(rows: list[dict[str, Any]], checked: dict[str, Any] | None) -> None:
-    """A table for each metric, the largest kernels first; what is refused stands below, by its reason."""
-    shown = sorted(rows, key=lambda row: (row["metric"], -row["share"]))[:SHOWN]
+    """A table for each metric, the largest kernels first; what is refused stands below, by its reason.
+
+    Kernels without weight in a metric are left to the other formats.
+    """
+    weighty = [row for row in rows if row["share"] >= LIGHT or row["kernel"] == WHOLE]
+    shown = sorted(weighty, key=_order)[:SHOWN]
     blocks: list[Block] = []
     for metric in dict.fromkeys(row["metric"] for row in shown):
         here = [row for row in shown if row["metric"] == metric]

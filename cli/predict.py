@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,18 @@ from ranksight.metrics import metric
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ranksight.model.answers import Answer
+    from ranksight.model.model import Model
     from ranksight.model.phases.beside import Beside
     from ranksight.model.prediction import Prediction
 
+LIGHT = 0.005
+"""Part of the largest value below which a table leaves a kernel out."""
+FEW = 6
+"""Rows that a table shows whatever they weigh."""
 BOUND = 1e3
 """Times its value from which on an interval's end is no bound that anyone could use."""
 CURVE = 3
@@ -42,7 +50,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--kernel", action="append", default=[], metavar="NAME", help="only this kernel; may be repeated"
     )
     parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME]",
+        help="only these metrics, or 'all'; may be repeated (default: in a table the time where modelled, else all)",
     )
     parser.add_argument(
         "--messages",
@@ -138,16 +150,24 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--messages and --metric exclude each other", "ask for one at a time")
         return print_messages(model, args)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    also: list[str] = []
+    if metrics is None and args.format == "table" and "time" in model.fitted.metrics:
+        metrics, also = ["time"], [name for name in dict.fromkeys(model.fitted.metrics) if name != "time"]
+    elif metrics == ["all"]:
+        metrics = None
     points = model.combinations(args.asked)
     prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics)
     timed = (metrics is None or "time" in metrics) and not args.kernel
     phases, missing = of_model(model, points, args.level) if timed else ([], "")
     if args.format == "json":
         _json(prediction, phases)
+    elif args.format == "csv":
+        _csv(prediction)
     else:
-        _PRINT[args.format](prediction)
+        _table(prediction, {} if args.kernel else _beside(model, points), everything=bool(args.kernel))
     if args.format == "table" and not args.quiet:
-        show(*_evidence(prediction), *_phases(phases, missing), "", next_step(_next(prediction, args)))
+        more = [Text(f"also modelled: {', '.join(also)}; --metric NAME or --metric all", 0)] if also else []
+        show(*_evidence(prediction), *more, *_phases(phases, missing), "", next_step(_next(prediction, args)))
     return 0 if prediction.answers.ok.any() else 4
 
 
@@ -182,8 +202,24 @@ def _csv(prediction: Prediction) -> None:
     writer.writerows(zip(*plain, strict=True))
 
 
-def _table(prediction: Prediction) -> None:
-    """A table for each configuration and metric, the whole program first, then kernels by size."""
+def _beside(model: Model, points: NDArray[np.float64]) -> dict[tuple[float, ...], dict[str, float]]:
+    """What a program's time holds beside its kernels' own, in seconds, for each configuration."""
+    if "time" not in model.fitted.metrics:
+        return {}
+    parts = model.breakdown(points).parts
+    return {
+        tuple(point): {f"({name})": float(parts[name][at]) for name in ("communication", "imbalance")}
+        for at, point in enumerate(points.tolist())
+    }
+
+
+def _table(
+    prediction: Prediction, beside: Mapping[tuple[float, ...], Mapping[str, float]], everything: bool = False
+) -> None:
+    """A table for each configuration and metric, the whole program first, then kernels by size.
+
+    Kernels without weight are left to the other formats, unless `everything` is asked for.
+    """
     blocks: list[Block] = []
     for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
         first = answers[0]
@@ -195,7 +231,20 @@ def _table(prediction: Prediction) -> None:
             Column("", "word"),
         ]
         ordered = sorted(answers, key=_largest_first)
-        blocks += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, list(map(_row, ordered)), 2)]
+        sizes = [abs(answer.value) for answer in ordered if answer.value == answer.value]
+        least = 0.0 if everything else LIGHT * max(sizes, default=0.0)
+        light = [answer for answer in ordered[FEW:] if abs(answer.value) < least]
+        ordered = [answer for answer in ordered if answer not in light]
+        rows = list(map(_row, ordered))
+        unit, other = metric(first.metric), beside.get(tuple(first.configuration.values()), {})
+        if first.metric == "time":
+            rows[1:1] = [
+                [name, unit.format(value), "", ""] for name, value in other.items() if value >= max(least, 1e-12)
+            ]
+        blocks += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, rows, 2)]
+        if light:
+            kernels = "kernel" if len(light) == 1 else "kernels"
+            blocks.append(Text(f"and {len(light)} {kernels} of less than {LIGHT:.1%}; --format csv lists all", 2))
         reasons: dict[str, list[str]] = {}
         for answer in ordered:
             if not answer.ok:
@@ -292,6 +341,3 @@ def _next(prediction: Prediction, args: argparse.Namespace) -> str:
     asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
     refused = not all(answer.ok for answer in prediction.answers)
     return f"ranksight {'plan' if refused else 'diagnose'} {args.model} {asked}".rstrip()
-
-
-_PRINT = {"csv": _csv, "table": _table}

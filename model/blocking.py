@@ -36,7 +36,7 @@ ENOUGH = 400
 """Samples that tell a sampled CPI to a twentieth."""
 UNLIKE = (0.3, 0.8, 1.5)
 """Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
-UNSEEN = "its instructions at the program's pace, as no sample fell on it"
+UNSEEN = "instructions at the program's pace, as no sample fell on the kernel"
 """Evidence of a kernel whose time is that of :mod:`ranksight.model.unsampled`."""
 DOUBT = 0.01
 """Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
