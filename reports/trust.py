@@ -115,14 +115,18 @@ def _parts(sweep: Sweep) -> list[Fact]:
         return []
     index = np.array([row for _, row in kernels])
     lost = sweep.said.status[index, -1] != forecast.OK
-    share = float(sweep.model.shares[index][lost].sum())
+    said = np.nan_to_num(sweep.said.value[index, -1])
+    there = float(said[lost].sum() / said.sum()) if said.sum() > 0 else 0.0
+    measured = float(sweep.model.shares[index][lost].sum())
+    share = max(measured, there)
     if not lost.any():
         return [Fact("good", "Kernels", f"The times of all {len(kernels)} kernels are carried by their measurements.")]
     return [
         Fact(
             "good" if share < 0.01 else "fair" if share < 0.1 else "poor",
             "Kernels",
-            f"{int(lost.sum())} of {len(kernels)} kernels, with {share:.1%} of the measured time, are not carried.",
+            f"{int(lost.sum())} of {len(kernels)} kernels are not carried: {measured:.1%} of the computing time measured, "
+            f"{there:.1%} of that predicted.",
         )
     ]
 
