@@ -125,8 +125,8 @@ def _parts(sweep: Sweep) -> list[Fact]:
         Fact(
             "good" if share < 0.01 else "fair" if share < 0.1 else "poor",
             "Kernels",
-            f"{int(lost.sum())} of {len(kernels)} kernels are not carried: {measured:.1%} of the computing time measured "
-            f"and {there:.1%} of that predicted.",
+            f"{int(lost.sum())} of {len(kernels)} kernels are not carried: {measured:.1%} of the computing time "
+            f"measured and {there:.1%} of that predicted.",
         )
     ]
 
