@@ -25,6 +25,7 @@ from ranksight.model.balance import Balance
 from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import Functions, choose, rows_of
+from ranksight.model.imbalances import Imbalances
 from ranksight.model.pace import Pace, narrower
 from ranksight.model.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.shared import Shared, Sharing
@@ -133,6 +134,8 @@ class Application:
         Kernels whose instructions foretell their time better than time alone does.
     balance : Balance or None
         The imbalance as a function, where ranks were counted one by one and times are means over them.
+    imbalances : Imbalances or None
+        That of each uneven kernel: which of the kernels it belongs to.
     """
 
     resources: Resources | None = None
@@ -142,6 +145,7 @@ class Application:
     sharing: Sharing | None = None
     paces: tuple[Pace, ...] = ()
     balance: Balance | None = None
+    imbalances: Imbalances | None = None
 
     def refine(
         self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
@@ -239,8 +243,8 @@ class Application:
         callers = () if messages is None or self.communication is None else self.communication.callers
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}
-        each = self._each(refined, timed, place, points)
-        fullest, least, most = self._fullest(refined, points)
+        fullest, least, most = self._fullest(refined, timed, points)
+        each = self._each(refined, timed, place, points, fullest)
         with np.errstate(invalid="ignore", divide="ignore"):
             down, up = (np.log(total / low), np.log(fullest / least)), (np.log(high / total), np.log(most / fullest))
             total = total * fullest
@@ -269,23 +273,28 @@ class Application:
         )
         return Breakdown(summed, kernels, each)
 
-    def _fullest(self, refined: Refined, points: Array) -> tuple[Array, Array, Array]:
+    def _fullest(self, refined: Refined, timed: Mapping[str, int], points: Array) -> tuple[Array, Array, Array]:
         """What the fullest rank has over the mean, with the ends of its interval, each (k,)."""
         uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
         if self.balance is None:
             return (self.imbalance * uneven,) * 3
         value, low, high = self.balance.imbalance(points, refined.said.level)
+        if self.imbalances is not None and not self.imbalances.held:
+            # No rank is fuller than one that were the fullest of every kernel.
+            own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
+            bound = self.imbalances.bound(tuple(timed), own, points)
+            value, low, high = np.minimum(value, bound), np.minimum(low, bound), np.fmax(value, np.minimum(high, bound))
         return value * uneven, low * uneven, high * uneven
 
     def _each(
-        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array
+        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array, fullest: Array
     ) -> dict[str, Array]:
         """The parts of every kernel at `points`, without messages."""
         each = {name: np.zeros((len(place), len(points))) for name in PARTS}
         times = np.array(list(timed.values()), dtype=np.intp)
         own = np.nan_to_num(refined.said.value[times])
         each["direct"][: len(timed)] = own
-        each["imbalance"][: len(timed)] = own * (self._fullest(refined, points)[0] - 1.0)
+        each["imbalance"][: len(timed)] = own * (fullest - 1.0)
 
         def split(kernels: tuple[str, ...], value: Array, parts: Mapping[str, Array]) -> None:
             """Put the parts of those kernels whose time is the equation's in the place of what stood there."""
@@ -303,7 +312,21 @@ class Application:
             split(self.resources.kernels, given.value, {"execution": given.execution, **levels})
         if self.sharing is not None and refined.shared is not None:
             split(self.sharing.kernels, refined.shared.time.value, self._shared(refined.shared, refined.parts))
+        if self.imbalances is not None:
+            self._attribute(each, own, tuple(timed), points, fullest)
         return each
+
+    def _attribute(
+        self, each: dict[str, Array], own: Array, kernels: tuple[str, ...], points: Array, fullest: Array
+    ) -> None:
+        """Give the imbalance to the kernels that are uneven; times of slowest ranks hold it, and give it up."""
+        assert self.imbalances is not None
+        waiting = self.imbalances.parts(kernels, own, fullest, points)
+        if self.imbalances.held:
+            left = 1 - waiting / np.where(own > 0, own, 1.0)
+            for name in PARTS:
+                each[name][: len(kernels)] *= left
+        each["imbalance"][: len(kernels)] = waiting
 
     def _shared(self, shared: Shared, parts: Parts | None) -> dict[str, Array]:
         """Execution, levels and contention of the kernels that share bandwidth; levels where loads by level tell."""
@@ -350,6 +373,8 @@ class Application:
             content["paces"] = [pace.to_dict() for pace in self.paces]
         if self.balance is not None:
             content["balance"] = self.balance.to_dict()
+        if self.imbalances is not None:
+            content["imbalances"] = self.imbalances.to_dict()
         return content
 
     @classmethod
@@ -361,6 +386,7 @@ class Application:
             sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
             paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
             balance = Balance.from_dict(content["balance"]) if "balance" in content else None
+            imbalances = Imbalances.from_dict(content["imbalances"]) if "imbalances" in content else None
             network = None
             if "network" in content:
                 network = Network(dict(content["network"]["table"]), int(content["network"]["ranks_per_node"]))
@@ -369,4 +395,4 @@ class Application:
             raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(resources, communication, network, imbalance, sharing, paces, balance)
+        return cls(resources, communication, network, imbalance, sharing, paces, balance, imbalances)

@@ -19,6 +19,7 @@ from ranksight.model.coordinates import Coordinates
 from ranksight.model.derived import with_stalls
 from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting import fit_series
+from ranksight.model.imbalances import fit_imbalances
 from ranksight.model.learning import model_of
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model
@@ -178,8 +179,8 @@ def assemble(
     steps = None if units is None else _staircase(units, series, means_of_samples(experiment, over_ranks), **settings)
     if steps is not None:
         extras["units"] = steps.to_dict()
-    means = _reductions(series, means_of_samples(experiment, over_ranks)).get("time") == "mean"
-    application = _equation(experiment, sampled, platform, domains, steps, equation, means, **settings)
+    how = _reductions(series, means_of_samples(experiment, over_ranks)).get("time", "")
+    application = _equation(experiment, sampled, platform, domains, steps, equation, how, **settings)
     told("the program's time: %s", _parts(application))
     if application != Application():
         extras["application"] = application.to_dict()
@@ -250,10 +251,11 @@ def _equation(
     domains: Domains | None,
     steps: Staircase | None,
     equation: str,
-    means: bool,
+    over_ranks: str,
     **settings: Any,
 ) -> Application:
-    """Resources, communication, network and imbalance, each where its evidence is there; `means`: times are means."""
+    """Resources, communication, network and imbalance, each where its evidence is there; times are `over_ranks`."""
+    means = over_ranks == "mean"
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     resources = communication = network = None
     if platform is not None:
@@ -281,9 +283,12 @@ def _equation(
     # The largest of all ranks' times holds the imbalance already.
     imbalance = _imbalance(experiment, units) if means else 1.0
     balance = fit_balance(experiment, units, **each) if means else None
+    # What whole units make uneven is another at every number of ranks, and known already.
+    told = over_ranks in ("mean", "max") and units is None
+    imbalances = fit_imbalances(experiment, not means, **each) if told else None
     paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
     sharing = None if domains is None else fit_sharing(experiment, domains, units, **each)
-    return Application(resources, communication, network, imbalance, sharing, paces, balance)
+    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances)
 
 
 def _staircase(

@@ -50,6 +50,8 @@ def table(
         rows.append(("growth", str(row["kernel"]), gain, text))
     for row in balance[balance["named"]].to_dict("records"):
         text = f"rank {row['fullest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
+        if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
+            text += f", the fullest {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
     rows += _waits(waits, set(balance.loc[balance["named"].astype(bool), "fullest"]))
     whole = evidence.whole[:, -1]

@@ -87,18 +87,19 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     -------
     DataFrame
         ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
-        ``before`` (the same at the one with fewest), ``fullest`` (rank), ``metric`` (what told it), ``lost`` (part of
-        the program's predicted time, at the last configuration asked for, that ranks wait for the fullest of them),
-        ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
+        ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last
+        configuration asked for; NaN where it is not), ``fullest`` (rank), ``metric`` (what told it), ``lost`` (part of
+        the program's predicted time there that ranks wait for the fullest of them), ``named`` (whether it is uneven and
+        costs more than :data:`HEAVY`).
     """
-    columns = ["kernel", "ranks", "ratio", "before", "fullest", "metric", "lost", "named"]
+    columns = ["kernel", "ranks", "ratio", "before", "ahead", "fullest", "metric", "lost", "named"]
     points = np.array(observed.get("configurations", []), dtype=np.float64)
     if not len(points) or "ranks" not in evidence.parameters:
         return pd.DataFrame(columns=columns)
     count = points[:, evidence.parameters.index("ranks")]
     order = np.argsort(count, kind="stable")
     total = float(evidence.whole[:, -1].sum())
-    share = dict(zip(evidence.kernels, (evidence.computing[:, -1] / total).tolist(), strict=True)) if total > 0 else {}
+    place = {kernel: at for at, kernel in enumerate(evidence.kernels)} if total > 0 else {}
     rows = []
     for kernel, entry in observed.get("kernels", {}).items():
         ratio = np.array([np.nan if x is None else float(x) for x in entry["ratio"]])[order]
@@ -106,11 +107,23 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         if kernel == WHOLE or not len(known):
             continue
         last, first = float(ratio[known[-1]]), float(ratio[known[0]])
-        lost = (last - 1) * share.get(kernel, 0.0)
-        named = last >= UNEVEN and lost / (1 + lost) >= HEAVY
-        most = count[order][known[-1]]
-        rows.append(
-            (kernel, int(most), last, first, int(entry["fullest"]), str(entry["metric"]), lost / (1 + lost), named)
-        )
+        ahead, lost = _predicted(evidence, place.get(kernel), last, total)
+        named = last >= UNEVEN and lost >= HEAVY
+        most, metric = count[order][known[-1]], str(entry["metric"])
+        rows.append((kernel, int(most), last, first, ahead, int(entry["fullest"]), metric, lost, named))
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _predicted(evidence: Evidence, at: int | None, measured: float, total: float) -> tuple[float, float]:
+    """Largest over mean at the last configuration, and what waiting for the fullest takes of `total`.
+
+    Where the model knows the kernel's imbalance it tells; else what was measured last stands.
+    """
+    if at is None:
+        return float("nan"), 0.0
+    computing, waiting = float(evidence.computing[at, -1]), float(evidence.imbalance[at, -1])
+    if computing > 0 and waiting > 0:
+        return 1 + waiting / computing, waiting / total
+    lost = (measured - 1) * computing / total
+    return float("nan"), lost / (1 + lost)

@@ -1,0 +1,105 @@
+"""The imbalance of single kernels: whose it is, how it goes on, and that sums stay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
+from ranksight.model.assembly import fit
+from ranksight.model.imbalances import Imbalances
+from ranksight.model.model import Model
+
+RANKS = (2, 4, 8, 16, 32)
+EVEN, UNEVEN = 0.010, 0.005
+
+
+def _most(ranks: int) -> float:
+    """What the last rank does in the uneven kernel, times what others do."""
+    return 1 + 0.25 * float(np.log2(ranks))
+
+
+def _mean(ranks: int) -> float:
+    return 1 + (_most(ranks) - 1) / ranks
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    made = Experiment.create(tmp_path_factory.mktemp("planted") / "planted.exp", "planted", ["ranks"])
+    noise = np.random.default_rng(3)
+    for p in RANKS:
+        more = np.where(np.arange(p) == p - 1, _most(p), 1.0)
+        parts = [
+            pd.DataFrame(
+                {
+                    "kernel": name,
+                    "rank": np.arange(p),
+                    "time": base * work * noise.uniform(0.995, 1.005, p),
+                    "instructions": 2e9 * base * work,
+                }
+            )
+            for name, base, work in (("even", EVEN, np.ones(p)), ("uneven", UNEVEN, more))
+        ]
+        made.add(Run({"ranks": p}), pd.concat(parts, ignore_index=True))
+    return made
+
+
+@pytest.mark.parametrize("over_ranks", ["max", "mean"])
+def test_imbalance_belongs_to_the_kernel_that_has_it_and_goes_on(
+    planted: Experiment, over_ranks: str, tmp_path: Path
+) -> None:
+    fit(planted, over_ranks={"time": over_ranks}).save(tmp_path / "m.json")
+    model = Model.load(tmp_path / "m.json")
+    points = np.array([[32.0], [128.0]])
+    broken = model.breakdown(points)
+    waiting = dict(zip(broken.kernels, broken.each["imbalance"], strict=True))
+    assert waiting["even"] == pytest.approx([0, 0])
+    true = [UNEVEN * (_most(p) - _mean(p)) for p in (32, 128)]
+    assert waiting["uneven"] == pytest.approx(true, rel=0.05)
+    assert sum(broken.each.values()).sum(axis=0) == pytest.approx(broken.total.value[0])
+    assert broken.total.value[0] == pytest.approx([EVEN + UNEVEN * _most(p) for p in (32, 128)], rel=0.03)
+    verdicts = model.diagnose(ranks=128).verdicts().set_index("kernel")["verdict"]
+    assert verdicts["uneven"] == "imbalance-bound"
+    assert verdicts["even"] != "imbalance-bound"
+    balance = model.diagnose(ranks=128).balance().set_index("kernel")
+    assert balance.loc["uneven", "ahead"] == pytest.approx(_most(128) / _mean(128), rel=0.05)
+    assert balance["named"].to_dict() == {"uneven": True, "even": False}
+    load = model.diagnose(ranks=128).efficiencies()["load_balance"].iloc[-1]
+    assert load == pytest.approx((EVEN + UNEVEN * _mean(128)) / (EVEN + UNEVEN * _most(128)), rel=0.03)
+
+
+def test_people_read_whose_imbalance_it_is(
+    planted: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "m.json")
+    assert main(["fit", str(planted.path), "-o", model, "--quiet"]) == 0
+    assert main(["diagnose", model, "--ranks", "128"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "imbalance: uneven: rank 31 does 2.17 times the mean (instructions, 32 ranks), the fullest 2.7" in told
+    assert "imbalance: even" not in told
+    assert main(["report", model, "--experiment", str(planted.path), "--ranks", "128"]) == 0
+    assert "uneven" in capsys.readouterr().out
+
+
+def test_even_kernels_have_no_functions_of_imbalance(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "even.exp", "even", ["ranks"])
+    for p in RANKS:
+        table = pd.DataFrame({"kernel": "k", "rank": np.arange(p), "time": 1.0 + 0.001 * np.arange(p) / p})
+        made.add(Run({"ranks": p}), table)
+    assert fit(made).equation.imbalances is None
+
+
+def test_a_damaged_description_is_refused(planted: Experiment) -> None:
+    held = fit(planted).equation.imbalances
+    assert held is not None
+    content = json.loads(json.dumps(held.to_dict()))
+    assert Imbalances.from_dict(content).kernels == ("uneven",)
+    for broken in ({"seen": [[2.0, 1.0]]}, {"seen": [[1.0]]}, {"held": 1}, {"fitted": {}}):
+        with pytest.raises(InputError):
+            Imbalances.from_dict({**content, **broken})
