@@ -95,6 +95,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "formula names, ranks apart; may be repeated",
     )
     parser.add_argument(
+        "--iterations",
+        metavar="PARAMETER",
+        help="the parameter that counts iterations: a run is a set-up and as much again with each, and few tell many",
+    )
+    parser.add_argument(
         "--equation",
         choices=("closed", "literal"),
         default="closed",
@@ -137,6 +142,8 @@ def run(args: argparse.Namespace) -> int:
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     platform = assumed_platform(experiment) if args.platform is None else load(args.platform)
     settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
+    if args.iterations is not None:
+        settings["iterations"] = args.iterations
     named = None if args.platform is None else platform
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
     coordinates = Coordinates.of(experiment, args.derive)

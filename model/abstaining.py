@@ -8,16 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model import forecast
-from ranksight.model.terms import write_term
+from ranksight.model.ties import beside
 
 if TYPE_CHECKING:
     from ranksight.model.fitted import Fitted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-BESIDE = 0.05
-"""How far beside a tie of parameters the functions still hold: as much as rounding a size to whole numbers takes."""
 
 
 def abstain(
@@ -48,28 +45,9 @@ def abstain(
     for axis, name in enumerate(fitted.parameters):
         status[fixed[:, :, axis]] = forecast.UNVARIED
         reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
-    for tie in () if fitted.ties is None else fitted.ties:
-        off = _off(tie, points)
-        status[:, off], reason[:, off] = forecast.UNVARIED, _tied(tie, fitted.parameters)
+    for off, text in beside(points, fitted.parameters, fitted.ties):
+        status[:, off], reason[:, off] = forecast.UNVARIED, text
     for s in np.flatnonzero(fitted.status != forecast.OK):
         status[s] = fitted.status[s]
         reason[s] = forecast.REASONS[fitted.status[s]].format(points=fitted.count[s], parameters=len(fitted.parameters))
     return status, reason
-
-
-def _off(tie: Array, points: Array) -> NDArray[np.bool_]:
-    """Points (k,) away from where parameters that varied together only were seen, by more than :data:`BESIDE`."""
-    used = tie[1:] != 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        side = np.log(points[:, used]) @ tie[1:][used] - tie[0]
-    return np.asarray(~(np.abs(side) <= np.log1p(BESIDE)))
-
-
-def _tied(tie: Array, parameters: tuple[str, ...]) -> str:
-    names = [name for name, e in zip(parameters, tie[1:], strict=True) if e]
-    term = np.zeros((len(parameters), 3))
-    term[:, 0] = tie[1:]
-    return (
-        f"{', '.join(names[:-1])} and {names[-1]} varied together only, at {write_term(term, parameters)} = "
-        f"{np.exp(tie[0]):.4g}: measure a configuration where one varies alone"
-    )

@@ -20,6 +20,7 @@ from ranksight.model.derived import with_stalls
 from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting import fit_series
 from ranksight.model.imbalances import fit_imbalances
+from ranksight.model.iterations import check
 from ranksight.model.learning import model_of
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model
@@ -71,7 +72,8 @@ def fit(
     equation : str
         One of :data:`ranksight.model.resource.EQUATIONS`.
     **settings
-        ``over_ranks`` and what :func:`ranksight.model.fitting.fit_series` takes.
+        ``over_ranks``, ``iterations`` (:mod:`ranksight.model.iterations`) and what else
+        :func:`ranksight.model.fitting.fit_series` takes.
     """
     named = platform != "auto"
     if not named:
@@ -164,6 +166,7 @@ def assemble(
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     series = series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks))
+    check(settings.get("iterations"), series.parameters, series.points)
     sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
     series = sampled.series

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ranksight.metrics import Kind
 from ranksight.model import leastsquares
 from ranksight.model.basis import Products
+from ranksight.model.completing import COMPLETED, complete
 from ranksight.model.composite import DIVIDED, composite, screen_composites
 from ranksight.model.noise import SMALLEST, Location
 from ranksight.model.offer import Offer
@@ -36,9 +37,10 @@ Mask = NDArray[np.bool_]
 
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""
-BASES, ADDED, PAIRS = 3, 6, 8
-"""Hypotheses that are completed, terms of one axis and of several that are tried for each, pairs of natural terms
-kept."""
+BASES, PAIRS = 3, 8
+"""Hypotheses that are completed, pairs of natural terms kept."""
+LINE: Factor = (1.0, 0.0, 0.0)
+"""What grows with iterations, on their axis."""
 NATURAL: tuple[Factor, ...] = (
     *((n / d, 0.0, 0.0) for n, d in ((-1, 1), (-2, 3), (-1, 2), (-1, 3), (1, 2), (2, 3), (1, 1), (2, 1), (3, 1))),
     (0.0, 1.0, 0.0),
@@ -60,12 +62,19 @@ class Crossed(Offer):
     parameters : int
     divisor : int or None
         Axis of the ranks, which divide work; any may where that is not known.
+    line : int or None
+        Axis of iterations, along which all terms are constant or proportional.
     """
 
     factors: tuple[Factor, ...]
     coarse: tuple[Factor, ...]
     parameters: int
     divisor: int | None = None
+    line: int | None = None
+
+    def offered(self, axis: int, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
+        """Those of `factors` that an axis may have."""
+        return tuple(f for f in factors if axis != self.line or f == LINE)
 
     @property
     def load(self) -> int:
@@ -76,6 +85,10 @@ class Crossed(Offer):
         """Solve the hypotheses that suit each series."""
         basis = Products.of((ONE, *self.factors), points, self.divisor)
         problem = pose(basis, points, location, positive, kind)
+        if self.line is not None:
+            # What every iteration takes grows on beyond those seen, however little that was.
+            problem.change[:, self.line] = np.inf
+            return problem, screen(self, problem, points)
         divided = list(screen_composites(basis, points, location, positive, kind))
         return problem, screen(self, problem, points, divided)
 
@@ -96,7 +109,7 @@ def screen(space: Crossed, problem: Problem, points: Array, known: Sequence[Scre
     dictionary = _dictionary(space, problem, space.coarse)
     found = [first, *known]
     bases = _best(problem, first, BASES, largest=2)[:, :, :2]
-    terms, more, more_prior = _complete(problem, bases, dictionary)
+    terms, more, more_prior = complete(problem, bases, dictionary)
     found.append(_solve(problem, terms, more, more_prior))
     if problem.exact and m == 2:
         # Without noise the right form leaves nothing, but next to a wrong term others than the right one look best:
@@ -132,7 +145,7 @@ def _pairs(space: Crossed, problem: Problem, rows: Index) -> list[Screened]:
     dictionary = _dictionary(space, problem, tuple(f for f in NATURAL if f in space.factors))
     again, bases = best_pairs(problem, rows, dictionary)
     mine = problem.part(rows)
-    completed = _solve(mine, *_complete(mine, bases[:, :BASES], dictionary))
+    completed = _solve(mine, *complete(mine, bases[:, :BASES], dictionary))
     return [again, _everywhere(completed, rows, len(problem.weights))]
 
 
@@ -189,6 +202,8 @@ def lines(points: Array, axis: int) -> Iterator[Index]:
 def _rank(space: Crossed, problem: Problem, points: Array, axis: int, radix: int) -> Index:
     """The best factors of an axis for each series (s, b), numbered from one."""
     most = BEST[space.parameters]
+    if axis == space.line:
+        return np.full((len(problem.weights), 1), 1 + space.factors.index(LINE), dtype=np.intp)
     rows = (1 + np.arange(len(space.factors))) * radix**axis
     shape, usable = problem.basis.shape(rows), problem.basis.usable(rows)
     score = np.zeros((len(problem.weights), len(rows)))
@@ -256,7 +271,7 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
     return members, np.array(list(found.values()))
 
 
-ALONE, NESTED, COMPLETED, PRODUCT = -1.0, -2.0, -3.0, -5.0
+ALONE, NESTED = -1.0, -2.0
 """Logarithms of the weight of a form before the data, relative to a constant with one product."""
 
 
@@ -320,9 +335,12 @@ def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scr
 def _dictionary(space: Crossed, problem: Problem, factors: tuple[Factor, ...]) -> Index:
     """All products (d,) of some factors that have a value at every point."""
     radix = len(space.factors) + 1
-    some = np.array([0, *(1 + space.factors.index(factor) for factor in factors)])
-    number = np.indices((len(some),) * space.parameters).reshape(space.parameters, -1)
-    terms = np.sum([some[number[axis]] * radix**axis for axis in range(space.parameters)], axis=0)[1:]
+    some = [
+        np.array([0, *(1 + space.factors.index(factor) for factor in space.offered(axis, factors))])
+        for axis in range(space.parameters)
+    ]
+    number = np.indices(tuple(map(len, some))).reshape(space.parameters, -1)
+    terms = np.sum([some[axis][number[axis]] * radix**axis for axis in range(space.parameters)], axis=0)[1:]
     return np.asarray(terms[problem.basis.usable(terms)], dtype=np.intp)
 
 
@@ -337,66 +355,3 @@ def _best(problem: Problem, screened: Screened, kept: int, largest: int = 3, sma
     some = np.sort(np.argpartition(-criterion, min(kept, len(size)) - 1, axis=1)[:, :kept], axis=1)
     order = np.argsort(-np.take_along_axis(criterion, some, axis=1), axis=1, kind="stable")
     return screened.terms(np.take_along_axis(some, order, axis=1))
-
-
-def _complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, Index, Array]:
-    """Terms that explain most of what bases (s, b, 2) leave: a choice of terms, hypotheses over it, their priors."""
-    single = (problem.basis.axes(dictionary) == 1).astype(bool)
-    root = np.sqrt(problem.weights)
-    table = problem.basis.shape(dictionary)
-    norm = problem.weights @ (table**2).T
-    added = []
-    for base in range(bases.shape[1]):
-        terms = bases[:, base]
-        design = np.where((terms >= 0)[..., None], problem.basis.shape(terms), 0.0) * root[:, None, :]
-        q = _orthonormal(design)
-        target = root * problem.values
-        rest = target - np.einsum("skn,sk->sn", q, np.einsum("skn,sn->sk", q, target))
-        along = (root * rest) @ table.T
-        beside = norm.copy()
-        for k in range(q.shape[1]):
-            beside -= ((q[:, k] * root) @ table.T) ** 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            possible = (beside > 1e-9 * norm) & ((along > 0) | ~problem.parts[:, None])
-            gain = np.where(possible, along**2 / beside, -1.0)
-        added.append(np.concatenate([_largest(gain, dictionary, few) for few in (single, ~single)], axis=1))
-    simple = min(ADDED, int(single.sum()))
-    constant = np.zeros((len(root), 1), dtype=np.intp)
-    choice = np.concatenate([constant, np.maximum(bases, 0).reshape(len(root), -1), *added], axis=1)
-    rows: list[list[int]] = []
-    prior: list[float] = []
-    at = 1 + 2 * bases.shape[1]
-    for base in range(bases.shape[1]):
-        left, right = 1 + 2 * base, 2 + 2 * base
-        for extra in range(added[base].shape[1]):
-            # The term added last stands last. A base may hold the constant itself, so all shapes are tried.
-            rows += [[left, right, at + extra], [0, left, right, at + extra], [left, at + extra], [right, at + extra]]
-            prior += [COMPLETED if extra < simple else PRODUCT] * 4
-        at += added[base].shape[1]
-    members = np.full((len(rows), 4), -1, dtype=np.intp)
-    for row, terms_of in enumerate(rows):
-        members[row, : len(terms_of)] = terms_of
-    return choice, members, np.array(prior)
-
-
-def _largest(gain: Array, dictionary: Index, among: Mask) -> Index:
-    """The terms (s, a) of largest gain (s, d) among some of the dictionary."""
-    gain, terms = gain[:, among], dictionary[among]
-    kept = min(ADDED, gain.shape[1])
-    if kept == 0:
-        return np.empty((len(gain), 0), dtype=np.intp)
-    return np.asarray(terms[np.argpartition(-gain, kept - 1, axis=1)[:, :kept]])
-
-
-def _orthonormal(design: Array) -> Array:
-    """Orthonormal rows (s, k, n) spanning the rows of designs (s, k, n) of at most two rows; zero where there is
-    none."""
-    done: list[Array] = []
-    for k in range(design.shape[1]):
-        row = design[:, k]
-        for other in done:
-            row = row - other * (row * other).sum(axis=1, keepdims=True)
-        size = np.sqrt((row**2).sum(axis=1, keepdims=True))
-        full = np.sqrt((design[:, k] ** 2).sum(axis=1, keepdims=True))
-        done.append(np.where(size > 1e-7 * np.maximum(full, 1e-300), row / np.where(size > 0, size, 1.0), 0.0))
-    return np.stack(done, axis=1)

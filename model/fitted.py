@@ -73,7 +73,9 @@ class Fitted:
         from
         there on, those of `below`, whose rows are the series `below_rows`, up to there.
     ties : (q, 1 + m) or None
-        Parameters that varied together only (:func:`ranksight.model.varied.independent`).
+        Parameters that varied together only (:mod:`ranksight.model.ties`).
+    iterations : str or None
+        The parameter that everything is a line in: set-up, and as much again with every iteration.
     """
 
     parameters: tuple[str, ...]
@@ -102,6 +104,7 @@ class Fitted:
     below: Fitted | None = None
     below_rows: Index | None = None
     ties: Array | None = None
+    iterations: str | None = None
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -199,7 +202,7 @@ class Fitted:
 
     def strayed(self, points: Array, part: Index | slice = slice(None)) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
-        x_max))^2)``."""
+        x_max))^2)``; ``ln(1 + tau (x / x_max - 1))`` along iterations."""
         low, high = self.trained[part, :, 0], self.trained[part, :, 1]
         jobs = between_jobs(self.metrics)[part]
         total = np.broadcast_to(jobs[:, None] ** 2, (len(high), len(points))).copy()
@@ -208,6 +211,9 @@ class Fitted:
             with np.errstate(divide="ignore", invalid="ignore"):
                 above = np.log(x / high[:, axis, None])
                 below = np.log(low[:, axis, None] / x)
+            if self.parameters[axis] == self.iterations:
+                total += np.log1p(self.drift[part, axis, None] * np.maximum(x / high[:, axis, None] - 1, 0.0)) ** 2
+                continue
             out = np.fmax(
                 np.fmax(np.where(np.isfinite(above), above, 0.0), np.where(np.isfinite(below), below, 0.0)), 0.0
             )
@@ -220,7 +226,9 @@ class Fitted:
         kinds = {name: metric(name).kind for name in set(self.metrics)}
         times = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
         found: Change | None = None
-        for axis in range(points.shape[1]):
+        for axis, name in enumerate(self.parameters):
+            if name == self.iterations:
+                continue
             low, high = self.trained[:, axis, 0], self.trained[:, axis, 1]
             for ends in np.unique(self.trained[times & (low > 0) & (high > low), axis], axis=0):
                 rows = np.flatnonzero(times & (low == ends[0]) & (high == ends[1]))

@@ -12,9 +12,10 @@ from ranksight.errors import InputError
 from ranksight.metrics import Kind
 from ranksight.model import discrepancy, drift, forecast, noise, prevalence
 from ranksight.model.bend import bend
-from ranksight.model.crosswise import Crossed
+from ranksight.model.crosswise import LINE, Crossed
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.guide import prefer
+from ranksight.model.iterations import hidden_slope, lines
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
 from ranksight.model.problem import Problem
@@ -53,6 +54,7 @@ def fit_series(
     guide: bool = True,
     intervals: bool = True,
     segments: bool = True,
+    iterations: str | None = None,
     jobs: int = 1,
     dask: str | None = None,
 ) -> Fitted:
@@ -71,6 +73,9 @@ def fit_series(
         Learn how far series drift from their functions beyond the range measured; without it intervals hold within.
     segments : bool
         Look for a change of behaviour within the range (one parameter, seven values or more).
+    iterations : str, optional
+        The parameter that everything is a line in (:mod:`ranksight.model.iterations`); of no account where it is none
+        of the series'.
     jobs, dask
         Processes, or the address of a Dask scheduler, for :data:`MANY` series and more; the answer does not depend on
         them.
@@ -81,8 +86,11 @@ def fit_series(
         When the space or the reduction is unknown.
     """
     offered = SPACES[space](len(series.parameters)) if isinstance(space, str) else space
+    line = series.parameters.index(iterations) if iterations in series.parameters else None
     if isinstance(offered, Crossed) and "ranks" in series.parameters:
         offered = replace(offered, divisor=series.parameters.index("ranks"))
+    if line is not None:
+        offered, segments = _along(offered, line), segments and line != 0
     if offered.parameters != len(series.parameters):
         raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
     if not len(series):
@@ -91,19 +99,23 @@ def fit_series(
         from ranksight.model.parallel import fit_shares
 
         settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
+        settings["iterations"] = iterations
         return fit_shares(series, jobs, dask, space=space, **settings)
     positive = is_positive(series.metrics, series.values)
     groups = _by_name(series.metrics)
     located = [locate(series.values[rows], over_repetitions) for rows in groups.values()]
     location = noise.join(located, list(groups.values()))
-    task = _Task(offered, series.points, groups, positive, intervals, segments)
+    task = _Task(offered, series.points, groups, positive, intervals, segments, line)
     found, stray, breaks = task.search(location)
     if guide:
         found = prefer(found, series.kernels, series.metrics)
+    if line is not None:
+        stray[:, line] = hidden_slope(series, found, line)
     label = space if isinstance(space, str) else "own"
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
-        return _assemble(series, label, location, positive, found, stray)
+        fitted = _assemble(series, label, location, positive, found, stray)
+        return fitted if line is None else replace(fitted, iterations=iterations)
     # Both sides of a break are fitted again, each with its own points; beyond the range the right one goes on.
     some = series.select(rows)
     sides = []
@@ -124,6 +136,15 @@ def fit_series(
     return replace(fitted, breaks=breaks, below=below_fit, below_rows=rows)
 
 
+def _along(offered: Offer, line: int) -> Offer:
+    """The space with nothing but lines along the axis of iterations."""
+    if isinstance(offered, Crossed) and LINE in offered.factors:
+        return replace(offered, line=line)
+    if offered.parameters == 1:
+        return lines()
+    raise InputError("this search space has no lines in the iterations", "leave --space or --iterations out")
+
+
 def _by_name(metrics: tuple[str, ...]) -> dict[str, NDArray[np.intp]]:
     names = np.array(metrics, dtype=object)
     return {name: np.flatnonzero(names == name) for name in dict.fromkeys(metrics)}
@@ -139,6 +160,7 @@ class _Task:
     positive: NDArray[np.bool_]
     intervals: bool
     segments: bool
+    line: int | None = None
     habits: dict[str, _Habits] = field(default_factory=dict)
 
     def search(self, location: Location) -> tuple[Found, Array, Array]:
@@ -192,13 +214,14 @@ class _Task:
         stray = np.zeros((len(base), self.points.shape[1]))
         repeated = ~np.isnan(location.variance)
         pace = drift.pace(found.weight, found.variance, repeated, (name,) * len(base))
-        for axis in range(self.points.shape[1] if self.intervals else 0):
+        axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
+        for axis in axes:
             density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             law = habits.drift[axis]
             stray[:, axis] = pace * drift.posterior(density, law)
-        if self.intervals:
+        if 0 in axes:
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind))
         breaks = np.full(len(base), np.nan)
         if self.segments and self.points.shape[1] == 1:

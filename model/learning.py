@@ -19,6 +19,7 @@ def model_of(
     space: str = "default",
     over_repetitions: str = "auto",
     guide: bool = True,
+    iterations: str | None = None,
     jobs: int = 1,
     dask: str | None = None,
 ) -> Model:
@@ -26,10 +27,18 @@ def model_of(
 
     Parameters
     ----------
-    space, over_repetitions, guide, jobs, dask
+    space, over_repetitions, guide, iterations, jobs, dask
         See :func:`ranksight.model.fitting.fit_series`.
     """
-    fitted = fit_varied(series, space=space, over_repetitions=over_repetitions, guide=guide, jobs=jobs, dask=dask)
+    fitted = fit_varied(
+        series,
+        space=space,
+        over_repetitions=over_repetitions,
+        guide=guide,
+        iterations=iterations,
+        jobs=jobs,
+        dask=dask,
+    )
     located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
     said = fitted.at_training(series.points)
     names = np.array(series.metrics, dtype=object)

@@ -248,12 +248,15 @@ class Levels:
         return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics)
 
 
-def two_valued(series: Series) -> str | None:
-    """The parameter that took exactly two values, both above zero; None where none or several did."""
+def two_valued(series: Series, iterations: str | None = None) -> str | None:
+    """The parameter that took exactly two values, both above zero; None where none or several did.
+
+    Along iterations everything is a line, which two values tell.
+    """
     found = [
         name
         for at, name in enumerate(series.parameters)
-        if len(levels := np.unique(series.points[:, at])) == 2 and levels[0] > 0
+        if name != iterations and len(levels := np.unique(series.points[:, at])) == 2 and levels[0] > 0
     ]
     return found[0] if len(found) == 1 else None
 
@@ -267,7 +270,7 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
     **settings
         Of :func:`ranksight.model.fitting.fit_series`.
     """
-    name = two_valued(series)
+    name = two_valued(series, settings.get("iterations"))
     if name is None:
         return None
     at = series.parameters.index(name)

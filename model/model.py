@@ -23,6 +23,7 @@ from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import NO_DATA, Forecast
 from ranksight.model.functions import Functions, join, rows_of
+from ranksight.model.iterations import iterated
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import parts, read, write
 from ranksight.model.pace import TIMED
@@ -151,7 +152,7 @@ class Model:
 
     def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points (k, m) with parameters that varied with others only where those have them."""
-        from ranksight.model.varied import along_ties
+        from ranksight.model.ties import along_ties
 
         return along_ties(points, self.parameters, self.fitted.ties)
 
@@ -206,8 +207,9 @@ class Model:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
         from ranksight.model.contradiction import told
 
-        computed = () if self.coordinates is None else (self.coordinates.remark(),)
-        found = dict.fromkeys((*computed, *told(self._refused), *self._outgrown(points)))
+        computed = "" if self.coordinates is None else self.coordinates.remark()
+        given = filter(None, (computed, iterated(self.fitted, points)))
+        found = dict.fromkeys((*given, *told(self._refused), *self._outgrown(points)))
         if self.equation.balance is not None:
             found |= dict.fromkeys(self.equation.balance.remarks(points))
         if self.staircase is not None:
@@ -220,7 +222,7 @@ class Model:
         from ranksight.model.misses import remark
 
         low, high = self.training.min(axis=0), self.training.max(axis=0)
-        others = [at for at, name in enumerate(self.parameters) if name != "ranks"]
+        others = [at for at, name in enumerate(self.parameters) if name not in ("ranks", self.fitted.iterations)]
         out = ((points[:, others] < low[others]) | (points[:, others] > high[others])).any()
         text = remark(self.functions, self.training) if others and out else ""
         return [text] if text else []

@@ -64,6 +64,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "noisy": fitted.noisy.tolist(),
         **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
         **({} if fitted.ties is None else {"ties": fitted.ties.tolist()}),
+        **({} if fitted.iterations is None else {"iterations": fitted.iterations}),
         **_breaks_to_dict(fitted),
     }
 
@@ -145,6 +146,9 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     ties = None if "ties" not in content else _column(content, "ties", None, nested=True)
     if ties is not None and (ties.ndim != 2 or ties.shape[1] != 1 + m):
         raise _damaged("'ties' do not match the parameters")
+    iterations = content.get("iterations")
+    if iterations is not None and iterations not in parameters:
+        raise _damaged("'iterations' is no parameter")
     space = content.get("space")
     breaks, below, rows = _breaks_from_dict(content.get("breaks"), parameters, s)
     return Fitted(
@@ -174,6 +178,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         below,
         rows,
         ties,
+        iterations,
     )
 
 

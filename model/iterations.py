@@ -1,0 +1,86 @@
+"""Iterations as a factor: a run is a set-up and as much again with every step.
+
+    y(x, n) = a(x) + n b(x)
+
+with n the iterations and x all other parameters, kernel by kernel: what lies outside of the loop has no b. Runs of few
+steps then tell runs of many, and nothing along n is left to a search over powers, nor does a function drift or bend
+along it (Ding et al. 2018 change the number of steps with the problem and count it apart).
+
+A time that does not grow with n may still hold a part b too small to be seen beside its scatter, which many steps would
+bring out: its interval holds that, unless a count of the kernel says that it lies outside of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.metrics import metric
+from ranksight.model.crosswise import LINE
+from ranksight.model.fitted import Fitted
+from ranksight.model.guide import EXACT
+from ranksight.model.offer import Listed
+from ranksight.model.search import Found
+from ranksight.model.series import Series
+from ranksight.model.terms import ONE, hypotheses
+
+ALONE = -1.0
+"""Logarithm of the weight of a line without set-up before the data, relative to one with it."""
+
+
+def lines() -> Listed:
+    """The space of a series whose only parameter are iterations: a constant, or a line with or without set-up."""
+    return Listed(hypotheses([((ONE,),), ((LINE,),), ((ONE,), (LINE,))], [0.0, ALONE, 0.0]))
+
+
+def check(name: str | None, parameters: Sequence[str], points: NDArray[np.float64]) -> None:
+    """Raise InputError where `name` is no parameter, or did not vary over the configurations (n, m)."""
+    if name is None:
+        return
+    if name not in parameters:
+        raise InputError(f"there is no parameter {name} to count iterations", f"there are {', '.join(parameters)}")
+    seen = np.unique(points[:, list(parameters).index(name)])
+    if len(seen) < 2 or seen[0] < 0:
+        raise InputError(
+            f"{name} is {seen[0]:g} in {'all runs' if len(seen) == 1 else 'a run'}",
+            "measure two numbers of iterations, which tell the set-up from what every iteration takes",
+        )
+
+
+def hidden_slope(series: Series, found: Found, line: int) -> NDArray[np.float64]:
+    """Relative error (s,) of times that do not grow, for as many further iterations as were measured at most.
+
+    That of a slope n b beside a constant, ``sigma n_max / sqrt(sum (n - mean n)^2)``; 0 for what grows, for counts, and
+    for kernels of which a count tells that they lie outside of the loop.
+    """
+    n = series.points[:, line]
+    leading = found.members[:, 0]
+    grows = (found.basis.factors_of(leading)[..., line] > 0) & (leading >= 0)
+    outside = ~grows.any(axis=1)
+    kinds = np.array([metric(name).kind for name in series.metrics])
+    exact = outside & (kinds == "requirement") & (found.press[:, 0] <= EXACT**2)
+    told = {kernel for kernel, yes in zip(series.kernels, exact.tolist(), strict=True) if yes}
+    doubted = outside & (kinds == "time") & np.array([kernel not in told for kernel in series.kernels])
+    present = np.isfinite(series.values).any(axis=2)
+    count = np.maximum(present.sum(axis=1), 1)
+    mean = (present @ n) / count
+    spread = np.sqrt(np.where(present, (n[None, :] - mean[:, None]) ** 2, 0.0).sum(axis=1))
+    error = np.sqrt(np.where(np.isfinite(found.variance[:, 0]), found.variance[:, 0], 0.0))
+    return np.asarray(np.where(doubted & (spread > 0), error * n.max() / np.where(spread > 0, spread, 1.0), 0.0))
+
+
+def iterated(fitted: Fitted, points: NDArray[np.float64]) -> str:
+    """What people are told where points (k, m) lie beyond the iterations measured; else nothing."""
+    if fitted.iterations is None or not len(fitted):
+        return ""
+    at = fitted.parameters.index(fitted.iterations)
+    low, high = float(fitted.trained[:, at, 0].min()), float(fitted.trained[:, at, 1].max())
+    if not ((points[:, at] < low) | (points[:, at] > high)).any():
+        return ""
+    return (
+        f"{fitted.iterations} are iterations: all values are a set-up and as much again with each, from runs of "
+        f"{low:g} to {high:g}; what only later iterations do is not seen"
+    )
