@@ -15,7 +15,7 @@ from ranksight.model.bend import bend
 from ranksight.model.crosswise import LINE, Crossed
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.guide import prefer
-from ranksight.model.iterations import hidden_slope, lines
+from ranksight.model.lines import hidden_slope, lines
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
 from ranksight.model.problem import Problem
