@@ -17,6 +17,8 @@ LINEAR, CURVED = 5e-5, 1e-9
 the next step ends at the root to nine digits."""
 NEAR = 1e-10
 """Distance that is none."""
+NARROWEST = 1e-300
+"""Spread that is none."""
 STEPS = 90
 """Steps at most; halving alone needs forty."""
 CAUCHY = 1.5
@@ -92,7 +94,7 @@ class _Law:
 
     @classmethod
     def of(cls, weight: Array, centre: Array, spread: Array, freedom: Array) -> _Law:
-        scale = 1 / np.maximum(spread, 1e-300)
+        scale = 1 / np.maximum(spread, NARROWEST)
         square = _bend(freedom) ** 2
         flat = freedom < CAUCHY
         return cls(
@@ -126,6 +128,8 @@ class _Law:
         if self.cauchy is not None:
             reach = np.where(self.cauchy, np.abs(np.tan(np.pi * (ndtr(goal) - 0.5))), reach)
         reach /= np.copysign(self.scale, goal)
+        # What does not spread has all of its quantiles at its centre, to the last digit.
+        reach[self.scale >= 1 / NARROWEST] = 0.0
         return reach
 
     def at(self, x: Array) -> tuple[Array, Array, Array]:

@@ -25,6 +25,12 @@ def test_components_far_apart_have_quantiles_on_the_right_side() -> None:
     assert quantile(0.3, np.ones((1, 1)), np.full((1, 1), 4.0), np.zeros((1, 1)), np.ones((1, 1)))[0] == 4.0
 
 
+def test_what_does_not_spread_has_its_quantiles_at_its_centre() -> None:
+    for count in (1, 2):
+        zero, one = np.zeros((count, 1)), np.ones((count, 1))
+        assert quantiles((0.05, 0.5, 0.95), one / count, zero, zero, 5 * one).tolist() == [[0.0]] * 3
+
+
 def test_mixtures_of_unlike_size_are_told_apart() -> None:
     weight = np.array([[1.0, 0.3, 0.2], [0.0, 0.7, 0.3], [0.0, 0.0, 0.5]])
     centre, spread = np.array([[0.0], [1.0], [4.0]]) + np.zeros((3, 3)), np.array([[1.0], [0.2], [0.5]]) * np.ones(3)
