@@ -7,6 +7,7 @@
 3. To the best of them one product of the whole dictionary is added that explains most of what is left, so that terms
    with other factors (work n^3/p and communication log p) are found: orthogonal least squares (Chen, Billings and Luo
    1989, *International Journal of Control* 50, 1873).
+4. Of two parameters, where all of this leaves more than scatter explains, all pairs of natural terms are tried.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ranksight.model import leastsquares
 from ranksight.model.basis import Products
 from ranksight.model.completing import COMPLETED, complete
 from ranksight.model.composite import DIVIDED, composite, screen_composites
-from ranksight.model.noise import SMALLEST, Location
+from ranksight.model.noise import SMALLEST, Location, explained
 from ranksight.model.offer import Offer
 from ranksight.model.physics import admissible, cancelling, unseen
 from ranksight.model.problem import Problem, pose
@@ -90,11 +91,20 @@ class Crossed(Offer):
             problem.change[:, self.line] = np.inf
             return problem, screen(self, problem, points)
         divided = list(screen_composites(basis, points, location, positive, kind))
-        return problem, screen(self, problem, points, divided)
+        return problem, screen(self, problem, points, divided, explained(location))
 
 
-def screen(space: Crossed, problem: Problem, points: Array, known: Sequence[Screened] = ()) -> Screened:
-    """Solve the hypotheses that suit each series, beside those solved already; the basis is of the space's factors."""
+def screen(
+    space: Crossed,
+    problem: Problem,
+    points: Array,
+    known: Sequence[Screened] = (),
+    scatter: Array | None = None,
+) -> Screened:
+    """Solve the hypotheses that suit each series, beside those solved already; the basis is of the space's factors.
+
+    `scatter` (s,) is what a right form leaves (:func:`ranksight.model.noise.explained`); exact values have none.
+    """
     m = space.parameters
     radix = len(space.factors) + 1
     best = [_rank(space, problem, points, axis, radix) for axis in range(m)]
@@ -111,11 +121,12 @@ def screen(space: Crossed, problem: Problem, points: Array, known: Sequence[Scre
     bases = _best(problem, first, BASES, largest=2)[:, :, :2]
     terms, more, more_prior = complete(problem, bases, dictionary)
     found.append(_solve(problem, terms, more, more_prior))
-    if problem.exact and m == 2:
-        # Without noise the right form leaves nothing, but next to a wrong term others than the right one look best:
-        # all pairs of natural terms are tried, and the best of them completed.
+    if m == 2:
+        # The right form leaves what scatter explains, but next to a wrong term others than the right one look best:
+        # where all leave more, all pairs of natural terms are tried, and the best of them completed.
         rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in found], axis=0)
-        rows = np.flatnonzero(rest > problem.count * CANCELLED**2)
+        least = problem.count * CANCELLED**2
+        rows = np.flatnonzero(rest > (least if problem.exact or scatter is None else np.maximum(scatter, least)))
         if len(rows):
             found += _pairs(space, problem, rows)
     return together(found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, fdtri, polygamma
 
 from ranksight.metrics import Kind, metric
 from ranksight.model import repetitions
@@ -16,6 +16,9 @@ Array = NDArray[np.float64]
 
 SMALLEST = 1e-9
 """Relative scatter below which values are taken as exact: a few hundred roundings of a double."""
+
+LACKING = 1e-3
+"""Level of the test that finds every form tried lacking."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,21 @@ class Location:
         return Location(
             self.values[which], self.scale[which], self.repeats[which], self.variance[which], self.freedom[which]
         )
+
+
+def explained(location: Location) -> Array:
+    """Sum of squares (s,) that scatter of repetitions explains, with three terms; infinite where nothing repeats.
+
+    A form that leaves more is refused by the F test for lack of fit (Draper and Smith, *Applied Regression Analysis*,
+    section 2.1), at the level :data:`LACKING`.
+    """
+    present = location.repeats > 0
+    count = present.sum(axis=1)
+    repeats = location.repeats.sum(axis=1) / np.maximum(count, 1)
+    free = np.maximum(count - 3, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        most = fdtri(free, location.freedom, 1 - LACKING) * free * location.variance / repeats
+    return np.where((location.freedom > 0) & np.isfinite(most), most, np.inf)
 
 
 def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:

@@ -119,3 +119,18 @@ def test_single_exact_runs_show_their_law(terms: list, coefficients: list[float]
     answer = fitted.predict(ahead)
     assert answer.value[0, 0] == pytest.approx(law[1][0], rel=close)
     np.testing.assert_allclose([c for _, c, _ in fitted.coefficients(0)], coefficients, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.02])
+def test_a_sum_of_a_constant_work_and_communication_is_found(spread: float) -> None:
+    points = np.array([(p, n) for p in (4, 8, 16, 32, 64) for n in (128, 192, 256)], dtype=float)
+    p, n = points.T
+    tree = 1e-4 * np.log2(p) + 1e-4 + 2e-10 * n**3 / p
+    chain = 1e-5 * p + 1e-4 + 2e-10 * n**3 / p
+    scatter = 1 + spread * np.random.default_rng(3).standard_normal((2, 15, 3))
+    values = np.stack([tree, chain])[:, :, None] * scatter
+    fitted = fit_series(Series(("ranks", "size"), points, values, ("tree", "chain"), ("time", "time")))
+    far = fitted.predict(np.array([[512.0, 256.0]]))
+    truth = np.array([1e-4 * 9 + 1e-4, 1e-5 * 512 + 1e-4]) + 2e-10 * 256**3 / 512
+    assert far.value[:, 0] == pytest.approx(truth, rel=10 * spread)
+    assert (far.status == 0).all()
