@@ -28,7 +28,7 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("drift.USUAL", "scatter of usual drift", (0.02, 0.03, 0.05)),
     ("physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
     ("spaces.default._BEYOND_IDEAL", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
-    ("physics.UNSEEN", "cost of growth unseen", (0.75, 1.5, 3.0)),
+    ("physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
     ("regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
     ("prevalence.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
     ("strong.RATE", "changes of strong scaling supposed", (0.5, 1.0, 2.0)),

@@ -12,7 +12,7 @@ from ranksight.model.problem import Problem
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-UNSEEN = 1.5
+UNSEEN = 1.0
 """What an e-fold of growth ahead costs that nothing within the points has shown, for each parameter and each term
 besides the first: with every one of them there are as many times more forms that show it by chance."""
 NEGATIVE = 3.0
