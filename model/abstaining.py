@@ -39,8 +39,13 @@ def abstain(
         ]
     reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
     low_end, high_end = fitted.trained[:, None, :, 0], fitted.trained[:, None, :, 1]
-    domain = ((points[None] <= 0) & (low_end > 0)).any(axis=2)
-    status[domain], reason[domain] = forecast.DOMAIN, forecast.REASONS[forecast.DOMAIN]
+    domain = (points[None] <= 0) & (low_end > 0)
+    for axis, name in enumerate(fitted.parameters):
+        rows, columns = np.nonzero(domain[:, :, axis])
+        status[rows, columns] = forecast.DOMAIN
+        reason[rows, columns] = [
+            f"{name} is {x:g}, and was above zero in all runs" for x in points[columns, axis].tolist()
+        ]
     fixed = (low_end == high_end) & (points[None] != low_end)
     for axis, name in enumerate(fitted.parameters):
         status[fixed[:, :, axis]] = forecast.UNVARIED

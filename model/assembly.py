@@ -13,6 +13,7 @@ from ranksight.metrics import Reduction, metric
 from ranksight.model.application import Application, Network
 from ranksight.model.balance import fit_balance
 from ranksight.model.blocking import fit_resources
+from ranksight.model.clock import clocked
 from ranksight.model.communication import Communication, message_series, message_table
 from ranksight.model.contradiction import contradictions
 from ranksight.model.coordinates import Coordinates
@@ -183,7 +184,10 @@ def assemble(
     if steps is not None:
         extras["units"] = steps.to_dict()
     how = _reductions(series, means_of_samples(experiment, over_ranks)).get("time", "")
-    application = _equation(experiment, sampled, platform, domains, steps, equation, how, **settings)
+    machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
+    if remark:
+        extras["remarks"] = [remark]
+    application = _equation(experiment, sampled, platform, machine, domains, steps, equation, how, **settings)
     told("the program's time: %s", _parts(application))
     if application != Application():
         extras["application"] = application.to_dict()
@@ -251,6 +255,7 @@ def _equation(
     experiment: Experiment,
     sampled: Sampled,
     platform: Any,
+    machine: Machine | None,
     domains: Domains | None,
     steps: Staircase | None,
     equation: str,
@@ -261,12 +266,12 @@ def _equation(
     means = over_ranks == "mean"
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     resources = communication = network = None
-    if platform is not None:
+    if machine is not None:
         how = each.get("over_repetitions", "auto")
         over = "median" if how == "auto" else how
         resources = fit_resources(
             sampled.series,
-            Machine.of(platform),
+            machine,
             sampled.samples,
             equation=equation,
             **{**each, "over_repetitions": over},

@@ -18,6 +18,8 @@ from ranksight.units import format_si
 
 Array = NDArray[np.float64]
 
+CONTRADICT = "counters contradict each other"
+"""How every such finding begins."""
 TOLERANCE = 0.05
 """How far a part may exceed its whole."""
 FEW = 1000.0
@@ -54,10 +56,7 @@ def contradictions(series: Series) -> dict[str, str]:
                 where = ", ".join(
                     f"{name} = {x:g}" for name, x in zip(series.parameters, series.points[at], strict=True)
                 )
-                found[kernel] = (
-                    f"counters contradict each other: {format_si(part[at])} {name} of {format_si(of[at])} {whole} at "
-                    f"{where}"
-                )
+                found[kernel] = f"{CONTRADICT}: {format_si(part[at])} {name} of {format_si(of[at])} {whole} at {where}"
     return found
 
 

@@ -208,7 +208,10 @@ class Model:
         from ranksight.model.contradiction import told
 
         computed = "" if self.coordinates is None else self.coordinates.remark()
-        given = filter(None, (computed, iterated(self.fitted, points)))
+        remarks = self.extras.get("remarks", [])
+        if not isinstance(remarks, list):
+            raise InputError("'remarks' is damaged", "fit the model again")
+        given = filter(None, (computed, iterated(self.fitted, points), *map(str, remarks)))
         found = dict.fromkeys((*given, *told(self._refused), *self._outgrown(points)))
         if self.equation.balance is not None:
             found |= dict.fromkeys(self.equation.balance.remarks(points))

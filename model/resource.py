@@ -24,7 +24,7 @@ from scipy.special import ndtri
 
 from ranksight.errors import InputError
 from ranksight.model import forecast
-from ranksight.model.fitted import Fitted
+from ranksight.model.fitted import JOBS, Fitted
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import Functions, choose
 
@@ -55,6 +55,11 @@ class Machine:
     name: str
     frequency: float
     latencies: tuple[float, ...]
+
+    def at(self, frequency: float) -> Machine:
+        """The same machine at another clock: caches go with it, memory does not."""
+        *caches, memory = self.latencies
+        return replace(self, frequency=frequency, latencies=(*caches, memory * frequency / self.frequency))
 
     @classmethod
     def of(cls, platform: Any) -> Machine:
@@ -162,6 +167,8 @@ class Resources:
         sides += [spread(name, factor * latency / f) for name, latency in zip(LEVELS, latencies, strict=True)]
         cycles = np.nan_to_num(loads) @ latencies / f
         sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
+        jobs = float(ndtri((1 + level) / 2)) * JOBS * np.nan_to_num(time)
+        sides.append((jobs, jobs))
         reach = float(ndtri((1 + level) / 2)) * self.spread[:, None]
         sides.append((time * reach, time * np.expm1(reach)))
         down, up = (np.sqrt(sum(side[at] ** 2 for side in sides)) for at in (0, 1))

@@ -77,4 +77,6 @@ def add(
             )
         elif not factor <= WIDEST:
             codes[k], reasons[k] = forecast.WIDE, REASONS[forecast.WIDE].format(factor=factor, bound=WIDEST)
+    none = ~usable.any(axis=0)
+    total, low, high = (np.where(none, np.nan, end) for end in (total, low, high))
     return total, low, high, codes, reasons

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.contradiction import CONTRADICT
 from ranksight.model.diagnosis import (
     advice,
     balance,
@@ -235,6 +236,8 @@ def causes_of(evidence: Evidence) -> Causes:
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
     least, most = (_causes(replace(evidence, computing=end)) for end in ends)
     stands = (least.verdict == found.verdict) & (most.verdict == found.verdict) & (evidence.low > 0)
+    # Counters of which one must be wrong say nothing of causes either.
+    stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
     return replace(found, verdict=np.where(evidence.ok | stands, found.verdict, UNDECIDED))
 
 
