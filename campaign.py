@@ -27,6 +27,7 @@ from ranksight.collecting import Collector, Step
 from ranksight.errors import InputError, RanksightError, ToolError
 from ranksight.experiment import Experiment, Run
 from ranksight.launching import Launch, Template
+from ranksight.platforms.topology import processor_name
 from ranksight.telling import told
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "LD_PRELOAD")
@@ -276,11 +277,7 @@ def _tail(file: Path, size: int = 4096) -> list[str]:
 def environment() -> dict[str, str]:
     """What of machine and environment belongs to a measurement: host, processor, kernel, and variables that matter."""
     facts = {"host": socket.gethostname(), "machine": platform.machine(), "system": platform.release()}
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as source:
-            facts["processor"] = next(line.split(":", 1)[1].strip() for line in source if line.startswith("model name"))
-    except (OSError, StopIteration):
-        facts["processor"] = platform.processor() or "unknown"
+    facts["processor"] = processor_name() or platform.processor() or "unknown"
     facts["cores"] = str(os.cpu_count() or 0)
     facts.update({name: value for name, value in sorted(os.environ.items()) if name.startswith(_KEPT_VARIABLES)})
     return facts

@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
         return _network(args, output, name)
 
     from ranksight.platforms import save
+    from ranksight.platforms.recognition import described
 
     found = _node(args, name)
     save(found.platform, output, overwrite=args.force)
@@ -114,6 +115,9 @@ def run(args: argparse.Namespace) -> int:
         for warning in found.warnings:
             print(f"ranksight: warning: {warning}", file=sys.stderr)
         if args.format == "table":
+            if (known := described(found.platform.model, found.platform.layout)) is not None:
+                told = f"{known.name} describes this machine from manuals and published measurements ('--list')"
+                show("", Text(told, hanging=-1))
             _written(f"written to {output}", output)
     return 0
 
@@ -197,9 +201,8 @@ def _list(form: str) -> int:
         return 0
     rows = []
     for name, machine in machines.items():
-        doubts = f" ({len(machine.estimates())} values are estimates)" if machine.estimates() else ""
-        rows.append([name, _title(machine) + doubts])
-    show(Table([Column("platform", "word"), Column("machine", "text")], rows))
+        rows.append([name, machine.title, f"{len(machine.estimates())} of {len(machine.sources)}"])
+    show(Table([Column("platform", "word"), Column("machine", "text"), Column("estimates", spare=1)], rows))
     show(next_step("ranksight fit EXPERIMENT --platform NAME"))
     return 0
 
@@ -267,10 +270,6 @@ def _figures(machine: Platform) -> dict[str, object]:
     }
 
 
-def _title(machine: Platform) -> str:
-    return machine.model if machine.model.startswith(machine.vendor) else f"{machine.vendor} {machine.model}"
-
-
 def _print(machine: Platform) -> None:
     from ranksight.units import format_si
 
@@ -298,7 +297,7 @@ def _print(machine: Platform) -> None:
         Column("one core reads"),
     ]
     show(
-        Text(f"{machine.name}: {_title(machine)}", style="bold"),
+        Text(f"{machine.name}: {machine.title}", style="bold"),
         Text(about, 2, 2),
         Table(columns, rows, 2),
         Text(f"a domain reads {format_si(machine.memory.bandwidth_domain, 'B/s')} from its memory", 2, 2),

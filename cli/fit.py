@@ -20,6 +20,7 @@ from ranksight.experiment import WHOLE
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
+    from ranksight.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.model.series import Series
 
@@ -166,8 +167,20 @@ def run(args: argparse.Namespace) -> int:
     model.save(output, force=args.force)
     if not args.quiet:
         checked = _verified(series, settings) if args.verify else None
-        _print(model, series, args, output, checked)
+        machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment)
+        _print(model, series, args, output, checked, machine)
     return 0 if (model.fitted.status == 0).any() else 4
+
+
+def _machine(experiment: Experiment) -> str:
+    """What names the description of the machine that was measured; empty where none is, or runs are of several."""
+    from ranksight.platforms.recognition import measured_on
+
+    told = {tuple(run.environment.get(key, "") for key in ("processor", "cores")) for run in experiment.runs}
+    if len(told) != 1:
+        return ""
+    known = measured_on(dict(zip(("processor", "cores"), told.pop(), strict=True)))
+    return f"measured on {known.title}: --platform {known.name} tells its caches and memory domains" if known else ""
 
 
 def _over_ranks(given: list[str]) -> Any:
@@ -230,7 +243,12 @@ def _rows(model: Model) -> list[dict[str, Any]]:
 
 
 def _print(
-    model: Model, series: Series, args: argparse.Namespace, output: Path, checked: dict[str, Any] | None
+    model: Model,
+    series: Series,
+    args: argparse.Namespace,
+    output: Path,
+    checked: dict[str, Any] | None,
+    machine: str,
 ) -> None:
     rows = _rows(model)
     if checked is not None:
@@ -275,7 +293,8 @@ def _print(
         for name, value in zip(model.parameters, model.along_ties(2 * model.training.max(axis=0)[None])[0], strict=True)
     )
     said = f"{len(rows)} functions of {len(series.points)} configurations in {output}"
-    show("", Text(said, hanging=0), next_step(f"ranksight predict {output} {asked}"))
+    known = [Text(machine, hanging=0)] if machine else []
+    show("", Text(said, hanging=0), *known, next_step(f"ranksight predict {output} {asked}"))
 
 
 def _order(row: dict[str, Any]) -> tuple[int, str, float]:

@@ -1,4 +1,7 @@
-"""Write docs/verbs.md from the parsers: ``python docs/generate.py``. A test holds the file against them."""
+"""Write docs/verbs.md from the parsers and the list in docs/platforms.md from the descriptions.
+
+Run ``python docs/generate.py``; a test holds the files against what they are written from.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from ranksight.cli.main import VERBS, verb_parser
+from ranksight.platforms import load, names
 
 HERE = Path(__file__).resolve().parent
 
@@ -34,6 +38,24 @@ def text() -> str:
         "evidence is insufficient.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def platforms() -> str:
+    """docs/platforms.md with its list of machines, which stands between two comments."""
+    before, _, rest = (HERE / "platforms.md").read_text(encoding="utf-8").partition("<!-- machines -->\n")
+    _, _, after = rest.partition("<!-- /machines -->\n")
+    lines = ["| name | machine | domains | core, domain (GB/s) | estimates |", "|---|---|---|---|---|"]
+    for machine in map(load, names()):
+        memory = machine.memory
+        cells = (
+            f"`{machine.name}`",
+            machine.title,
+            f"{machine.domains} x {machine.layout.cores_per_domain}",
+            f"{memory.bandwidth_core / 1e9:.3g}, {memory.bandwidth_domain / 1e9:.3g}",
+            f"{len(machine.estimates())} of {len(machine.sources)}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([f"{before}<!-- machines -->", *lines, f"<!-- /machines -->\n{after}"])
 
 
 def _description(parser: argparse.ArgumentParser) -> list[str]:
@@ -65,3 +87,4 @@ def _cell(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 if __name__ == "__main__":
     (HERE / "verbs.md").write_text(text(), encoding="utf-8")
+    (HERE / "platforms.md").write_text(platforms(), encoding="utf-8")

@@ -22,9 +22,11 @@ _LARGEST = 1 << 20
 _DEPTH = 16
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEAD = ("name", "vendor", "model", "architecture", "events")
+_NAMED = "processors"
 _TABLES = ("topology", "clock", "caches", "memory", "network")
 _SOURCED = "write { value = ..., source = '...' }"
 _CURVE = "give { cores = [...], bandwidth = [...], source = '...' }"
+_MACHINES = "ranksight.platforms.machines"
 _SEE = "'ranksight calibrate -o FILE' writes a whole one"
 
 S = TypeVar("S", bound=Layout | Clock | Cache | Memory)
@@ -32,7 +34,7 @@ S = TypeVar("S", bound=Layout | Clock | Cache | Memory)
 
 def names() -> tuple[str, ...]:
     """Names of the described machines that ship with the package, sorted."""
-    shipped = (item.name for item in files("ranksight.platforms").iterdir())
+    shipped = (item.name for item in files(_MACHINES).iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in shipped if name.endswith(".toml")))
 
 
@@ -58,7 +60,7 @@ def load(name_or_path: str | os.PathLike[str]) -> Platform:
                 f"no platform is named {text!r}",
                 f"{'nearest' if near else 'known'}: {', '.join(near or names())}; a file's name ends in .toml",
             )
-        content = files("ranksight.platforms").joinpath(f"{text}.toml").read_bytes()
+        content = files(_MACHINES).joinpath(f"{text}.toml").read_bytes()
         told("platform %s, as it ships", text)
         return parse(content, f"platform {text}")
     path = Path(text)
@@ -78,7 +80,7 @@ def parse(content: bytes, origin: str) -> Platform:
     schema = table.pop("schema", None)
     if schema != SCHEMA or isinstance(schema, bool):
         raise InputError(f"{origin}: schema is {schema!r}", f"this version reads 'schema = {SCHEMA}'")
-    _known(table, (*_HEAD, *_TABLES), origin, "")
+    _known(table, (*_HEAD, _NAMED, *_TABLES), origin, "")
     head = {key: _text(table.get(key, "" if key in ("architecture", "events") else None), origin, key) for key in _HEAD}
     if not _NAME.fullmatch(head["name"]):
         raise InputError(f"{origin}: name: {head['name']!r}", "use letters, digits, '.', '_' and '-'")
@@ -90,6 +92,7 @@ def parse(content: bytes, origin: str) -> Platform:
     try:
         return Platform(
             **head,
+            processors=_processors(table.get(_NAMED, []), origin),
             layout=_section(Layout, _table(table, "topology", origin), "topology", sources, origin),
             clock=_section(Clock, _table(table, "clock", origin), "clock", sources, origin),
             caches=tuple(_cache(caches, key, sources, origin) for key in sorted(caches)),
@@ -133,6 +136,14 @@ def _text(value: object, origin: str, key: str) -> str:
         found = "missing" if value is None else f"{value!r:.60}"
         raise InputError(f"{origin}: {key}: {found}", "give one line of text")
     return value
+
+
+def _processors(value: object, origin: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > 64:
+        raise InputError(
+            f"{origin}: {_NAMED}: {value!r:.60}", "give a list of names, as the system calls the processor"
+        )
+    return tuple(_text(name, origin, _NAMED) for name in value)
 
 
 def _section(
@@ -195,13 +206,13 @@ def _number(value: Any, about: Mapping[str, Any], whole: bool, origin: str, key:
 
 
 def _scaling(found: Any, sources: dict[str, Source], origin: str) -> dict[str, tuple[tuple[int, float], ...]]:
-    """Curves ``{ cores = [...], bandwidth = [...], source = '...' }`` by kernel."""
+    """Curves ``{ cores = [...], bandwidth = [...], source = '...', estimate = true }`` by kernel."""
     scaling: dict[str, tuple[tuple[int, float], ...]] = {}
     if not isinstance(found, dict):
         raise InputError(f"{origin}: memory.scaling is not a table", _SEE)
     for kernel, curve in found.items():
         key = f"memory.scaling.{kernel}"
-        if not isinstance(curve, dict) or curve.keys() - {"cores", "bandwidth", "source"}:
+        if not isinstance(curve, dict) or curve.keys() - {"cores", "bandwidth", "source", "estimate"}:
             raise InputError(f"{origin}: {key}: {curve!r:.60}", _CURVE)
         cores, rates = curve.get("cores"), curve.get("bandwidth")
         if not isinstance(cores, list) or not isinstance(rates, list) or len(cores) != len(rates) or len(cores) > 4096:
@@ -213,7 +224,8 @@ def _scaling(found: Any, sources: dict[str, Source], origin: str) -> dict[str, t
         if sorted(set(counts)) != counts:
             raise InputError(f"{origin}: {key}.cores: {counts} do not rise", "list each number of cores once, rising")
         scaling[kernel] = tuple(zip(counts, curve_rates, strict=True))
-        sources[key] = _sourced({"value": 1, "source": curve.get("source")}, None, origin, key)[1]
+        said = {name: curve[name] for name in ("source", "estimate") if name in curve}
+        sources[key] = _sourced({"value": 1, **said}, None, origin, key)[1]
     return scaling
 
 

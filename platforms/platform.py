@@ -102,6 +102,9 @@ class Platform:
     name, vendor, model, architecture : str
     events : str
         Name of the table of hardware events; empty when unknown.
+    processors : tuple of str
+        What the system calls the processor, such as ``"Xeon Platinum 8360Y"``; see
+        :func:`ranksight.platforms.recognition.described`.
     layout : Layout
     clock : Clock
     caches : tuple of Cache
@@ -122,6 +125,7 @@ class Platform:
     memory: Memory
     architecture: str = ""
     events: str = ""
+    processors: tuple[str, ...] = ()
     network: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)
 
@@ -132,6 +136,11 @@ class Platform:
     def frequency(self) -> float:
         """Clock in Hz under load: measured, or the nominal one where it was not measured."""
         return self.clock.measured if self.clock.measured is not None else self.clock.base
+
+    @property
+    def title(self) -> str:
+        """Vendor and model, for people."""
+        return self.model if self.model.startswith(self.vendor) else f"{self.vendor} {self.model}"
 
     @property
     def cores(self) -> int:

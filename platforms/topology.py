@@ -22,8 +22,9 @@ _IMPLEMENTERS = {
     0x61: "Apple", 0x6D: "Microsoft", 0xC0: "Ampere",
 }  # fmt: skip
 _PARTS = {
-    0xD0C: "Neoverse N1", 0xD40: "Neoverse V1", 0xD49: "Neoverse N2", 0xD4F: "Neoverse V2", 0xD83: "Neoverse V3AE",
-    0xD84: "Neoverse V3", 0xD8E: "Neoverse N3",
+    (0x41, 0xD0C): "Neoverse N1", (0x41, 0xD40): "Neoverse V1", (0x41, 0xD49): "Neoverse N2",
+    (0x41, 0xD4F): "Neoverse V2", (0x41, 0xD83): "Neoverse V3AE", (0x41, 0xD84): "Neoverse V3",
+    (0x41, 0xD8E): "Neoverse N3", (0x46, 0x001): "A64FX",
 }  # fmt: skip
 
 
@@ -163,6 +164,12 @@ def read_topology(root: str | os.PathLike[str] = "/") -> Topology:
     )
 
 
+def processor_name(root: str | os.PathLike[str] = "/") -> str:
+    """What the system under `root` calls its processor; empty where it does not."""
+    _, model, _ = _processor(_read(Path(root) / "proc/cpuinfo") or "")
+    return "" if model == "unknown" else model
+
+
 def parse_cpu_list(text: str, origin: str = "a list of processors") -> tuple[int, ...]:
     """Numbers of a kernel's list such as ``0-3,8,10-11``, rising.
 
@@ -242,7 +249,7 @@ def _processor(text: str) -> tuple[str, str, bool]:
     if not vendor and "cpu implementer" in fields:
         implementer, part = (_hex(fields.get(key, "")) for key in ("cpu implementer", "cpu part"))
         vendor = _IMPLEMENTERS.get(implementer, f"implementer {implementer:#x}")
-        model = model or (_PARTS.get(part, "") if implementer == 0x41 else "") or f"part {part:#x}"
+        model = model or _PARTS.get((implementer, part)) or f"part {part:#x}"
     if not vendor and fields.get("cpu", "").startswith("POWER"):
         vendor, model = "IBM", fields["cpu"].split(",")[0]
     return _line(vendor) or "unknown", _line(model) or "unknown", "hypervisor" in fields.get("flags", "").split()

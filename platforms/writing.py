@@ -42,6 +42,8 @@ def dumps(platform: Platform) -> str:
     ]
     for key in ("name", "vendor", "model", "architecture", "events"):
         lines.append(f"{key} = {_text(getattr(platform, key))}")
+    if platform.processors:
+        lines.append(f"processors = {_plain(list(platform.processors))}  # as the system calls them")
     lines += _section("topology", platform.layout, platform.sources)
     lines += _section("clock", platform.clock, platform.sources)
     for cache in platform.caches:
@@ -50,7 +52,8 @@ def dumps(platform: Platform) -> str:
     for kernel, curve in platform.memory.scaling.items():
         lines += ["", f"[memory.scaling.{_key(kernel)}]", f"cores = {_plain([cores for cores, _ in curve])}"]
         lines.append(f"bandwidth = {_plain([rate for _, rate in curve])}  # B/s")
-        lines.append(f"source = {_text(_source(platform.sources, f'memory.scaling.{kernel}').text)}")
+        source = _source(platform.sources, f"memory.scaling.{kernel}")
+        lines += [f"source = {_text(source.text)}", *(["estimate = true"] if source.estimate else [])]
     if platform.network:
         lines += _nested("network", platform.network)
     return "\n".join(lines) + "\n"

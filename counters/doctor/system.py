@@ -10,7 +10,9 @@ from pathlib import Path
 
 from ranksight.counters.doctor.findings import Examination, Finding, Machine
 from ranksight.errors import InputError
-from ranksight.platforms.topology import read_topology
+from ranksight.platforms.events import recognise, this_processor
+from ranksight.platforms.recognition import described, options, related
+from ranksight.platforms.topology import Topology, read_topology
 from ranksight.units import format_si
 
 _ENOUGH = 2 << 30
@@ -95,12 +97,40 @@ def _layout(machine: Machine) -> Iterator[Finding]:
             f"this process may use {allowed} of {len(topology.cpus)}",
             "a batch job or container limits it",
         )
+    yield from _platform(topology, machine)
     uneven = topology.uneven()
     if uneven:
         yield Finding("cores", "note", f"not all alike: {uneven}", "one description fits not all of them")
     if machine.text("proc/sys/kernel/numa_balancing") == "1" and layout.sockets * layout.domains_per_socket > 1:
         means = "the kernel moves pages during the run: times scatter"
         yield Finding("NUMA balancing", "note", "it is on", means, "sudo sysctl -w kernel.numa_balancing=0")
+
+
+def _platform(topology: Topology, machine: Machine) -> Iterator[Finding]:
+    """Whether a description of this machine ships with the package, and what of it is otherwise here."""
+    here = topology.layout()
+    known = described(topology.model, here)
+    if known is None:
+        table = recognise(this_processor(machine.root))
+        alike = ", ".join(related(table.name)) if table else ""
+        yield Finding(
+            "platform",
+            "note",
+            f"this machine is not described; of the same architecture: {alike}" if alike else "it is not described",
+            "those have its kind of caches, not its cores and bandwidth" if alike else "",
+            "ranksight calibrate -o this-node.toml",
+        )
+        return
+    there = known.layout
+    if (there.domains_per_socket, there.cores_per_domain) == (here.domains_per_socket, here.cores_per_domain):
+        found, means = f"described as {known.name}: {known.title}", ""
+    else:
+        found = (
+            f"described as {known.name}, with {there.domains_per_socket} x {there.cores_per_domain} cores in a "
+            f"socket's ccNUMA domains; here {here.domains_per_socket} x {here.cores_per_domain}"
+        )
+        means = "the measured curve then tells the bandwidth of a domain, not the description"
+    yield Finding("platform", "ok", found, means, f"ranksight fit EXPERIMENT {options(known, here)}")
 
 
 def _load(machine: Machine) -> Iterator[Finding]:

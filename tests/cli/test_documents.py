@@ -8,17 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.platforms import names
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
 
 
-def test_the_verbs_are_those_of_the_parsers() -> None:
+def test_verbs_and_machines_are_those_of_the_package() -> None:
     spec = importlib.util.spec_from_file_location("generate_documents", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / "verbs.md").read_text() == module.text(), "run python docs/generate.py"
+    listed = (ROOT / "docs" / "platforms.md").read_text()
+    assert listed == module.platforms(), "run python docs/generate.py"
+    assert all(f"| `{name}` |" in listed for name in names())
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

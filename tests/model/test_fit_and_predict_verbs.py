@@ -200,3 +200,26 @@ def test_tables_fit_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "solver<" in table
     assert "const&)" in table
     assert [line for line in table.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("processors", "options", "said"),
+    [
+        (["AMD EPYC 7742 64-Core Processor"], [], True),
+        (["AMD EPYC 7742 64-Core Processor"], ["--platform", "rome-7742"], False),
+        (["AMD EPYC 7742 64-Core Processor"], ["--cores-per-domain", "64"], False),
+        (["AMD EPYC 7742 64-Core Processor", "Intel(R) Xeon(R) Platinum 8160 CPU @ 2.10GHz"], [], False),
+        (["some processor"], [], False),
+    ],
+)
+def test_the_machine_measured_is_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], processors: list[str], options: list[str], said: bool
+) -> None:
+    made = Experiment.create(tmp_path / "e", "heat", ["ranks"])
+    for at, ranks in enumerate((1, 2, 4, 8, 16)):
+        facts = {"processor": processors[at % len(processors)], "cores": "256"}
+        table = pd.DataFrame([("op", -1, 3.0 / ranks)], columns=["kernel", "rank", "time"])
+        made.add(Run({"ranks": ranks}, 0, "synthetic", environment=facts), table)
+    assert main(["fit", str(tmp_path / "e"), *options]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("--platform rome-7742 tells its caches and memory domains" in out) is said
