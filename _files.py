@@ -33,6 +33,28 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
     os.replace(beside, file)
 
 
+def check_output(path: Path, force: bool = False) -> None:
+    """Refuse, before work is spent on it, a file that stands already or could not be written.
+
+    Raises
+    ------
+    InputError
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", "name a file with -o")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists already", "name another file with -o, or give --force to replace it")
+    try:
+        # What access rights tell is not the whole truth: the file system may be read-only, or full.
+        tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.absolute().parent).close()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written")
+
+
 def write_output(path: Path, text: str) -> None:
     """Write what a user asked for: beside its place, synced, then moved there, readable by all.
 
@@ -54,9 +76,7 @@ def write_output(path: Path, text: str) -> None:
         finally:
             Path(beside).unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(
-            f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written"
-        ) from error
+        raise _unwritable(path, error) from error
 
 
 def sync(path: Path) -> None:

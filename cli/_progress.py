@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -54,37 +55,44 @@ class Progress:
 
     def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[left]}"),
         )
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._bar.start()
-        self._task = self._bar.add_task("", total=self.total)
+        self._task = self._bar.add_task("", total=self.total, left="")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
 
-    def at(self, done: float, text: str, *, line: str = "", free: int = 0) -> None:
-        """Say that `done` steps are behind, `free` of which took no time; a log says `line` in place of `text`."""
+    def at(self, done: float, text: str, *, line: str = "", left: float | None = None) -> None:
+        """Say that `done` steps are behind; a log says `line` in place of `text`.
+
+        `left` is the time that the others will take where it is known better than by their number.
+        """
         if self.quiet:
             return
         if self._bar is None and sys.stderr.isatty():
             if time.monotonic() - self.begin < self.after:
                 return
             self._start()
-        if self._bar is not None:
-            self._bar.update(self._task, description=short(text, LABEL), completed=done, total=self.total)
-            return
         now = time.monotonic()
+        rest = (now - self.begin) / max(done, 1e-9) * (self.total - done) if left is None else left
+        if self._bar is not None:
+            self._bar.update(
+                self._task, description=short(text, LABEL), completed=done, total=self.total, left=_left(rest)
+            )
+            return
         if now - self.told >= self.every:
             self.told = now
-            print(f"[{done:.0f}/{self.total}] {line or text}{self._left(now, done, free)}", file=sys.stderr, flush=True)
+            ahead = f", {_left(rest)}" if _left(rest) else ""
+            print(f"[{done:.0f}/{self.total}] {line or text}{ahead}", file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """A line that stays, above the bar where there is one."""
@@ -93,35 +101,58 @@ class Progress:
         else:
             print(text, file=sys.stderr, flush=True)
 
-    def _left(self, now: float, done: float, free: int) -> str:
-        """The time left, as the steps so far tell; nothing where that is less than a minute."""
-        left = (now - self.begin) / max(done - free, 1e-9) * (self.total - done)
-        if done <= free or left < 60:
-            return ""
-        return f", about {left / 60:.0f} min left" if left < 5400 else f", about {left / 3600:.1f} h left"
+
+def _left(seconds: float) -> str:
+    """The time left, rounded; nothing where that is less than a minute."""
+    if seconds < 60:
+        return ""
+    return f"about {seconds / 60:.0f} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
 
 
 class Runs(Progress):
-    """Told of every run of a campaign (:data:`ranksight.campaign.Watcher`)."""
+    """Told of every run of a campaign (:data:`ranksight.campaign.Watcher`).
 
-    def __init__(self, total: int, quiet: bool) -> None:
-        super().__init__(total, quiet)
-        self.done = self.kept = 0
+    Parameters
+    ----------
+    runs : sequence of Run
+        All of the campaign.
+    quiet : bool
+    """
+
+    def __init__(self, runs: Sequence[Run], quiet: bool) -> None:
+        super().__init__(len(runs), quiet)
+        self.ahead = Counter(run.collector for run in runs)
+        self.took: dict[str, list[float]] = {}
+        self.done = 0
+        self.started = self.begin
 
     def __call__(self, run: Run, what: str) -> None:
         """`what`: ``start``, ``kept``, ``done`` or ``failed``."""
-        self.done += what != "start"
-        self.kept += what == "kept"
+        if what == "start":
+            self.started = time.monotonic()
+        else:
+            self.done += 1
+            self.ahead[run.collector] -= 1
+        if what in ("done", "failed"):
+            self.took.setdefault(run.collector, []).append(time.monotonic() - self.started)
         values = " ".join(f"{name}={value:g}" for name, value in run.configuration.items())
         text = f"{values} {run.collector} repetition {run.repetition}"
         if self.quiet:
             return
         if sys.stderr.isatty():
-            self.at(self.done, text)
+            self.at(self.done, text, left=self._ahead())
             if what == "failed":
                 self.say(f"{text}: failed")
         elif what not in ("start", "kept"):
-            self.at(self.done, text, line=f"{text}: {what}", free=self.kept)
+            self.at(self.done, text, line=f"{text}: {what}", left=self._ahead())
+
+    def _ahead(self) -> float:
+        """Seconds that the runs ahead will take: as long as those of the same collector did, else as all did."""
+        if not self.took:
+            return 0.0
+        of_all = [seconds for took in self.took.values() for seconds in took]
+        usual = {name: sum(took) / len(took) for name, took in self.took.items()}
+        return sum(count * usual.get(name, sum(of_all) / len(of_all)) for name, count in self.ahead.items())
 
 
 class Files(Progress):

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform as system
 import re
 import sys
@@ -27,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight._files import check_output
 from ranksight.errors import InputError, UsageError
 from ranksight.reports.terminal import Column, Table, Text, next_step, show
 from ranksight.units import parse_size
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         )
     completes = args.network and output.is_file()
     for target in filter(None, (output, args.samples)):
-        _writable(target, args.force or (completes and target is output))
+        check_output(target, args.force or (completes and target is output))
     if args.network:
         return _network(args, output, name)
 
@@ -209,15 +209,6 @@ def _list(form: str) -> int:
 
 def _clean(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text.split(".")[0]).strip("-._")[:64]
-
-
-def _writable(target: Path, force: bool) -> None:
-    """Refuse before minutes are spent on what could not be kept."""
-    if target.exists() and not force:
-        raise InputError(f"{target} exists", "name another file, or replace it with --force")
-    folder = target.absolute().parent
-    if target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"{target} cannot be written", "name a file in a folder that exists and can be written")
 
 
 @contextmanager

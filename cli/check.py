@@ -22,7 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight.errors import InputError, UsageError
+from ranksight._files import check_output
+from ranksight.errors import UsageError
 
 if TYPE_CHECKING:
     from ranksight.model.expectations.checking import Result
@@ -74,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.model.expectations.checking import check
     from ranksight.model.expectations.document import Study, read_study
 
-    if args.junit is not None and args.junit.exists() and not args.force:
-        raise InputError(f"{args.junit} exists already", "name another file, or give --force to replace it")
+    if args.junit is not None:
+        check_output(args.junit, args.force)
     study = read_study(args.paths[0]) if len(args.paths) == 2 else Study(())
     if args.upper:
         study = replace(study, upper=True)

@@ -200,7 +200,7 @@ def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> in
     from ranksight.campaign import measure
     from ranksight.cli._progress import Runs
 
-    with Runs(sum(1 for _ in plan.runs()), quiet) as progress:
+    with Runs([run for run, _, _ in plan.runs()], quiet) as progress:
         outcome = measure(experiment, plan, watch=progress)
     return int(report(experiment, outcome, quiet=True))
 

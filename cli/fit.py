@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight.errors import InputError, UsageError
+from ranksight._files import check_output
+from ranksight.errors import UsageError
 from ranksight.experiment import WHOLE
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
@@ -127,8 +128,7 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs < 1:
         raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
     output = args.output or args.experiment.with_name(args.experiment.name + ".model.json")
-    if output.exists() and not args.force:
-        raise InputError(f"{output} exists already", "name another file with -o, or give --force to replace it")
+    check_output(output, args.force)
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names
 

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight._names import printable
 from ranksight.cli import _batch
 from ranksight.errors import InputError, UsageError
 from ranksight.launching import Template
@@ -158,7 +159,7 @@ def run(chosen: argparse.Namespace) -> int:
         from ranksight.cli._distant import measure_distant
 
         return measure_distant(experiment, plan, platform or load("generic"), chosen.quiet)
-    with Runs(sum(1 for _ in plan.runs()), chosen.quiet) as progress:
+    with Runs([run for run, _, _ in plan.runs()], chosen.quiet) as progress:
         outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
     return report(experiment, outcome, chosen.quiet)
 
@@ -224,10 +225,15 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
     """Say what came of a campaign; 1 when a run failed."""
     from ranksight.reports.terminal import Text, next_step, show
 
+    told: set[tuple[str, ...]] = set()
     for failure in outcome.failures:
         print(f"ranksight: run {failure.run.id} failed: {failure.what}", file=sys.stderr)
-        for line in failure.last_lines:
-            print(f"  | {line}", file=sys.stderr)
+        if failure.last_lines and failure.last_lines in told:
+            print("  | (the same as before)", file=sys.stderr)
+        else:
+            told.add(failure.last_lines)
+            for line in failure.last_lines:
+                print(f"  | {printable(line)}", file=sys.stderr)
         print(f"  its output is kept in {failure.folder}", file=sys.stderr)
     if outcome.stopped:
         print(

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight._files import check_output
 from ranksight.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
     output = args.output or args.model.with_name(args.model.name.removesuffix(".json").removesuffix(".model") + ".html")
-    from ranksight.reports.html.page import refuse_existing, render, write
+    from ranksight.reports.html.page import render, write
 
-    refuse_existing(output, args.force)
+    check_output(output, args.force)
     context = _context(args)
     page = render(context, args.title)
     write(page, output, force=args.force)

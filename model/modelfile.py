@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight._files import write_output
+from ranksight._files import check_output, write_output
 from ranksight.errors import InputError
 from ranksight.model.fitted import Fitted
 
@@ -26,8 +26,7 @@ def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:
     InputError
         When there is a file already and `force` is not given, or it cannot be written.
     """
-    if path.exists() and not force:
-        raise InputError(f"{path} exists already", "name another file, or give --force to replace it")
+    check_output(path, force)
     whole = {"schema_version": SCHEMA_VERSION, "kind": KIND, **content}
     write_output(path, json.dumps(whole, separators=(",", ":"), allow_nan=False) + "\n")
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ranksight._files import write_output
-from ranksight.errors import InputError
+from ranksight._files import check_output, write_output
 from ranksight.platforms.files import SCHEMA
 from ranksight.platforms.platform import Platform, Source, measurable
 from ranksight.units import format_si
@@ -27,8 +26,7 @@ def save(platform: Platform, path: str | os.PathLike[str], overwrite: bool = Fal
         When the file exists and `overwrite` is false, or cannot be written.
     """
     target = Path(path)
-    if target.exists() and not overwrite:
-        raise InputError(f"{target} exists", "name another file, or overwrite it with --force")
+    check_output(target, overwrite)
     write_output(target, dumps(platform))
     return target
 

@@ -12,8 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ranksight import __version__
-from ranksight._files import write_output
-from ranksight.errors import InputError
+from ranksight._files import check_output, write_output
 from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
@@ -69,16 +68,8 @@ def write(page: str, path: Path, *, force: bool = False) -> None:
     InputError
         When there is a file already and `force` is not given, or it cannot be written.
     """
-    refuse_existing(path, force)
+    check_output(path, force)
     write_output(path, page)
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    """Raise InputError where there is something at `path` that must not be replaced."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder", "name a file, such as report.html")
-    if path.exists() and not force:
-        raise InputError(f"{path} exists already", "name another file with -o, or give --force to replace it")
 
 
 def _read(names: tuple[str, ...]) -> str:

@@ -18,20 +18,24 @@ def run(ranks: float) -> Run:
 def test_a_log_has_a_line_a_run_and_the_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = iter([0.0, 100.0, 200.0, 300.0])
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
-    with Runs(4, quiet=False) as progress:
-        for what in ("start", "kept", "start", "done", "start", "failed", "start", "done"):
-            progress(run(2), what)
+    now = [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    slow, quick = run(2), Run({"ranks": 2}, 0, "callgrind")
+    with Runs([slow, slow, slow, slow, quick, quick], quiet=False) as progress:
+        progress(slow, "kept")
+        for each, what, seconds in ((slow, "done", 100), (quick, "failed", 10), (slow, "done", 140)):
+            progress(each, "start")
+            now[0] += seconds
+            progress(each, what)
     assert capsys.readouterr().err.splitlines() == [
-        "[2/4] ranks=2 clock repetition 0: done, about 3 min left",
-        "[3/4] ranks=2 clock repetition 0: failed, about 2 min left",
-        "[4/4] ranks=2 clock repetition 0: done",
+        "[2/6] ranks=2 clock repetition 0: done, about 7 min left",  # four more, each like the only one so far
+        "[3/6] ranks=2 callgrind repetition 0: failed, about 4 min left",  # two of 100 s, one of 10 s
+        "[4/6] ranks=2 clock repetition 0: done, about 2 min left",  # one of 120 s, one of 10 s
     ]
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    with Runs(1, quiet=True) as progress:
+    with Runs([run(1)], quiet=True) as progress:
         progress(run(1), "failed")
     assert capsys.readouterr() == ("", "")
 
@@ -42,7 +46,7 @@ def test_a_terminal_gets_its_cursor_back(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setenv("TERM", "xterm")
 
     def cancelled() -> None:
-        with Runs(2, quiet=False) as progress:
+        with Runs([run(1), run(2)], quiet=False) as progress:
             progress(run(1), "done")
             raise KeyboardInterrupt
 
