@@ -417,7 +417,7 @@ def test_the_verb_writes_what_the_library_reads(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("options", "status", "says"),
     [
-        (["-o", "/no/such/folder/x.toml"], 1, "cannot be written"),
+        (["-o", "/no/such/folder/x.toml"], 1, "cannot write"),
         (["-o", "x.toml", "--name", "a b"], 2, "--name 'a b'"),
         (["--sizes", "3"], 2, "--help"),
     ],
