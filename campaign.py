@@ -76,6 +76,7 @@ class Failure:
     what: str
     last_lines: tuple[str, ...]
     folder: Path
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,13 @@ class Outcome:
     stopped: bool = False
 
 
+KNOWN = {
+    "not enough slots available": "where ranks may share cores, write 'mpirun --oversubscribe -n {ranks}': their counts "
+    "and messages are true then, their times are not",
+    "Running as root is *strongly* discouraged": "in a container of your own, export OMPI_ALLOW_RUN_AS_ROOT=1 "
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+}
+"""What launchers print when they refuse, and what helps."""
 Watcher = Callable[[Run, str], None]
 """Told of every run: ``"start"``, ``"kept"``, ``"done"`` or ``"failed"``."""
 
@@ -265,10 +273,12 @@ def _set_aside(experiment: Experiment, run: Run, folder: Path, what: str) -> Fai
         shutil.copy(output, place / output.name)
         lines = [line for line in _tail(output) if line.strip()] or lines
     (place / "what.txt").write_text(what + "\n", encoding="utf-8")
-    return Failure(run, what, tuple(lines[-8:]), place)
+    text = " ".join(" ".join(lines).split())
+    remedy = next((remedy for sign, remedy in KNOWN.items() if sign in text), "")
+    return Failure(run, what, tuple(lines[-8:]), place, remedy)
 
 
-def _tail(file: Path, size: int = 4096) -> list[str]:
+def _tail(file: Path, size: int = 8192) -> list[str]:
     with file.open("rb") as source:
         source.seek(max(0, file.stat().st_size - size))
         return source.read().decode("utf-8", "replace").splitlines()

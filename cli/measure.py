@@ -234,6 +234,8 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             told.add(failure.last_lines)
             for line in failure.last_lines:
                 print(f"  | {printable(line)}", file=sys.stderr)
+        if failure.remedy:
+            print(f"  {failure.remedy}", file=sys.stderr)
         print(f"  its output is kept in {failure.folder}", file=sys.stderr)
     if outcome.stopped:
         print(

@@ -62,12 +62,17 @@ def share_links(
     Returns
     -------
     list of (count, bytes), and the spread
-        Where rules share all their links the volume is shared evenly, the solution of least norm.
+        Where rules share all their links the volume is shared evenly, the solution of least norm. Links of no rule,
+        such as those of a rank to itself, are left out.
     """
     codes, matrix, rounds = incidence(explanation, ranks, once)
+    if not len(codes):
+        return [(np.zeros(n), np.zeros(n)) for n in rounds], 0.0
     values = np.zeros((len(codes), 2))
-    at = np.searchsorted(codes, (peers["rank"] * ranks + peers["peer"]).to_numpy(dtype=np.int64))
-    np.add.at(values, at, peers[["count", "bytes"]].to_numpy(dtype=float))
+    links = (peers["rank"] * ranks + peers["peer"]).to_numpy(dtype=np.int64)
+    known = np.isin(links, codes)
+    at = np.searchsorted(codes, links[known])
+    np.add.at(values, at, peers[["count", "bytes"]].to_numpy(dtype=float)[known])
     solution: Array = np.linalg.lstsq(matrix, values, rcond=None)[0].astype(np.float64)
     solution[np.abs(solution) < 1e-9 * np.abs(values).max(axis=0)] = 0.0
     scale = np.maximum(values.mean(axis=0), 1e-300)

@@ -125,6 +125,22 @@ def test_a_failed_run_is_told_and_the_rest_kept(
     assert not list((tmp_path / "e" / "failed").iterdir())
 
 
+def test_a_launcher_that_refuses_gets_its_remedy_and_a_cause_is_shown_once(
+    collector: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusing = tmp_path / "refusing"
+    refusing.write_text(
+        "#!/bin/sh\necho 'There are not enough slots available in the system to satisfy the 4'\n"
+        "echo 'slots that were requested'\nexit 1\n"
+    )
+    refusing.chmod(0o755)
+    assert main(line(refusing, tmp_path / "e", "--reps", "1")) == 1
+    error = capsys.readouterr().err
+    assert "mpirun --oversubscribe" in error
+    assert error.count("| slots that were requested") == 1
+    assert error.count("(the same as before)") == campaign.FAILURES_IN_A_ROW - 1
+
+
 def test_a_crash_by_signal_is_told(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

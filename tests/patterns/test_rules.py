@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.comm.patterns.transpose import Transpose
 from ranksight.comm.patterns.tree import Tree
 from ranksight.errors import InputError
+from ranksight.model.messages.sharing import share_links
 
 AXES = tuple(v for v in itertools.product((-1, 0, 1), repeat=3) if sum(map(abs, v)) == 1)
 HALO = tuple(Step(v, False, False, True) for v in AXES)
@@ -218,3 +220,16 @@ def test_sizes_without_an_equation() -> None:
 def test_an_explanation_reads_well() -> None:
     assert Explanation(HALO[:2]).text == "-x, -y on a 3-d grid"
     assert Explanation((Shift(1), Root(0, True))).text == "rank + 1 (mod ranks); all others to rank 0"
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_messages_that_no_rule_has_are_left_out(once: bool) -> None:
+    """A ring of one rank sends to itself, which is no link; at four ranks a stray message goes by no rule."""
+    ring = Explanation((Shift(-1),))
+    alone = pd.DataFrame({"rank": [0], "peer": [0], "count": [40], "bytes": [320]})
+    shares, spread = share_links(alone, ring, 1, once)
+    assert [count.sum() + size.sum() for count, size in shares] == [0.0]
+    assert spread == 0.0
+    rows = [(r, (r - 1) % 4, 40, 320) for r in range(4)] + [(0, 2, 1, 8)]
+    shares, _ = share_links(pd.DataFrame(rows, columns=["rank", "peer", "count", "bytes"]), ring, 4, once)
+    np.testing.assert_allclose(np.concatenate(shares[0]), [40, 320])
