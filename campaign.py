@@ -90,8 +90,8 @@ class Outcome:
 
 
 KNOWN = {
-    "not enough slots available": "where ranks may share cores, write 'mpirun --oversubscribe -n {ranks}': their counts "
-    "and messages are true then, their times are not",
+    "not enough slots available": "where ranks may share cores, write 'mpirun --oversubscribe -n {ranks}': their "
+    "counts and messages are true then, their times are not",
     "Running as root is *strongly* discouraged": "in a container of your own, "
     "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 }
