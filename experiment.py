@@ -321,21 +321,25 @@ class Experiment:
                 f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
             ) from error
 
-    def metrics(self) -> tuple[str, ...]:
-        """Names of all metrics that some run's counters hold, in order of first appearance."""
+    def columns(self, run: Run, name: str) -> tuple[str, ...]:
+        """Columns of one table of one run, without reading it; none where the run does not have it."""
         import pyarrow.parquet as pq
 
+        file = self.path / "runs" / run.id / f"{name}.parquet"
+        if not file.is_file():
+            return ()
+        try:
+            return tuple(pq.read_schema(file).names)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
+            ) from error
+
+    def metrics(self) -> tuple[str, ...]:
+        """Names of all metrics that some run's counters hold, in order of first appearance."""
         names: dict[str, None] = {}
         for run in self.runs:
-            file = self.path / "runs" / run.id / "counters.parquet"
-            if file.is_file():
-                try:
-                    columns = pq.read_schema(file).names
-                except (OSError, ValueError) as error:
-                    raise InputError(
-                        f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
-                    ) from error
-                names.update(dict.fromkeys(name for name in columns if name not in COUNTER_KEYS))
+            names.update(dict.fromkeys(name for name in self.columns(run, "counters") if name not in COUNTER_KEYS))
         return tuple(names)
 
     def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:

@@ -71,9 +71,11 @@ def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -
         show(*blocks, Table(columns, rows), *more)
         return
     moving = frame[(frame["bytes"] > 0) | (frame["peers"] > 0) | frame["operation"].isin(["Barrier", "Ibarrier"])]
+    tagged = bool((moving["tags"] != "").any())
     columns = [
         Column("kernel", "name"),
         Column("operation", "word"),
+        *([Column("tags", "name", 3)] if tagged else []),
         Column("ranks", "name", 3),
         Column("comm", spare=4),
         Column("calls"),
@@ -82,11 +84,11 @@ def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -
         Column("peers", spare=2),
         Column("", "word"),
     ]
-    blocks.append(Table(columns, [_row(row) for row in moving.to_dict("records")]))
-    for name, part in moving[moving["to"] != ""].groupby(["kernel", "operation"], observed=True, sort=False):
+    blocks.append(Table(columns, [_row(row, tagged) for row in moving.to_dict("records")]))
+    for name, part in moving[moving["to"] != ""].groupby(["kernel", "operation", "tags"], observed=True, sort=False):
         blocks.append(Text(f"{_named(*name)}: {part['to'].iloc[0]}"))
     uneven = moving[moving["spread"] > UNEVEN]
-    for name, part in uneven.groupby(["kernel", "operation"], observed=True, sort=False):
+    for name, part in uneven.groupby(["kernel", "operation", "tags"], observed=True, sort=False):
         off = f"{part['spread'].max():.0%}"
         blocks.append(Text(f"{_named(*name)}: a mean; single ranks were up to {off} off in the traces"))
     for reason, part in frame[frame["reason"] != ""].groupby("reason", sort=False):
@@ -97,17 +99,18 @@ def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -
     show(*blocks)
 
 
-def _named(kernel: object, operation: object) -> str:
-    return f"{short(str(kernel), 40)} {operation}"
+def _named(kernel: object, operation: object, tags: object = "") -> str:
+    return f"{short(str(kernel), 40)} {operation}{f' tag {tags}' if tags else ''}"
 
 
 def _cell(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _row(row: Mapping[Hashable, Any]) -> list[str | Cell]:
+def _row(row: Mapping[Hashable, Any], tagged: bool) -> list[str | Cell]:
     return [
-        *(str(row["kernel"]), str(row["operation"]), f"{row['class']} x{row['class_ranks']}"),
+        *(str(row["kernel"]), str(row["operation"]), *([str(row["tags"])] if tagged else [])),
+        f"{row['class']} x{row['class_ranks']}",
         *(str(row["comm_size"] or "-"), f"{row['count']:.6g}", f"{row['bytes']:.7g}"),
         *(str(row["size_class"] or "-"), str(row["peers"] or "-")),
         Cell("" if row["status"] == "ok" else "?", "yellow"),

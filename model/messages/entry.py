@@ -65,6 +65,8 @@ class Entry:
         Dimensions and whether extents rise, of kind ``grid``; else empty.
     gone : int
         Number of ranks of a run that did not have it, 0 where all did.
+    tags : tuple of int
+        Of its messages, where tags tell patterns of the operation apart; empty for all.
     """
 
     kernel: str
@@ -77,6 +79,7 @@ class Entry:
     spread: float = 0.0
     grid: tuple[int, ...] = ()
     gone: int = 0
+    tags: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -91,6 +94,7 @@ class Entry:
             "spread": self.spread,
             "grid": list(self.grid),
             "gone": self.gone,
+            "tags": list(self.tags),
         }
 
     @classmethod
@@ -111,6 +115,7 @@ class Entry:
                 float(content["spread"]),
                 tuple(int(x) for x in content["grid"]),
                 int(content["gone"]),
+                tuple(int(x) for x in content.get("tags", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"a message entry is damaged: {error}", "fit the model again") from error

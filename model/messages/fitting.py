@@ -18,6 +18,7 @@ from ranksight.model.messages.laws import find_law
 from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
 from ranksight.model.messages.sharing import Shared, per_rank, profile, share_links, share_ranks
+from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volumes import fit_volumes
 
 if TYPE_CHECKING:
@@ -55,42 +56,77 @@ def fit_messages(experiment: Experiment, **settings: Any) -> Messages | None:
     if "ranks" not in experiment.parameters:
         return None
     runs, points = traced(experiment)
-    found = list(observed(runs))
-    if not found:
+    patterns = [pattern for one in observed(runs) for pattern in _patterns(one, runs)]
+    if not patterns:
         return None
+    found, explanations = [one for one, _ in patterns], [said for _, said in patterns]
     ranks = np.array([run.ranks for run in runs])
-    explanations = [_explained(one, runs) for one in found]
     grid = _grid(explanations)
     collected = _Collected(len(runs))
     elsewhere = np.delete(points, experiment.parameters.index("ranks"), axis=1)
     groups = np.unique(elsewhere, axis=0, return_inverse=True)[1].reshape(-1)
     entries = []
     for one, said in zip(found, explanations, strict=True):
-        gone = [int(p) for p, run in zip(ranks, runs, strict=True) if p > 1 and run.place not in one.rows]
+        # Where rules say who is silent, silence is no lack.
+        there = {*one.rows, *(one.silent if said else ())}
+        gone = [int(p) for p, run in zip(ranks, runs, strict=True) if p > 1 and run.place not in there]
         missing = max(gone, default=0)
         if said:
             made = _linked(one, said, runs, groups, collected)
         else:
             beside = [e for o, e in zip(found, explanations, strict=True) if o.kernel == one.kernel and e]
             made = _ranked(one, runs, groups, grid, beside, collected)
-        entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, **made))
+        entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, tags=one.tags, **made))
     volumes = fit_volumes(experiment.parameters, points, np.array(collected.values), collected.names, **settings)
     return Messages(experiment.parameters, tuple(entries), volumes, grid, tuple(sorted(set(ranks.tolist()))))
 
 
+def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[Explanation, ...]]]:
+    """An operation with the rules behind its partners; where tags tell several patterns apart, each of them."""
+    whole = _explained(one, runs)
+    ranks = {run.place: run.ranks for run in runs}
+    classes = tag_classes(one.peers, ranks) if _countable(one, runs) else []
+    if len(classes) < 2 or _one_halo(whole, one.peers, classes, ranks):
+        return [(one, whole)]
+    return [(part, _explained(part, runs)) for part in map(one.tagged, classes)]
+
+
+def _countable(one: Observed, runs: list[Traced]) -> bool:
+    """Whether every call with a partner is one message to it, in every run that tells partners."""
+    pairs = [
+        (one.rows[run.place], one.peers.get(run.place))
+        for run in runs
+        if run.peers is not None and run.place in one.rows
+    ]
+    return all(p is not None and int(p["count"].sum()) == int(r["count"].sum()) for r, p in pairs)
+
+
+def _one_halo(
+    said: tuple[Explanation, ...], peers: dict[int, pd.DataFrame], classes: list[tuple[int, ...]], ranks: dict[int, int]
+) -> bool:
+    """Whether tags number the directions of one exchange on one grid: each link has one tag, all are neighbours."""
+    rules = said[0].rules if said else ()
+    if len({len(rule.vector) if isinstance(rule, Step) else 0 for rule in rules} | {0}) != 2:
+        return False
+    largest = max(peers, key=lambda place: ranks[place])
+    links = [
+        peers[largest].loc[peers[largest]["tag"].isin(tags), ["rank", "peer"]].drop_duplicates() for tags in classes
+    ]
+    return sum(map(len, links)) == len(peers[largest][["rank", "peer"]].drop_duplicates())
+
+
 def _explained(one: Observed, runs: list[Traced]) -> tuple[Explanation, ...]:
     """Rules behind an operation's partners, where every call with a partner is one message to it."""
+    if not _countable(one, runs):
+        return ()
     talks = []
     for run in runs:
-        peers, rows = one.peers.get(run.place), one.rows.get(run.place)
-        if run.peers is None or rows is None:
+        peers = one.peers.get(run.place)
+        if peers is not None:
+            talks.append(Talk.of(run.ranks, peers["rank"].to_numpy(), peers["peer"].to_numpy()))
+        elif run.peers is not None and one.peers and (run.ranks == 1 or run.place in one.silent):
             # One rank alone that is silent says that nobody sends to itself.
-            if run.ranks == 1 and run.peers is not None and one.peers:
-                talks.append(Talk(1, np.zeros(0, dtype=np.int64)))
-            continue
-        if peers is None or int(peers["count"].sum()) != int(rows["count"].sum()):
-            return ()
-        talks.append(Talk.of(run.ranks, peers["rank"].to_numpy(), peers["peer"].to_numpy()))
+            talks.append(Talk(run.ranks, np.zeros(0, dtype=np.int64)))
     distinct = {(talk.ranks, talk.codes.tobytes()): talk for talk in talks}
     if len({talk.ranks for talk in talks}) < len(distinct):
         return ()  # partners depend on more than the number of ranks

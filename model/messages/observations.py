@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, communicator_sizes
-from ranksight.experiment import Experiment
+from ranksight.experiment import Experiment, Run
+from ranksight.model.messages.tags import TAGGED, with_tags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,8 @@ class Traced:
     rows : DataFrame
         Messages: :data:`KEYS`, ``count`` and ``bytes``, without calls that moved nothing.
     peers : DataFrame or None
-        :data:`KEYS`, ``peer``, ``count`` and ``bytes``; None where the run does not tell partners by kernel.
+        :data:`KEYS`, ``peer``, ``count`` and ``bytes``, and ``tag`` where an event trace tells it; None where the run
+        does not tell partners by kernel.
     """
 
     place: int
@@ -50,6 +52,10 @@ class Observed:
     ----------
     rows, peers : mapping of int to DataFrame
         By the configuration's index: ``rank``, ``size_class``, ``count``, ``bytes``, and ``peer``.
+    tags : tuple of int
+        Of the messages, where they tell patterns apart; empty for all.
+    silent : frozenset of int
+        Configurations that have the operation, but no message with these tags.
     """
 
     kernel: str
@@ -57,17 +63,29 @@ class Observed:
     communicator: CommunicatorSize
     rows: dict[int, pd.DataFrame]
     peers: dict[int, pd.DataFrame]
+    tags: tuple[int, ...] = ()
+    silent: frozenset[int] = frozenset()
+
+    def tagged(self, tags: tuple[int, ...]) -> Observed:
+        """The messages with some tags alone; every message of :attr:`rows` is in :attr:`peers` with its tag."""
+        peers = {place: table[table["tag"].isin(tags)] for place, table in self.peers.items()}
+        peers = {place: table for place, table in peers.items() if len(table)}
+        rows = {
+            place: table.groupby(["rank", "size_class"])[["count", "bytes"]].sum().reset_index()
+            for place, table in peers.items()
+        }
+        return replace(self, rows=rows, peers=peers, tags=tags, silent=frozenset(self.rows) - frozenset(rows))
 
 
 def traced(experiment: Experiment) -> tuple[list[Traced], NDArray[np.float64]]:
     """The first traced run of every configuration, and the configurations (n, m).
 
-    Counts and bytes are decided by the program, so repetitions say the same; runs that were not traced whole, or whose
-    numbers are not those of single ranks, are left out.
+    A run whose messages have tags comes before others. Counts and bytes are decided by the program, so repetitions say
+    the same; runs that were not traced whole, or whose numbers are not those of single ranks, are left out.
     """
     found: list[Traced] = []
     points: dict[tuple[float, ...], int] = {}
-    for run in experiment.runs:
+    for run in sorted(experiment.runs, key=lambda run: not _tagged(experiment, run)):
         point = tuple(float(run.configuration[name]) for name in experiment.parameters)
         if point in points or (rows := experiment.table(run, "messages")) is None:
             continue
@@ -79,8 +97,16 @@ def traced(experiment: Experiment) -> tuple[list[Traced], NDArray[np.float64]]:
         if peers is not None:
             peers = peers[peers["peer"] >= 0] if set(KEYS) <= set(peers.columns) else None
         points[point] = len(points)
-        found.append(Traced(len(found), ranks, _plain(rows), None if peers is None else _plain(peers)))
+        if peers is not None:
+            peers = _plain(peers)
+            if _tagged(experiment, run):
+                peers = with_tags(peers, experiment.table(run, "events", sorted(TAGGED)))
+        found.append(Traced(len(found), ranks, _plain(rows), peers))
     return found, np.array(list(points), dtype=np.float64).reshape(len(points), len(experiment.parameters))
+
+
+def _tagged(experiment: Experiment, run: Run) -> bool:
+    return TAGGED.issubset(experiment.columns(run, "events"))
 
 
 def _plain(table: pd.DataFrame) -> pd.DataFrame:

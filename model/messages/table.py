@@ -22,7 +22,7 @@ PLACES = ("interior", "face", "edge", "corner")
 """Ranks of a grid by the number of dimensions in which they lie at its border."""
 BASES = {"even": 1.0, "doubling": 2.0, "halving": 0.5}
 COLUMNS = (
-    *("kernel", "class", "class_ranks", "operation", "comm_size", "size_class", "count", "bytes", "peers"),
+    *("kernel", "class", "class_ranks", "operation", "tags", "comm_size", "size_class", "count", "bytes", "peers"),
     *("bytes_low", "bytes_high", "spread", "to", "status", "reason"),
 )
 
@@ -45,6 +45,8 @@ class Row:
         Rules of the partners.
     reason : str
         Why it cannot be told; empty where it can.
+    tags : str
+        Tags of the messages, where they tell patterns of the operation apart; else empty.
     """
 
     kernel: str
@@ -61,6 +63,7 @@ class Row:
     spread: float
     to: str
     reason: str
+    tags: str = ""
 
 
 def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
@@ -108,6 +111,7 @@ def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
                 spread=entry.spread,
                 to=entry.explanations[0].text if linked else "",
                 reason=reason,
+                tags=" ".join(map(str, entry.tags)),
             )
         )
     return rows
@@ -173,8 +177,9 @@ class MessageTable:
         return any(not row.reason for row in self.rows)
 
     def per_rank(self) -> pd.DataFrame:
-        """One line a rank and row: ``kernel``, ``rank``, ``operation``, ``comm_size``, ``size_class``, ``count``,
-        ``bytes``, ``peers``, ``status``; the columns of a measured message table but for times.
+        """One line a rank and row: ``kernel``, ``rank``, ``operation``, ``tags``, ``comm_size``, ``size_class``,
+        ``count``, ``bytes``, ``peers``, ``status``; the columns of a measured message table but for times, and the tags
+        where they tell patterns apart.
         """
         import pandas as pd
 
@@ -188,6 +193,7 @@ class MessageTable:
                         "kernel": row.kernel,
                         "rank": at,
                         "operation": row.operation,
+                        "tags": row.tags,
                         "comm_size": row.comm_size,
                         "size_class": row.size_class,
                         "count": np.round(row.count[at], 6),
@@ -197,11 +203,11 @@ class MessageTable:
                     }
                 )
             )
-        names = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "peers", "status"]
+        names = ["kernel", "rank", "operation", "tags", "comm_size", "size_class", "count", "bytes", "peers", "status"]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
     def partners(self) -> pd.DataFrame:
-        """Who talks to whom: ``kernel``, ``rank``, ``operation``, ``peer``, ``count``, ``bytes``."""
+        """Who talks to whom: ``kernel``, ``rank``, ``operation``, ``tags``, ``peer``, ``count``, ``bytes``."""
         import pandas as pd
 
         parts = [
@@ -210,6 +216,7 @@ class MessageTable:
                     "kernel": row.kernel,
                     "rank": row.links // self.ranks,
                     "operation": row.operation,
+                    "tags": row.tags,
                     "peer": row.links % self.ranks,
                     "count": np.round(row.link_count, 6),
                     "bytes": np.round(row.link_bytes, 6),
@@ -218,7 +225,7 @@ class MessageTable:
             for row in self.rows
             if len(row.links)
         ]
-        names = ["kernel", "rank", "operation", "peer", "count", "bytes"]
+        names = ["kernel", "rank", "operation", "tags", "peer", "count", "bytes"]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
     def classes(self) -> tuple[NDArray[np.intp], list[str]]:
@@ -247,7 +254,7 @@ class MessageTable:
                 if row.count[at] > 1e-9:
                     who = ("all", self.ranks) if same else (names[i], int(sizes[i]))
                     values = (
-                        *(row.kernel, *who, row.operation, row.comm_size, row.size_class),
+                        *(row.kernel, *who, row.operation, row.tags, row.comm_size, row.size_class),
                         *(round(float(row.count[at]), 6), round(float(row.bytes[at]), 6), int(peers[at])),
                         *(round(float(row.low[at]), 6), round(float(row.high[at]), 6)),
                         *(row.spread, row.to),
