@@ -1,6 +1,7 @@
 /* Times of messages and collectives, one line a measurement, for benchmarks/collectives.py.
  *
  *     collectives trips                       pingpong, send, recv and gap of ranks 0 and 1
+ *     collectives pairs SIZE                  B/s that the first half of the ranks sends to the second, together
  *     collectives OPERATION SIZE...           one call of each size: the last rank's end less the common start
  */
 #include <mpi.h>
@@ -88,6 +89,27 @@ static void trips(char *in, char *out) {
   }
 }
 
+/* Every rank of the first half streams to its partner in the second; all are done when the last one is. */
+static void pairs(int bytes, char *in, char *out) {
+  enum { MESSAGES = 32 };
+  MPI_Request request[MESSAGES];
+  double spent[2] = {0, 0};
+  for (int half = 0; half < 2; half++) {
+    int count = half ? MESSAGES : MESSAGES / 2;
+    double begin = start();
+    for (int m = 0; m < count; m++)
+      if (rank < ranks / 2)
+        MPI_Isend(out, bytes, MPI_BYTE, rank + ranks / 2, m, MPI_COMM_WORLD, &request[m]);
+      else
+        MPI_Irecv(in, bytes, MPI_BYTE, rank - ranks / 2, m, MPI_COMM_WORLD, &request[m]);
+    MPI_Waitall(count, request, MPI_STATUSES_IGNORE);
+    double mine = MPI_Wtime() - begin;
+    PMPI_Allreduce(&mine, &spent[half], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  }
+  if (rank == 0)
+    printf("@pairs,%d,%.9e\n", bytes, ranks / 2 * (MESSAGES / 2) * (double)bytes / (spent[1] - spent[0]));
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -102,6 +124,10 @@ int main(int argc, char **argv) {
   if (!strcmp(argv[1], "trips"))
     trips(in, out);
   for (int i = 2; i < argc; i++) {
+    if (!strcmp(argv[1], "pairs")) {
+      pairs(atoi(argv[i]), in, out);
+      continue;
+    }
     double begin = start(), last;
     call(argv[1], atoi(argv[i]), in, out);
     double spent = MPI_Wtime() - begin;

@@ -59,25 +59,36 @@ POWERS = ("bcast:scatter_rdb_allgather", "reduce:scatter_gather", "allgather:rdb
 EAGER_LIMIT = 65536
 EAGER = (f"--cfg=smpi/async-small-thresh:{EAGER_LIMIT}", f"--cfg=smpi/send-is-detached-thresh:{EAGER_LIMIT}")
 """Messages below travel before their receiver asks for them, as real libraries do."""
-CLUSTERS = {"ethernet": ("1.25GBps", "5us"), "infiniband": ("12.5GBps", "0.5us")}
+CLUSTERS = {"ethernet": (1.25e9, 5e-6), "infiniband": (12.5e9, 0.5e-6)}
+"""B/s of a node's link each way, and seconds of its latency."""
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
-  <cluster id="c" prefix="node-" suffix="" radical="0-{last}" speed="1Gf" bw="{bandwidth}" lat="{latency}"
-           sharing_policy="SPLITDUPLEX" loopback_bw="8GBps" loopback_lat="0.2us"/>
+  <cluster id="c" prefix="node-" suffix="" radical="0-{last}" speed="1Gf" core="{cores}" bw="{bandwidth}Bps"
+           lat="{latency}s" sharing_policy="SPLITDUPLEX" loopback_bw="8GBps" loopback_lat="0.2us"/>
 </platform>
 """
 
 
 class Simulator:
-    """One described cluster."""
+    """One described cluster; ranks in blocks on its nodes, or dealt out to them in turn."""
 
-    def __init__(self, folder: Path, name: str, nodes: int, per_node: int = 1) -> None:
+    def __init__(self, folder: Path, name: str, nodes: int, per_node: int = 1, distribution: str = "block") -> None:
         self.folder = folder
+        self.nodes, self.per_node, self.distribution = nodes, per_node, distribution
         bandwidth, latency = CLUSTERS[name]
-        (folder / "platform.xml").write_text(PLATFORM.format(last=nodes - 1, bandwidth=bandwidth, latency=latency))
-        (folder / "hosts").write_text("".join(f"node-{i}\n" * per_node for i in range(nodes)))
-        (folder / "apart").write_text("node-0\nnode-1\n")
+        (folder / "platform.xml").write_text(
+            PLATFORM.format(last=nodes - 1, cores=per_node, bandwidth=bandwidth, latency=latency)
+        )
+        pairs = {"apart": (0, 1), "together": (0, 0), "halves": (0,) * per_node + (1,) * per_node}
+        for name, nodes_of in pairs.items():
+            (folder / name).write_text("".join(f"node-{node}\n" for node in nodes_of))
+
+    def place(self, ranks: int) -> None:
+        """Write down the node of each rank."""
+        filled = -(-ranks // self.per_node)
+        nodes = [rank // self.per_node if self.distribution == "block" else rank % filled for rank in range(ranks)]
+        (self.folder / "hosts").write_text("".join(f"node-{node}\n" for node in nodes))
 
     def start(
         self,
@@ -89,6 +100,7 @@ class Simulator:
         options: tuple[str, ...] = (),
     ) -> list[list[str]]:
         """Run a program; the fields of the lines that it printed with a leading @."""
+        self.place(ranks)
         command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", hosts]
         command += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:error", *EAGER]
         command += [*([f"--cfg=smpi/{pinned}"] if pinned else []), *options]
@@ -117,11 +129,17 @@ def link(simulator: Simulator, hosts: str = "apart") -> NetworkParameters:
     return replace(fitted, eager_limit=EAGER_LIMIT)
 
 
+def node_bandwidth(simulator: Simulator) -> float:
+    """Bytes a second that all ranks of one node reach together to another node."""
+    rows = simulator.run(2 * simulator.per_node, ["pairs", str(1 << 20)], hosts="halves")
+    return float(rows["duration"].iloc[0])
+
+
 def compare(cluster: str, ranks: list[int], folder: Path, only: str, k: int) -> list[dict[str, object]]:
     """Rows of simulated and predicted times, `k` ranks a node."""
     simulator = Simulator(folder, cluster, max(2, -(-max(ranks) // k)), k)
-    inside = link(simulator, "hosts") if k > 1 else None
-    fabric = Fabric(inside, link(simulator), k)
+    inside = link(simulator, "together") if k > 1 else None
+    fabric = Fabric(inside, replace(link(simulator), node_bandwidth=node_bandwidth(simulator)), k)
     rows: list[dict[str, object]] = []
     for ours, theirs in ((ours, theirs) for ours, theirs in PAIRS.items() if only in ours):
         operation, _, kind = ours.partition("/")

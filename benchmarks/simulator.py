@@ -1,8 +1,9 @@
 """Predictions for many ranks against SimGrid's SMPI, which runs the bundled program at 64 to 1,024 ranks.
 
 Computation is charged by the kernels themselves (``simulated.h``), so that a run repeats to the last digit; the network
-is a described cluster with one rank a node. The tracer is linked into the program. What a user would have is all that a
-prediction gets: traces and kernel times at 4 to 32 ranks, and a ping-pong between two nodes.
+is a described cluster with one rank a node, or several that share its link. The tracer is linked into the program. What
+a user would have is all that a prediction gets: traces and kernel times at 4 to 32 ranks, a ping-pong between two
+nodes, and where ranks share them another inside one and what all of one send together.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.collectives import Simulator, link
+from benchmarks.collectives import Simulator, link, node_bandwidth
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
-from ranksight.comm.network import NetworkParameters
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.simulated import build_simulated
 from ranksight.comm.tracer.tables import TraceTables, tabulate
@@ -31,9 +31,8 @@ from ranksight.platforms import Platform, load
 TITLE = "Predictions for 64 to 1,024 simulated ranks"
 HERE = Path(__file__).resolve().parent
 TRAINED = (4, 8, 16, 27, 32)
-ASKED = (64, 256)
-FAR = {("slow", "ompi", "weak"): (128, 512, 1024)}
-"""Asked as well where named: a run of 1,024 ranks takes minutes of processor time."""
+ASKED = {"weak": (64, 128, 256, 512, 1024), "strong": (64, 256, 512)}
+"""A run of 1,024 ranks takes some 100 s of processor time and 1.4 GB."""
 SELECTORS = {"ompi": "openmpi-4.1", "mpich": "mpich"}
 """SMPI's choice of collective algorithms, and ours."""
 NETWORKS = {"slow": "ethernet", "fast": "infiniband"}
@@ -68,16 +67,40 @@ class Truth:
         return float(self.tables.ranks["mpi_time"].mean()) - self._set_up
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Ranks on the nodes of a cluster."""
+
+    per_node: int = 1
+    distribution: str = "block"
+
+
+SHARED = (
+    ("slow", "ompi", Placed(8)),
+    ("slow", "ompi", Placed(8, "cyclic")),
+    ("slow", "mpich", Placed(16)),
+    ("fast", "ompi", Placed(8)),
+    ("fast", "mpich", Placed(16, "cyclic")),
+)
+"""Network, collectives and placement of the runs with several ranks a node."""
+
+
 class Machine:
     """A simulated cluster with the program built for it."""
 
-    def __init__(self, folder: Path, network: str, nodes: int) -> None:
+    def __init__(self, folder: Path, network: str, ranks: int, placed: Placed = Placed()) -> None:
         self.folder = folder
-        self.simulator = Simulator(folder, NETWORKS[network], nodes)
+        self.placed = placed
+        nodes = max(2, -(-ranks // placed.per_node))
+        self.simulator = Simulator(folder, NETWORKS[network], nodes, placed.per_node, placed.distribution)
 
-    def link(self) -> NetworkParameters:
-        """LogGP parameters fitted to a ping-pong between two nodes."""
-        return link(self.simulator)
+    def network(self, selector: str) -> dict[str, object]:
+        """The ``[network]`` table of a platform: LogGP parameters fitted to ping-pongs, and a node's bandwidth."""
+        inter = replace(link(self.simulator), node_bandwidth=node_bandwidth(self.simulator))
+        table: dict[str, object] = {"inter": inter.to_dict(), "collectives": SELECTORS[selector]}
+        if self.placed.per_node > 1:
+            table["intra"] = link(self.simulator, "together").to_dict()
+        return table
 
     def run(self, program: str, ranks: int, selector: str, named: bool = True) -> Truth:
         """Run the bundled program; with `named` its kernels have names, which takes a copy of it for every rank."""
@@ -110,13 +133,12 @@ def prepare(folder: Path) -> None:
     build_simulated([ROOT / "examples" / "heat.c"], folder / "heat", flags)
 
 
-def described(parameters: NetworkParameters, selector: str) -> Platform:
-    """A platform of one core a node with the measured network, and the MPI library's choice of algorithms."""
-    plain = load("generic")
-    layout = replace(plain.layout, sockets=1, cores_per_socket=1, domains_per_socket=1, cores_per_domain=1)
+def described(machine: Machine, selector: str) -> Platform:
+    """A platform of a core a rank with the measured network, and the MPI library's choice of algorithms."""
+    plain, k = load("generic"), machine.placed.per_node
+    layout = replace(plain.layout, sockets=1, cores_per_socket=k, domains_per_socket=1, cores_per_domain=k)
     caches = tuple(replace(cache, shared_by=1) for cache in plain.caches)
-    network = {"inter": parameters.to_dict(), "collectives": SELECTORS[selector]}
-    return replace(plain, name="simulated", layout=layout, caches=caches, network=network)
+    return replace(plain, name="simulated", layout=layout, caches=caches, network=machine.network(selector))
 
 
 def experiment(place: Path, truths: dict[int, Truth]) -> Experiment:
@@ -135,13 +157,20 @@ def experiment(place: Path, truths: dict[int, Truth]) -> Experiment:
 
 
 def compare(
-    folder: Path, network: str, selector: str, program: str, trained: Sequence[int], asked: Sequence[int]
+    folder: Path,
+    network: str,
+    selector: str,
+    program: str,
+    trained: Sequence[int],
+    asked: Sequence[int],
+    placed: Placed = Placed(),
 ) -> list[dict[str, object]]:
     """Predicted and simulated times, a row a number of ranks."""
-    machine = Machine(folder, network, max(asked))
-    place = folder / f"{network}-{selector}-{program}.exp"
+    machine = Machine(folder, network, max(asked), placed)
+    place = folder / f"{network}-{selector}-{program}-{placed.per_node}-{placed.distribution}.exp"
     made = experiment(place, {p: machine.run(program, p, selector) for p in trained})
-    model, _ = assemble(made, ["time", "mpi_time"], platform=described(machine.link(), selector))
+    model, _ = assemble(made, ["time", "mpi_time"], platform=described(machine, selector))
+    model = model.placed(distribution=placed.distribution)
     rows: list[dict[str, object]] = []
     for p in asked:
         truth = machine.run(program, p, selector, named=False)
@@ -153,6 +182,7 @@ def compare(
                 "network": network,
                 "collectives": selector,
                 "scaling": program,
+                **({"a node": f"{placed.per_node} {placed.distribution}"} if placed.per_node > 1 else {}),
                 "ranks": p,
                 "simulated, ms": 1e3 * truth.total,
                 "predicted, ms": 1e3 * total,
@@ -175,28 +205,43 @@ def run(settings: Settings) -> str:
             row
             for network in NETWORKS
             for selector in SELECTORS
-            for program in PROGRAMS
-            for row in compare(folder, network, selector, program, TRAINED, asked(network, selector, program, settings))
+            for program, asked in ASKED.items()
+            for row in compare(folder, network, selector, program, TRAINED, asked[:1] if settings.quick else asked)
         ]
-    return section(rows)
+        shared = [
+            row
+            for network, selector, placed in SHARED
+            for row in compare(
+                folder, network, selector, "weak", TRAINED, (64,) if settings.quick else (64, 256), placed
+            )
+        ]
+    return section(rows, shared)
 
 
-def asked(network: str, selector: str, program: str, settings: Settings) -> tuple[int, ...]:
-    """Numbers of ranks that are simulated beyond those trained on."""
-    return ASKED[:1] if settings.quick else tuple(sorted((*ASKED, *FAR.get((network, selector, program), ()))))
-
-
-def section(rows: list[dict[str, object]]) -> str:
-    """The text around the rows, and their table."""
-    errors = pd.DataFrame(rows)[["error %", "error in MPI %"]].abs()
+def section(rows: list[dict[str, object]], shared: list[dict[str, object]]) -> str:
+    """The text around the rows, and their tables."""
     text = (
         f"The bundled program ({' '.join(OPTIONS[:4])}; weak: {' '.join(PROGRAMS['weak'])}, strong: "
-        f"{' '.join(PROGRAMS['strong'])}) in SimGrid's SMPI, one rank a node; slow is 1.25 GB/s and 5 us a link, fast "
-        f"12.5 GB/s and 0.5 us. Trained on {', '.join(map(str, TRAINED))} ranks and a ping-pong between two nodes.\n\n"
-        f"Total time: error {errors['error %'].median():.1f} % in the median, {errors['error %'].max():.1f} % at most; "
-        f"time in MPI: {errors['error in MPI %'].median():.1f} % in the median, "
-        f"{errors['error in MPI %'].max():.1f} % at most.\n\n"
+        f"{' '.join(PROGRAMS['strong'])}) in SimGrid's SMPI; slow is 1.25 GB/s and 5 us a link, fast 12.5 GB/s and "
+        f"0.5 us. Trained on {', '.join(map(str, TRAINED))} ranks and a ping-pong between two nodes.\n\n"
     )
-    heads = list(rows[0])
+    text += f"One rank a node. {_errors(rows)}\n\n{_table(rows)}\n\n"
+    text += (
+        "Several ranks a node, which share its link: predicted with a second ping-pong inside a node and the bandwidth "
+        f"that a full node reached in streams to another. {_errors(shared)}\n\n{_table(shared)}"
+    )
+    return text
+
+
+def _errors(rows: list[dict[str, object]]) -> str:
+    errors = pd.DataFrame(rows)[["error %", "error in MPI %"]].abs()
+    total, inside = errors["error %"], errors["error in MPI %"]
+    return (
+        f"Total time: error {total.median():.1f} % in the median, {total.max():.1f} % at most; "
+        f"time in MPI: {inside.median():.1f} % in the median, {inside.max():.1f} % at most."
+    )
+
+
+def _table(rows: list[dict[str, object]]) -> str:
     cells = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
-    return text + markdown(heads, cells)
+    return markdown(list(rows[0]), cells)

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli import _placing
 from ranksight.cli.predict import parse
 from ranksight.errors import UsageError
 
@@ -50,12 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table", choices=TABLES, default="verdicts", help="which table csv prints (default: verdicts)"
     )
-    parser.add_argument(
-        "--placement",
-        choices=("compact", "scattered"),
-        help="how ranks will be placed on the memory domains of a node (default: as they were measured)",
-    )
-    parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on a full node (default: as measured)")
+    _placing.configure(parser)
     parser.add_argument("--quiet", action="store_true", help="print nothing but the diagnosis")
 
 
@@ -68,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
     if args.top < 1:
         raise UsageError(f"--top {args.top}", "give 1 or more")
-    model = Model.load(args.model).placed(args.placement, args.ranks_per_node)
+    model = _placing.placed(Model.load(args.model), args)
     points = model.combinations(_asked(model, args.asked))
     if not set(args.asked) - {"ranks"}:
         points = model.along_ties(points)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli import _placing
 from ranksight.errors import UsageError
 from ranksight.metrics import metric
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
@@ -71,12 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
-    parser.add_argument(
-        "--placement",
-        choices=("compact", "scattered"),
-        help="how ranks will be placed on the memory domains of a node (default: as they were measured)",
-    )
-    parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on a full node (default: as measured)")
+    _placing.configure(parser)
     parser.add_argument(
         "--units",
         metavar="NAME=FORMULA",
@@ -142,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
-    model = Model.load(args.model).placed(args.placement, args.ranks_per_node).with_units(args.units)
+    model = _placing.placed(Model.load(args.model), args).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages
 

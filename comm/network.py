@@ -110,8 +110,11 @@ class NetworkParameters:
     reduction : float
         Seconds to combine one byte of two operands; 0 counts no combining.
     contention : float
-        Part of the link that one pair's stream takes, 0 to 1: with `k` pairs at once each byte takes
-        ``max(1, contention * k)`` times as long.
+        Part of the link that one pair's stream takes, 0 to 1: with `k` pairs at once each message occupies the link
+        ``max(1, contention * k)`` times as long. Stands where `node_bandwidth` is not known.
+    node_bandwidth : float or None
+        ``B``: bytes a second that all messages of one node have together, each way, over all its adapters. The part
+        that one stream takes is then ``1 / (B G)``, `G` that of large messages in a train.
     eager_limit : int or None
         First size that waits for its receiver (rendezvous), where it was detected.
     intervals : mapping of str to (float, float)
@@ -129,6 +132,7 @@ class NetworkParameters:
     gap: Piecewise | None = None
     reduction: float = 0.0
     contention: float = 1.0
+    node_bandwidth: float | None = None
     eager_limit: int | None = None
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -142,6 +146,8 @@ class NetworkParameters:
                 raise InputError(f"{name} is {value!r}", "it is in seconds, not negative; leave out what is unknown")
         if not 0 <= self.contention <= 1:
             raise InputError(f"contention is {self.contention!r}", "it is a number from 0 to 1")
+        if self.node_bandwidth is not None and not 0 < self.node_bandwidth < math.inf:
+            raise InputError(f"node_bandwidth is {self.node_bandwidth!r}", "it is in B/s; leave it out where unknown")
 
     @classmethod
     def linear(cls, alpha: float, beta: float, **others: Any) -> NetworkParameters:
@@ -151,13 +157,14 @@ class NetworkParameters:
     def transfer_time(self, size: ArrayLike, pairs: ArrayLike = 1) -> Floats:
         """One-way time of a message of `size` bytes while `pairs` pairs share the link; broadcast shape, seconds."""
         size = np.asarray(size, dtype=float)
-        more = np.maximum(np.asarray(pairs, dtype=float) * self.contention, 1.0) - 1.0
-        return np.asarray(self.transfer(size) + more * self.transfer.slope(size) * size)
+        occupied = self._occupied(size)
+        alone = np.maximum(occupied, self.transfer.slope(size) * size)
+        return np.asarray(self.transfer(size) + np.maximum(self._slower(pairs) * occupied - alone, 0.0))
 
     def spacing(self, size: ArrayLike, pairs: ArrayLike = 1) -> Floats:
         """Time from one send to the next of one sender, in seconds, broadcast shape.
 
-        ``max(o_s(s), g(s) + (c - 1) s G)`` after LogGP, ``c`` the contention; where no train was measured, ``s G``
+        ``max(o_s(s), g(s) + w)`` after LogGP, ``w`` what sharing the link adds; where no train was measured, ``s G``
         stands for ``g(s)``. Without a measured gap and overhead the messages are taken one after the other, ``T(s)``:
         an upper bound.
         """
@@ -165,11 +172,22 @@ class NetworkParameters:
         whole = self.transfer_time(size, pairs)
         if self.gap is None and self.send_overhead is None:
             return whole
-        more = np.maximum(np.asarray(pairs, dtype=float) * self.contention, 1.0) - 1.0
-        bytes_time = self.transfer.slope(size) * size
-        wire = (self.gap(size) if self.gap is not None else bytes_time) + more * bytes_time
+        wire = self.gap(size) if self.gap is not None else self.transfer.slope(size) * size
+        wire = wire + (self._slower(pairs) - 1.0) * self._occupied(size)
         busy = self.send_overhead(size) if self.send_overhead is not None else np.zeros(())
         return np.asarray(np.minimum(np.maximum(busy, wire), whole))
+
+    def _occupied(self, size: Floats) -> Floats:
+        """Seconds that a message keeps the link from others: of its gap what its bytes make, or ``s G``."""
+        return self.transfer.slope(size) * size if self.gap is None else np.maximum(self.gap(size) - self.gap(0.0), 0.0)
+
+    def _slower(self, pairs: ArrayLike) -> Floats:
+        """How many times as long a message keeps a link that `pairs` pairs share."""
+        part = self.contention
+        if self.node_bandwidth is not None:
+            stream = self.transfer if self.gap is None else self.gap
+            part = min(1.0, 1.0 / max(self.node_bandwidth * stream.beta[-1], 1e-300))
+        return np.asarray(np.maximum(np.asarray(pairs, dtype=float) * part, 1.0))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data for a TOML table; what is unknown is left out."""
@@ -178,7 +196,7 @@ class NetworkParameters:
             function = getattr(self, name)
             if function is not None:
                 content[name] = function.to_dict()
-        for name in ("latency", "eager_limit"):
+        for name in ("latency", "node_bandwidth", "eager_limit"):
             if getattr(self, name) is not None:
                 content[name] = getattr(self, name)
         content |= {"reduction": self.reduction, "contention": self.contention}

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.costs.fabric import Fabric
-from ranksight.comm.network import NetworkParameters
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model import forecast, whole
@@ -26,6 +24,7 @@ from ranksight.model.communication import Communication
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import Functions, choose, rows_of
 from ranksight.model.imbalances import Imbalances
+from ranksight.model.network import Network
 from ranksight.model.pace import Pace, narrower
 from ranksight.model.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.shared import Shared, Sharing
@@ -36,28 +35,6 @@ Array = NDArray[np.float64]
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
 """What an application's time is made of; ``contention`` is what sharing a domain's memory bandwidth adds, ``direct``
 the time of kernels that have no counters."""
-
-
-@dataclass(frozen=True)
-class Network:
-    """The network that messages are put on, as plain data of a platform's ``[network]`` table."""
-
-    table: Mapping[str, Any]
-    ranks_per_node: int
-
-    def fabric(self) -> Fabric:
-        """Links inside and between nodes; InputError where the table describes none."""
-        links = {
-            name: NetworkParameters.from_dict(self.table[name], f"network.{name}")
-            for name in ("intra", "inter")
-            if isinstance(self.table.get(name), Mapping)
-        }
-        return Fabric(links.get("intra"), links.get("inter"), self.ranks_per_node)
-
-    @property
-    def choice(self) -> str:
-        """The MPI library whose collective algorithms are taken: ``collectives`` of the table, or Open MPI."""
-        return str(self.table.get("collectives", "openmpi-5.0"))
 
 
 @dataclass(frozen=True)
@@ -345,17 +322,20 @@ class Application:
                         found[name][at] = parts.memory[row, :, level] * scale
         return {**found, "contention": shared.contention}
 
-    def placed(self, placement: str | None, ranks_per_node: int | None) -> Application:
+    def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
         """The same application with ranks placed in another way."""
         if self.sharing is None and (placement is not None or self.network is None):
             raise InputError(
                 "the model does not tell what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
+        if distribution is not None and (self.network is None or "inter" not in self.network.table):
+            raise InputError(
+                "the model knows no network between nodes: how ranks are dealt out to them changes nothing",
+                "fit it with --platform NAME from runs that traced messages",
+            )
         sharing = None if self.sharing is None else self.sharing.placed(placement, ranks_per_node)
-        network = self.network
-        if network is not None and ranks_per_node is not None and "inter" in network.table:
-            network = replace(network, ranks_per_node=ranks_per_node)
+        network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
         return replace(self, sharing=sharing, network=network)
 
     def to_dict(self) -> dict[str, Any]:
@@ -366,7 +346,7 @@ class Application:
         if self.communication is not None:
             content["communication"] = self.communication.to_dict()
         if self.network is not None:
-            content["network"] = {"table": dict(self.network.table), "ranks_per_node": self.network.ranks_per_node}
+            content["network"] = self.network.to_dict()
         if self.sharing is not None:
             content["sharing"] = self.sharing.to_dict()
         if self.paces:
@@ -387,9 +367,7 @@ class Application:
             paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
             balance = Balance.from_dict(content["balance"]) if "balance" in content else None
             imbalances = Imbalances.from_dict(content["imbalances"]) if "imbalances" in content else None
-            network = None
-            if "network" in content:
-                network = Network(dict(content["network"]["table"]), int(content["network"]["ranks_per_node"]))
+            network = Network.from_dict(content["network"]) if "network" in content else None
             imbalance = float(content["imbalance"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"'application' is damaged: {error}", "fit the model again") from error

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.metrics import Reduction, metric
-from ranksight.model.application import Application, Network
+from ranksight.model.application import Application
 from ranksight.model.balance import fit_balance
 from ranksight.model.blocking import fit_resources
 from ranksight.model.clock import clocked
@@ -25,6 +25,7 @@ from ranksight.model.iterations import check
 from ranksight.model.learning import model_of
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model
+from ranksight.model.network import Network
 from ranksight.model.pace import fit_paces
 from ranksight.model.phases.keeping import phases_of
 from ranksight.model.resource import Machine

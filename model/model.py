@@ -273,7 +273,9 @@ class Model:
         refined, rho = self._refined(points, level), self.correlation.get("time", 0.5)
         return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
 
-    def placed(self, placement: str | None = None, ranks_per_node: int | None = None) -> Model:
+    def placed(
+        self, placement: str | None = None, ranks_per_node: int | None = None, distribution: str | None = None
+    ) -> Model:
         """The same model with ranks placed in another way than they were measured.
 
         Parameters
@@ -281,15 +283,17 @@ class Model:
         placement : str, optional
             ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
         ranks_per_node : int, optional
+        distribution : str, optional
+            ``block`` or ``cyclic``: how ranks are dealt out to nodes (:class:`ranksight.comm.costs.fabric.Fabric`).
 
         Raises
         ------
         InputError
-            When the model knows no domains: neither a platform nor memory traffic told of them.
+            When the model knows no domains, neither a platform nor memory traffic told of them, or no network.
         """
-        if placement is None and ranks_per_node is None:
+        if placement is None and ranks_per_node is None and distribution is None:
             return self
-        equation = self.equation.placed(placement, ranks_per_node)
+        equation = self.equation.placed(placement, ranks_per_node, distribution)
         return replace(self, extras={**self.extras, "application": equation.to_dict()})
 
     def messages(self, *, level: float = 0.9, **values: float | Sequence[float]) -> tuple[MessageTable, ...]:

@@ -1,4 +1,4 @@
-"""The machine as a collective's steps see it: ranks in blocks on nodes, a link inside nodes and one between them.
+"""The machine as a collective's steps see it: ranks dealt out to nodes, a link inside nodes and one between them.
 
 A step is one of four patterns over ranks at a distance ``d``: every rank exchanges with its partner ``i xor d``, every
 rank sends to ``i + d``, one level of a tree sends, or a root sends to many. What differs between them is how many pairs
@@ -18,11 +18,13 @@ from ranksight.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+DISTRIBUTIONS = ("block", "cyclic")
+"""How ranks are dealt out to nodes: a node is filled before the next one is used, or the nodes take turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """A network of two levels; ranks are placed in blocks, node by node.
+    """A network of two levels.
 
     Attributes
     ----------
@@ -30,15 +32,20 @@ class Fabric:
         Links inside a node and between nodes; one of them may be missing and is then never asked for.
     ranks_per_node : int
         Ranks on a node; with 1 all messages go between nodes.
+    distribution : str
+        One of :data:`DISTRIBUTIONS`.
     """
 
     intra: NetworkParameters | None
     inter: NetworkParameters | None
     ranks_per_node: int = 1
+    distribution: str = "block"
 
     def __post_init__(self) -> None:
         if self.ranks_per_node < 1:
             raise InputError(f"{self.ranks_per_node} ranks per node", "give 1 or more")
+        if self.distribution not in DISTRIBUTIONS:
+            raise InputError(f"no distribution is named {self.distribution!r}", f"known: {', '.join(DISTRIBUTIONS)}")
         if self.intra is None and self.inter is None:
             raise InputError("the network has neither parameters inside nor between nodes", "calibrate it")
 
@@ -92,6 +99,17 @@ class Fabric:
         """Nodes that the ranks fill."""
         return np.asarray(-(-np.asarray(ranks, dtype=np.int64) // self.ranks_per_node))
 
+    def node_of(self, rank: Ints, ranks: int) -> Ints:
+        """The node of each rank, from 0, where there are `ranks`."""
+        if self.distribution == "block":
+            return np.asarray(rank // self.ranks_per_node)
+        return np.asarray(rank % int(self.nodes(ranks)))
+
+    def _turns(self, ranks: Ints, size: ArrayLike, distance: ArrayLike, senders: ArrayLike) -> Floats:
+        """A step to `distance` where the nodes take turns: inside a node at multiples of their number alone."""
+        inside = np.asarray(distance, dtype=np.int64) % self.nodes(ranks) == 0
+        return self._slowest(size, np.where(inside, 0, senders), inside)
+
     def _slowest(self, size: ArrayLike, crossing: ArrayLike, inside: ArrayLike) -> Floats:
         """Time of a step in which `crossing` pairs of a node cross its border and others, if `inside`, stay within."""
         size, crossing, inside = np.broadcast_arrays(
@@ -107,18 +125,25 @@ class Fabric:
     def exchange(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
         """Every rank exchanges `size` bytes with ``rank xor distance``; full duplex, seconds."""
         k, distance = self.ranks_per_node, np.asarray(distance)
+        if self.distribution == "cyclic":
+            return self._turns(ranks, size, distance, k)
         within = (k % (2 * np.maximum(distance, 1)) == 0) | (ranks <= k)
         return self._slowest(size, np.where(within, 0, np.minimum(k, distance)), (k > distance) & (k > 1))
 
     def shift(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
         """Every rank sends `size` bytes to ``rank + distance`` (modulo the ranks) and receives as much; seconds."""
         k, ahead = self.ranks_per_node, np.asarray(distance, dtype=np.int64)
+        if self.distribution == "cyclic":
+            return self._turns(ranks, size, ahead, k)
         hops = np.minimum(ahead, np.maximum(ranks - ahead, 0))
         return self._slowest(size, np.where(ranks <= k, 0, np.minimum(k, hops)), (k > hops) & (k > 1))
 
     def level(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
-        """One level of a tree: a few ranks send `size` bytes to ranks at `distance`, one a node at most; seconds."""
+        """One level of a tree: ranks below `distance` send `size` bytes that far, one a node where they fill nodes in
+        blocks; seconds."""
         k, distance = self.ranks_per_node, np.asarray(distance)
+        if self.distribution == "cyclic":
+            return self._turns(ranks, size, distance, np.minimum(-(-distance // self.nodes(ranks)), k))
         near = (distance < k) & (k > 1)
         far = (~near | (k % (2 * np.maximum(distance, 1)) != 0)) & (ranks > k)
         return self._slowest(size, far.astype(int), near | (ranks <= k))
@@ -127,9 +152,12 @@ class Fabric:
         """``p - 1`` steps around a ring, each block passed on as it comes; seconds.
 
         A block's way crosses every node's border once, ``n T_far + (p - 1 - n) T_near``, and no link passes blocks
-        faster than one an ``after``: the larger of the two. On one level it is ``(p - 1) T(m)``.
+        faster than one an ``after``: the larger of the two. On one level it is ``(p - 1) T(m)``. Where nodes take turns
+        every step of every rank crosses a border.
         """
         size, ranks = np.broadcast_arrays(np.asarray(size, dtype=float), ranks)
+        if self.distribution == "cyclic":
+            return np.asarray((ranks - 1) * self.shift(ranks, size, 1))
         nodes = self.nodes(ranks)
         several = nodes > 1
         crossing = np.where(several, np.minimum(nodes, ranks - 1), 0)
@@ -146,6 +174,8 @@ class Fabric:
         """Time from one blocking send of a tree to its sender's next, where the first goes to `distance`; seconds."""
         size, distance, ranks = np.broadcast_arrays(np.asarray(size, dtype=float), np.asarray(distance), ranks)
         far = (distance >= self.ranks_per_node) & (ranks > self.ranks_per_node)
+        if self.distribution == "cyclic":
+            far = distance % self.nodes(ranks) != 0
         time = np.zeros(size.shape)
         if bool(np.any(far)):
             time = np.where(far, _between(self.far, size, True), time)
@@ -180,6 +210,12 @@ class Fabric:
         """Sum over ``d = 1 .. p - 1`` of :meth:`shift`: every rank meets every other once; seconds."""
         k = self.ranks_per_node
         size, ranks = np.broadcast_arrays(np.asarray(size, float), ranks)
+        if self.distribution == "cyclic":
+            near = np.where(ranks > k, -(-ranks // self.nodes(ranks)), ranks) - 1
+            time = np.where(
+                near < ranks - 1, (ranks - 1 - near) * self._slowest(size, np.where(ranks > k, k, 0), False), 0.0
+            )
+            return np.asarray(time + np.where(near > 0, near * self._slowest(size, 0, near > 0), 0.0))
         edge = np.arange(1, k) if k > 1 else np.zeros(0, dtype=np.int64)
         inner = np.where(ranks > k, np.maximum(ranks - 1 - 2 * len(edge), 0), 0)
         time = np.zeros(size.shape)

@@ -18,6 +18,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.costs.selection import Selector
+from ranksight.model.messages.adapters import sharing_pairs
 from ranksight.model.messages.table import MessageTable, Row
 
 Array = NDArray[np.float64]
@@ -61,11 +62,11 @@ def operation_times(
                 row, name, table.ranks, fabric, choice, volume
             )
         elif name in SENDS or name in NEIGHBOURS:
-            count, spacing, transfer = _messages(row, table.ranks, fabric, volume)
+            parts = _messages(row, table.ranks, fabric, volume)
             if name in NEIGHBOURS or (name in NONBLOCKING and (together.get(row.kernel, np.zeros(1)) > 0).any()):
-                trains.setdefault(key, []).append((count, spacing, transfer))
+                trains.setdefault(key, []).extend(parts)
             else:
-                found[key] = found.get(key, np.zeros(table.ranks)) + transfer
+                found[key] = found.get(key, np.zeros(table.ranks)) + sum(transfer for _, _, transfer in parts)
     for key, parts in trains.items():
         name = operation_name(key[1])
         calls = sum(row.count for row in table.rows if (row.kernel, row.operation) == key)
@@ -101,31 +102,33 @@ def _collective(row: Row, name: str, ranks: int, fabric: Fabric, choice: Choice,
     return np.asarray(row.count * each[back.reshape(-1)])
 
 
-def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> tuple[Array, Array, Array]:
+def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[Array, Array, Array]]:
     """Messages of every rank, and sums of their spacings and of their transfers; inside and between nodes apart."""
-    k = fabric.ranks_per_node
     if not len(row.links):
         size = np.divide(getattr(row, volume), row.count, out=np.zeros(ranks), where=row.count > 0)
-        link = fabric.far if fabric.inter is not None and ranks > k else fabric.near
-        return row.count, row.count * link.spacing(size), row.count * link.transfer_time(size)
+        link = fabric.far if fabric.inter is not None and ranks > fabric.ranks_per_node else fabric.near
+        return [(row.count, row.count * link.spacing(size), row.count * link.transfer_time(size))]
     source, target = row.links // ranks, row.links % ranks
     scale = np.divide(getattr(row, volume), row.bytes, out=np.ones(ranks), where=row.bytes > 0)
     size = (
         np.divide(row.link_bytes, row.link_count, out=np.zeros(len(source)), where=row.link_count > 0) * scale[source]
     )
-    far = (source // k != target // k) if fabric.inter is not None else np.zeros(len(source), dtype=bool)
-    # Ranks of one node that send to other nodes share its link.
-    senders = np.bincount(np.unique(source[far]) // k, minlength=-(-ranks // k)) if far.any() else np.zeros(1)
-    spacing, transfer = np.zeros(len(source)), np.zeros(len(source))
-    if far.any():
-        pairs = senders[source[far] // k]
-        spacing[far] = fabric.far.spacing(size[far], pairs)
-        transfer[far] = fabric.far.transfer_time(size[far], pairs)
-    if not far.all():
-        link = fabric.near if fabric.intra is not None else fabric.far
-        spacing[~far], transfer[~far] = link.spacing(size[~far]), link.transfer_time(size[~far])
-    sums = [
-        np.bincount(source, weights=row.link_count * x, minlength=ranks).astype(np.float64)
-        for x in (np.ones(len(source)), spacing, transfer)
-    ]
-    return sums[0], sums[1], sums[2]
+    here, there = fabric.node_of(source, ranks), fabric.node_of(target, ranks)
+    crossing = (here != there) if fabric.inter is not None else np.zeros(len(source), dtype=bool)
+    pairs = np.ones(len(source))
+    if crossing.any():
+        moved = (size * row.link_count)[crossing]
+        pairs[crossing] = sharing_pairs(source[crossing], here[crossing], there[crossing], moved)
+    parts = []
+    for way in (crossing, ~crossing):
+        if not way.any():
+            continue
+        link = fabric.far if way is crossing or fabric.intra is None else fabric.near
+        weights = row.link_count[way]
+
+        def total(each: Array, way: NDArray[np.bool_] = way, weights: Array = weights) -> Array:
+            return np.bincount(source[way], weights=weights * each, minlength=ranks).astype(np.float64)
+
+        spacing, transfer = link.spacing(size[way], pairs[way]), link.transfer_time(size[way], pairs[way])
+        parts.append((total(np.ones(len(weights))), total(spacing), total(transfer)))
+    return parts

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ranksight.experiment import Experiment, Run
-from ranksight.model.application import Network
 from ranksight.model.communication import BETWEEN, Communication, costs_time
 from ranksight.model.fitting import fit_series
+from ranksight.model.network import Network
 from ranksight.model.phases.calls import Calls, traced
 from ranksight.model.phases.messages import Messages
 from ranksight.model.phases.relate import UNRELATED, Related

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.application import Network
 from ranksight.model.communication import BETWEEN, Communication
+from ranksight.model.network import Network
 
 Array = NDArray[np.float64]
 
@@ -58,14 +58,14 @@ class Messages:
             "platform": self.platform,
             "parameters": list(self.parameters),
             "communication": self.communication.to_dict(),
-            "network": {"table": dict(self.network.table), "ranks_per_node": self.network.ranks_per_node},
+            "network": self.network.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Messages:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         try:
-            network = Network(dict(content["network"]["table"]), int(content["network"]["ranks_per_node"]))
+            network = Network.from_dict(content["network"])
             communication = Communication.from_dict(content["communication"])
             found = cls(str(content["platform"]), tuple(content["parameters"]), communication, network)
             [int(name.partition(BETWEEN)[0]) for name in communication.names]

@@ -61,7 +61,7 @@ def test_equations_meet_the_simulator(benchmark: ModuleType, folder: Path) -> No
 
 
 def test_a_trace_of_the_simulator_is_read(benchmark: ModuleType, folder: Path) -> None:
-    benchmark.Simulator(folder, "ethernet", 4)
+    benchmark.Simulator(folder, "ethernet", 4).place(4)
     command = ["smpirun", "-np", "4", "-platform", "platform.xml", "-hostfile", "hosts", "-trace-ti"]
     command += [
         "-trace-file",
