@@ -51,6 +51,7 @@ def test_every_platform_names_a_table_that_ships():
         (Processor(implementer=0x41, part=0xD0C), "neoverse-n1"),
         (Processor(implementer=0x41, part=0xD40), "neoverse-v1"),
         (Processor(implementer=0x41, part=0xD4F), "neoverse-v2"),
+        (Processor(implementer=0x46, part=0x001), "a64fx"),
         (Processor(cpu="POWER9"), "power9"),
         (Processor("AuthenticAMD", 23, 1, 2), None),  # Zen 1
         (Processor("GenuineIntel", 6, 42, 7), None),
