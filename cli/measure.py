@@ -251,7 +251,7 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
                 f"{outcome.measured} runs measured{kept}, {len(outcome.failures)} failed: {experiment.path}", hanging=0
             )
         )
-        if len(experiment):
+        if len(experiment) and not outcome.stopped:
             show(next_step(f"ranksight fit {experiment.path}"))
     return 1 if outcome.failures else 0
 

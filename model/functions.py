@@ -70,6 +70,9 @@ class Functions:
             # Beyond its two values the search has chosen among forms that it could not tell apart.
             beyond = ((at < low) | (at > high))[None, :] & (given.status != forecast.NO_DATA)
             better = beyond | ((answer.status != forecast.OK) & (given.status == forecast.OK))
+            # Two levels say nothing of a parameter that took one value.
+            ends = self.fitted.trained[:, None, :, :]
+            better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
         if self.neighbours is not None:
             rows = self.rows

@@ -223,3 +223,15 @@ def test_the_machine_measured_is_proposed(
     assert main(["fit", str(tmp_path / "e"), *options]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert ("--platform rome-7742 tells its caches and memory domains" in out) is said
+
+
+def test_ranks_that_were_never_varied_are_not_predicted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Experiment.create(tmp_path / "e", "one", ["ranks", "size"])
+    for size in (20, 40):
+        for repetition in range(3):
+            rows = [("op", -1, 1e-3 * size * (1 + 0.01 * repetition), 500.0 * size)]
+            table = pd.DataFrame(rows, columns=["kernel", "rank", "time", "instructions"])
+            made.add(Run({"ranks": 1, "size": size}, repetition, "synthetic"), table)
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m"), "--quiet"]) in (0, 4)
+    content = _json(capsys, "predict", str(tmp_path / "m"), "--ranks", "64", "--size", "40", "--format", "json", code=4)
+    assert {answer["status"] for answer in content["predictions"]} == {"insufficient"}
