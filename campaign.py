@@ -27,7 +27,7 @@ from ranksight.collecting import Collector, Step
 from ranksight.errors import InputError, RanksightError, ToolError
 from ranksight.experiment import Experiment, Run
 from ranksight.launching import Launch, Template
-from ranksight.platforms.topology import processor_name
+from ranksight.processor import read_processor
 from ranksight.telling import told
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "LD_PRELOAD")
@@ -287,7 +287,7 @@ def _tail(file: Path, size: int = 8192) -> list[str]:
 def environment() -> dict[str, str]:
     """What of machine and environment belongs to a measurement: host, processor, kernel, and variables that matter."""
     facts = {"host": socket.gethostname(), "machine": platform.machine(), "system": platform.release()}
-    facts["processor"] = processor_name() or platform.processor() or "unknown"
+    facts["processor"] = read_processor().model or platform.processor() or "unknown"
     facts["cores"] = str(os.cpu_count() or 0)
     facts.update({name: value for name, value in sorted(os.environ.items()) if name.startswith(_KEPT_VARIABLES)})
     return facts

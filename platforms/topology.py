@@ -14,18 +14,10 @@ from pathlib import Path
 
 from ranksight.errors import InputError
 from ranksight.platforms.platform import Layout
+from ranksight.processor import read_processor
 from ranksight.units import parse_size
 
 _MOST_CPUS = 1 << 16
-_IMPLEMENTERS = {
-    0x41: "Arm", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon", 0x4E: "NVIDIA", 0x51: "Qualcomm",
-    0x61: "Apple", 0x6D: "Microsoft", 0xC0: "Ampere",
-}  # fmt: skip
-_PARTS = {
-    (0x41, 0xD0C): "Neoverse N1", (0x41, 0xD40): "Neoverse V1", (0x41, 0xD49): "Neoverse N2",
-    (0x41, 0xD4F): "Neoverse V2", (0x41, 0xD83): "Neoverse V3AE", (0x41, 0xD84): "Neoverse V3",
-    (0x41, 0xD8E): "Neoverse N3", (0x46, 0x001): "A64FX",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +145,15 @@ def read_topology(root: str | os.PathLike[str] = "/") -> Topology:
         core = min((cpu for cpu in threads if cpu in numbers), default=number)
         socket = max(_integer(folder / "physical_package_id", 0), 0)  # -1 where the firmware does not say
         cpus.append(Cpu(number, core, socket, nodes.get(number, 0)))
-    vendor, model, virtual = _processor(_read(base / "proc/cpuinfo") or "")
+    processor = read_processor(base)
     return Topology(
-        vendor=vendor,
-        model=model,
+        vendor=processor.vendor or "unknown",
+        model=processor.model or "unknown",
         cpus=tuple(cpus),
         caches=_caches(system / "cpu", numbers),
-        base=_base_clock(system / f"cpu/cpu{numbers[0]}/cpufreq", model),
-        virtual=virtual or (base / "sys/hypervisor/type").exists(),
+        base=_base_clock(system / f"cpu/cpu{numbers[0]}/cpufreq", processor.model),
+        virtual=processor.virtual or (base / "sys/hypervisor/type").exists(),
     )
-
-
-def processor_name(root: str | os.PathLike[str] = "/") -> str:
-    """What the system under `root` calls its processor; empty where it does not."""
-    _, model, _ = _processor(_read(Path(root) / "proc/cpuinfo") or "")
-    return "" if model == "unknown" else model
 
 
 def parse_cpu_list(text: str, origin: str = "a list of processors") -> tuple[int, ...]:
@@ -234,33 +220,6 @@ def _caches(folder: Path, numbers: Iterable[int]) -> tuple[SystemCache, ...]:
             if capacity > 0:
                 found.setdefault((level, cpus), SystemCache(level, capacity, line or 64, ways, cpus))
     return tuple(sorted(found.values(), key=lambda cache: (cache.level, min(cache.cpus))))
-
-
-def _processor(text: str) -> tuple[str, str, bool]:
-    """Vendor, model and whether a hypervisor shows, from the first block of cpuinfo (x86, Arm, POWER)."""
-    fields: dict[str, str] = {}
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip().lower(), value.strip())
-    vendor = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "HygonGenuine": "Hygon"}.get(
-        fields.get("vendor_id", ""), fields.get("vendor_id", "")
-    )
-    model = fields.get("model name", "")
-    if not vendor and "cpu implementer" in fields:
-        implementer, part = (_hex(fields.get(key, "")) for key in ("cpu implementer", "cpu part"))
-        vendor = _IMPLEMENTERS.get(implementer, f"implementer {implementer:#x}")
-        model = model or _PARTS.get((implementer, part)) or f"part {part:#x}"
-    if not vendor and fields.get("cpu", "").startswith("POWER"):
-        vendor, model = "IBM", fields["cpu"].split(",")[0]
-    return _line(vendor) or "unknown", _line(model) or "unknown", "hypervisor" in fields.get("flags", "").split()
-
-
-def _line(text: str) -> str:
-    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", text).split())[:200]
-
-
-def _hex(text: str) -> int:
-    return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else 0
 
 
 def _base_clock(folder: Path, model: str) -> float | None:

@@ -10,7 +10,8 @@ import pytest
 from ranksight.counters.doctor.findings import Finding, Machine, examine
 from ranksight.platforms import Layout, load
 from ranksight.platforms.recognition import described, measured_on, named, options, related
-from ranksight.platforms.topology import processor_name, read_topology
+from ranksight.platforms.topology import read_topology
+from ranksight.processor import read_processor
 
 
 def layout(sockets: int, domains: int, cores: int, threads: int = 1) -> Layout:
@@ -136,5 +137,5 @@ def test_the_doctor_names_the_kin_of_others(
 
 def test_arm_processors_have_names(tmp_path: Path, machine: Callable[..., Path]) -> None:
     root = machine(tmp_path, 1, 4, 12, 1, ARM.format(0x46, 0x001))
-    assert (read_topology(root).vendor, processor_name(root)) == ("Fujitsu", "A64FX")
-    assert processor_name(tmp_path / "nowhere") == ""
+    assert (read_topology(root).vendor, read_processor(root).model) == ("Fujitsu", "A64FX")
+    assert read_processor(tmp_path / "nowhere").model == ""
