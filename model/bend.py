@@ -1,10 +1,10 @@
 """How much the growth of a falling time bends, and what that says of the growth ahead.
 
-Strong scaling leaves its law in both directions: a plateau may be the shared bandwidth of a domain that the next
-ranks leave, or
-serial work that stays. A time of the runs' ranks alone cannot tell. The slope of ln y over ln x ahead is therefore
-taken to
-lie anywhere within the change of slope seen, evenly: its standard deviation is that change over sqrt(3).
+Strong scaling leaves its law: a plateau may be the shared bandwidth of a domain that the next ranks leave, or serial
+work that stays; a fall faster than ideal may end with the cache that the data came to fit into. A time of the runs'
+ranks alone cannot tell. The slope of ln y over ln x ahead is therefore taken to lie anywhere between that of the
+function and where it came from, evenly: away from the bend, by a standard deviation of its change over sqrt(3). That it
+bends further is what the functions say themselves.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ LEAST_POINTS = 4
 
 
 def bend(points: Array, location: Location, positive: Mask, kind: Kind) -> Array:
-    """Standard deviation (s,) of the slope ahead of times that fall along the one parameter; zero for all others.
+    """Standard deviations (s, 2) of the slope ahead, downwards and upwards, of times that fall along the one parameter;
+    zero for all others.
 
     The change of slope is that of a parabola of ln y in ln x over the range measured.
     """
     x = points[:, 0]
-    none = np.zeros(len(location.values))
+    none = np.zeros((len(location.values), 2))
     if kind != "time" or points.shape[1] != 1 or (x <= 0).any() or len(x) < LEAST_POINTS:
         return none
     present = (location.repeats > 0) & positive[:, None] & (np.where(location.repeats > 0, location.values, 0.0) > 0)
@@ -43,4 +44,5 @@ def bend(points: Array, location: Location, positive: Mask, kind: Kind) -> Array
     first, last = np.where(use, first, 0.0), np.where(use, last, 0.0)
     width = last - first
     falls = slope * width + curve * (last**2 - first**2) < 0
-    return np.where(use & falls, np.abs(2 * curve * width) / np.sqrt(3), 0.0)
+    turn = np.where(use & falls, 2 * curve * width / np.sqrt(3), 0.0)
+    return np.stack([np.maximum(turn, 0.0), np.maximum(-turn, 0.0)], axis=1)

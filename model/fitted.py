@@ -61,8 +61,9 @@ class Fitted:
         Whether the function must stay above zero.
     trained : (s, m, 2)
         Smallest and largest value of each parameter among the configurations of each series.
-    drift : (s, m)
-        How far the series may leave its function along each parameter (:mod:`ranksight.model.drift`).
+    drift : (s, m, 2)
+        How far the series may leave its function along each parameter, downwards and upwards
+        (:mod:`ranksight.model.drift`, :mod:`ranksight.model.bend`).
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
         (:class:`ranksight.model.quality.Quality`).
@@ -151,9 +152,9 @@ class Fitted:
                 freedom=self.freedom[rows[:, None], kept],
                 positive=self.positive[rows],
             )
-            strayed = self.strayed(points, rows)
-            down = np.hypot(strayed, fall[rows])
-            up = down if rise is fall else np.hypot(strayed, rise[rows])
+            even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all()
+            down = np.hypot(self.strayed(points, rows, 0), fall[rows])
+            up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
             value[rows], low[rows], high[rows], form[rows], _ = mixture_forecast(
                 held,
                 (down, up),
@@ -200,9 +201,9 @@ class Fitted:
         said = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
         return np.asarray(said)
 
-    def strayed(self, points: Array, part: Index | slice = slice(None)) -> Array:
+    def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
-        x_max))^2)``; ``ln(1 + tau (x / x_max - 1))`` along iterations."""
+        x_max))^2)``; ``ln(1 + tau (x / x_max - 1))`` along iterations. `side` is 0 downwards, 1 upwards."""
         low, high = self.trained[part, :, 0], self.trained[part, :, 1]
         jobs = between_jobs(self.metrics)[part]
         total = np.broadcast_to(jobs[:, None] ** 2, (len(high), len(points))).copy()
@@ -212,12 +213,14 @@ class Fitted:
                 above = np.log(x / high[:, axis, None])
                 below = np.log(low[:, axis, None] / x)
             if self.parameters[axis] == self.iterations:
-                total += np.log1p(self.drift[part, axis, None] * np.maximum(x / high[:, axis, None] - 1, 0.0)) ** 2
+                total += (
+                    np.log1p(self.drift[part, axis, side, None] * np.maximum(x / high[:, axis, None] - 1, 0.0)) ** 2
+                )
                 continue
             out = np.fmax(
                 np.fmax(np.where(np.isfinite(above), above, 0.0), np.where(np.isfinite(below), below, 0.0)), 0.0
             )
-            total += (self.drift[part, axis, None] * out) ** 2
+            total += (self.drift[part, axis, side, None] * out) ** 2
         return np.asarray(np.sqrt(total))
 
     def _change(self, points: Array) -> Change | None:

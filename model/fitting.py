@@ -110,7 +110,7 @@ def fit_series(
     if guide:
         found = prefer(found, series.kernels, series.metrics)
     if line is not None:
-        stray[:, line] = hidden_slope(series, found, line)
+        stray[:, line] = hidden_slope(series, found, line)[:, None]
     label = space if isinstance(space, str) else "own"
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
@@ -164,7 +164,7 @@ class _Task:
     habits: dict[str, _Habits] = field(default_factory=dict)
 
     def search(self, location: Location) -> tuple[Found, Array, Array]:
-        """Found hypotheses, drift (s, m) and breaks (s,) of all series."""
+        """Found hypotheses, drift (s, m, 2) and breaks (s,) of all series."""
         parts = [self._metric(name, rows, location.part(rows)) for name, rows in self.groups.items()]
         back = np.argsort(np.concatenate(list(self.groups.values())))
         found = _join([part[0] for part in parts], back)
@@ -211,7 +211,7 @@ class _Task:
         if self.points.shape[1] == 1 and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
             found = without_first(self.space, self.points, location, positive, kind, found, score, ratio, v0, d0, shift)
-        stray = np.zeros((len(base), self.points.shape[1]))
+        stray = np.zeros((len(base), self.points.shape[1], 2))
         repeated = ~np.isnan(location.variance)
         pace = drift.pace(found.weight, found.variance, repeated, (name,) * len(base))
         axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
@@ -220,7 +220,7 @@ class _Task:
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             law = habits.drift[axis]
-            stray[:, axis] = pace * drift.posterior(density, law)
+            stray[:, axis] = (pace * drift.posterior(density, law))[:, None]
         if 0 in axes:
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind))
         breaks = np.full(len(base), np.nan)

@@ -58,7 +58,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "status": fitted.status.tolist(),
         "positive": fitted.positive.tolist(),
         "trained": fitted.trained.tolist(),
-        "drift": [_short(row, 9) for row in fitted.drift],
+        "drift": [[_short(ends, 9) for ends in row] for row in fitted.drift],
         "within": _finite(_short(fitted.within, 4)),
         "repetitions": _finite(_short(fitted.repetitions, 4)),
         "noisy": fitted.noisy.tolist(),
@@ -137,8 +137,8 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     trained = _column(content, "trained", None, nested=True)
     drift = _column(content, "drift", None, nested=True)
     if s == 0:
-        trained, drift = trained.reshape(0, m, 2), drift.reshape(0, m)
-    if trained.shape != (s, m, 2) or drift.shape != (s, m) or (drift < 0).any():
+        trained, drift = trained.reshape(0, m, 2), drift.reshape(0, m, 2)
+    if trained.shape != (s, m, 2) or drift.shape != (s, m, 2) or (drift < 0).any():
         raise _damaged("'trained' or 'drift' do not match the series")
     hidden = None if "hidden" not in content else _column(content, "hidden", None, nested=True)
     if hidden is not None and (hidden.ndim != 2 or hidden.shape[1] != 2):

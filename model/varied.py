@@ -39,7 +39,7 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     count = series.points.shape[1]
     terms = np.zeros((len(fitted.terms), count, 3))
     terms[:, varied] = fitted.terms
-    drift = np.zeros((len(fitted), count))
+    drift = np.zeros((len(fitted), count, 2))
     drift[:, varied] = fitted.drift
     trained = np.empty((len(fitted), count, 2))
     trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)

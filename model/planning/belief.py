@@ -123,7 +123,7 @@ class Belief:
         prior = np.minimum(variance, STRAY**2)[..., None] * np.ones(feature.shape[2])
         size = np.where(positive[:, None], 1.0, np.where(typical > 0, typical, 1.0))
         low, high = fitted.trained[rows, :, 0], fitted.trained[rows, :, 1]
-        drift = fitted.drift[rows].copy()
+        drift = fitted.drift[rows].max(axis=2)
         metrics = tuple(fitted.metrics[row] for row in rows)
         expected = np.array([expected_drift(metric(name).kind) for name in metrics])
         fixed = low == high
