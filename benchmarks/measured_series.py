@@ -10,15 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import sources
-from benchmarks.measures import Points, covered, judge, widening
+from benchmarks.measures import GROSS, Points, covered, judge, widening
 from benchmarks.methods.answers import Method
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, check_frozen
 from ranksight.errors import RanksightError
+from ranksight.model.forecast import WIDEST
 
 TITLE = "Measured series"
 WORST = 12
+BOUNDS = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+"""Ratios of an interval's ends."""
 
 
 def tasks_of(data: Path) -> tuple[list[Task], list[str]]:
@@ -133,10 +136,23 @@ def _honesty(tasks: Sequence[Task], points: Points) -> str:
         + "\n\nEvery series counts the same in the coverage of a row; with every source counting the same it is "
         f"{100 * each:.0f} %. *Gross, unwarned* counts errors above 50 % that are neither abstained from nor inside "
         "the interval: it has to be 0."
+        + "\n\n#### Bounds on the interval\n\nWhat would be abstained from, and what would go unwarned, if intervals "
+        "were answers up to other ratios of their ends; the engine's is "
+        f"{WIDEST:g}.\n\n"
+        + _bounds(points)
         + "\n\n#### Leaving one source out\n\n*Widening* is the factor on the intervals (in logarithms) that gives "
         "90 % on the other sources, *covered then* what it gives on the source left out: a choice made without it.\n\n"
         + _one_out(tasks, points, every)
     )
+
+
+def _bounds(points: Points) -> str:
+    rows: list[list[object]] = []
+    for bound in BOUNDS:
+        answered = points.width <= np.log(bound)
+        gross = answered & (points.error > GROSS) & ~points.inside
+        rows.append([f"{bound:g}", 100 * float((~answered).mean()), int(gross.sum())])
+    return markdown(["bound", "abstained %", "gross, unwarned"], rows)
 
 
 def _one_out(tasks: Sequence[Task], points: Points, every: Sequence[str]) -> str:

@@ -30,6 +30,8 @@ class Points:
     stretch : (p,)
         Distance of the measured from the predicted value in units of the interval's half on that side, in logarithms:
         1 at the interval's end.
+    width : (p,)
+        Logarithm of the ratio of the interval's ends; NaN where there is none.
     """
 
     error: Array
@@ -38,6 +40,7 @@ class Points:
     last: NDArray[np.bool_]
     task: NDArray[np.intp]
     stretch: Array
+    width: Array
 
     def of(self, tasks: NDArray[np.bool_]) -> Points:
         """The points of some tasks (a mask over tasks)."""
@@ -61,6 +64,7 @@ def judge(tasks: Sequence[Task], answers: Sequence[Answer]) -> Points:
             inside = (answer.lower <= measured) & (measured <= answer.upper)
             end = np.where(measured > value, answer.upper, answer.lower)
             stretch = np.log(measured / value) / np.log(end / value)
+            width = np.log(answer.upper / answer.lower)
         count = len(measured)
         columns["error"].append(np.where(np.isfinite(error), error, np.inf))
         columns["inside"].append(inside)
@@ -68,6 +72,7 @@ def judge(tasks: Sequence[Task], answers: Sequence[Answer]) -> Points:
         columns["last"].append(np.arange(count) == count - 1)
         columns["task"].append(np.full(count, place))
         columns["stretch"].append(np.where(np.isfinite(stretch), stretch, np.inf))
+        columns["width"].append(width)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     return Points(**joined)
 

@@ -96,7 +96,7 @@ def main() -> int:
         quick=chosen.quick,
         freeze=chosen.freeze,
         cache=chosen.cache,
-        data=chosen.data or Settings.data,
+        **({} if chosen.data is None else {"data": chosen.data}),
     )
     if chosen.worst:
         from benchmarks.measured_series import worst

@@ -214,10 +214,14 @@ def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(model: Model) -> list[dict[str, Any]]:
+    from ranksight.model.basis import AHEAD
+    from ranksight.model.composition import contradictions
     from ranksight.model.forecast import REASONS
 
     fitted = model.fitted
     remarks = fitted.remarks()
+    for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
+        remarks[i] = "; ".join(filter(None, (remarks.get(i), text)))
     rows = []
     for i, (kernel, metric) in enumerate(zip(fitted.kernels, fitted.metrics, strict=True)):
         reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))

@@ -77,3 +77,14 @@ def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], .
             meet = (low[1] * low[2] <= high[0]) & (high[1] * high[2] >= low[0])
             found.append(Deviation(kernel, whole, left, right, relative, meet | (np.abs(relative) <= TOLERANCE)))
     return found
+
+
+def contradictions(fitted: Fitted, point: Array) -> dict[int, str]:
+    """Series of `fitted` whose function is not the product of those of its parts at `point` (m,), and by how much."""
+    rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
+    where = ", ".join(f"{name} {value:g}" for name, value in zip(fitted.parameters, point, strict=True))
+    return {
+        rows[one.kernel, one.whole]: f"{one.left} x {one.right} gives {one.relative[0]:+.1%} at {where}"
+        for one in check(fitted, point[None])
+        if np.isfinite(one.relative[0]) and not one.consistent[0]
+    }
