@@ -92,11 +92,11 @@ def run(chosen: argparse.Namespace) -> int:
             failed = _measure(checked, _plan(command, where, (size,), using), chosen.quiet, report) if using else 0
             if failed:
                 return failed
-    _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, platform.name)
+    _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, platform)
     say("")
     say(f"{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
+    say(f"all of it in one page: {folder / 'heat.html'}")
     say(f"next: ranksight predict {folder / 'heat.model.json'} --ranks 64,1024 --size {sizes[-1]} --metric time")
-    say(f"next: ranksight report {folder / 'heat.model.json'} --experiment {folder / 'experiment'}")
     return 0
 
 
@@ -206,12 +206,15 @@ def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> in
 
 
 def _tell(
-    model: Model, trained: Experiment, checked: Experiment, folder: Path, size: dict[str, float], platform: str
+    model: Model, trained: Experiment, checked: Experiment, folder: Path, size: dict[str, float], platform: Platform
 ) -> None:
-    """Print predicted beside measured, rank the kernels, and draw."""
+    """Print predicted beside measured, rank the kernels, draw, and write the report."""
     from matplotlib.figure import Figure
 
+    from ranksight.cli.report import commands
     from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
+    from ranksight.reports.html.context import Context
+    from ranksight.reports.html.page import render, write
     from ranksight.reports.plots import plot_breakdown, plot_compute, plot_validation, save_figure
     from ranksight.reports.sweep import sweep
     from ranksight.reports.terminal import show
@@ -220,19 +223,22 @@ def _tell(
     check, known = validate(model, checked), validate(model, trained)
     show(*tell_validation(check))
     cores = len(os.sched_getaffinity(0))
-    show(*tell_wall_time(model, (64, 256, TARGET), size, platform, cores))
+    show(*tell_wall_time(model, (64, 256, TARGET), size, platform.name, cores))
     smallest = {"size": float(model.training[:, model.parameters.index("size")].min())}
     show(*tell_growth(model, TARGET, smallest))
     check.table.to_csv(folder / "check.csv", index=False)
     timed = model.equation.resources is not None
+    swept = sweep(model, to=TARGET, at=size)
     figure = Figure(figsize=(15 if timed else 6, 4.8), layout="constrained")
     axes = figure.subplots(1, 3 if timed else 1, squeeze=False)[0]
     plot_validation(check, axes[0])
     if timed:
         plot_compute(model, known, check, size, axes[1])
-        plot_breakdown(sweep(model, to=TARGET, at=size), ax=axes[2])
-    for suffix in ("png", "svg"):
-        save_figure(figure, folder / f"demo.{suffix}")
+        plot_breakdown(swept, ax=axes[2])
+    save_figure(figure, folder / "demo.png", folder / "demo.svg")
+    runs = (trained, checked)
+    context = Context(model, swept, runs, platform, folder / "heat.model.json", None, commands((trained,)))
+    write(render(context), folder / "heat.html", force=True)
 
 
 def _list(values: tuple[int, ...]) -> str:

@@ -131,11 +131,11 @@ def _context(args: argparse.Namespace) -> Context:
         platform,
         args.model,
         study,
-        _commands(experiments),
+        commands(experiments),
     )
 
 
-def _commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[str, float]], int], list[str]]:
+def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[str, float]], int], list[str]]:
     """Writes the lines that measure more of the first experiment."""
     from ranksight.cli._continuing import measure_lines, template_of
 

@@ -171,7 +171,7 @@ class Levels:
         reason = np.where(
             outgrown, f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}", reason
         )
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             factor = np.where(high == low, 1.0, high / low)
         wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
         status = np.where(wide, forecast.WIDE, status)

@@ -9,12 +9,13 @@ import pandas as pd
 
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.metrics import metric
+from ranksight.model.forecast import OK
 from ranksight.model.levels import COUNTS
 from ranksight.model.model import Model
 from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS
 from ranksight.model.sampling import settle
-from ranksight.model.series import series_from_experiment
+from ranksight.model.series import Series, series_from_experiment
 
 SMALL = 1e-3
 """Kernels with less than this share of a metric's total are left out of summaries: they are a few calls of start-up."""
@@ -72,26 +73,51 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     series = series_from_experiment(experiment, None, means_of_samples(experiment, None))
     series = settle(experiment, series).series
     measured = reduce(series.values, "median", axis=2)
-    said = model.forecast(series.points, level)
-    breakdown = model.breakdown(series.points, level)
-    rows = model.functions.rows
+    said, breakdown = model.ask(series.points, level)
+    place = model.functions.rows
+    keys = list(zip(series.kernels, series.metrics, strict=True))
+    every = np.array([at for name in dict.fromkeys(series.metrics) for at, key in enumerate(keys) if key[1] == name])
+    mine = np.array([at for at in every if keys[at] in place], dtype=np.intp)
+    rows = np.array([place[keys[at]] for at in mine], dtype=np.intp)
+    value, lower, upper = (getattr(said, which)[rows] for which in ("value", "lower", "upper"))
+    carried = said.status[rows] == OK
+    if model.equation.resources is not None:
+        for at in np.flatnonzero([keys[i] == (WHOLE, COMPUTE) for i in mine]):
+            value[at], lower[at], upper[at], carried[at] = _computed(breakdown)
+    found = measured[mine]
+    tiny = 1e-9 * np.abs(found)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.where(found != 0, value / found - 1, np.where(value == 0, 0.0, np.inf))
+    count = len(series.points)
+    columns = {
+        "kernel": np.repeat([keys[at][0] for at in mine], count),
+        "metric": np.repeat([keys[at][1] for at in mine], count),
+        "predicted": value,
+        "lower": lower,
+        "upper": upper,
+        "measured": found,
+        "error": error,
+        "inside": (lower - tiny <= found) & (found <= upper + tiny),
+        "share": _shares(series, measured)[mine],
+        "status": np.where(carried, "ok", "insufficient"),
+    }
+    places = {name: np.tile(series.points[:, at], len(mine)) for at, name in enumerate(model.parameters)}
+    table = pd.DataFrame({**places, **{name: np.asarray(column).reshape(-1) for name, column in columns.items()}})
+    return Validation(table[np.isfinite(table["measured"])].reset_index(drop=True))
+
+
+def _shares(series: Series, measured: np.ndarray) -> np.ndarray:
+    """Share (s, n) of each kernel in the total of its metric; of the whole program one, of what does not add up NaN."""
     names = np.array(series.metrics, dtype=object)
     whole = np.array(series.kernels, dtype=object) == WHOLE
-    parts = []
+    share = np.full(measured.shape, np.nan)
     for name in dict.fromkeys(series.metrics):
-        here = np.flatnonzero((names == name) & ~whole)
-        total = np.nansum(measured[here], axis=0) if metric(name).additive else np.full(len(series.points), np.nan)
-        for at in np.flatnonzero(names == name):
-            row = rows.get((series.kernels[at], name))
-            if row is None:
-                continue
+        here = names == name
+        if metric(name).additive:
             with np.errstate(invalid="ignore", divide="ignore"):
-                share = np.where(whole[at], 1.0, measured[at] / total)
-            columns = [said.value[row], said.lower[row], said.upper[row], said.status[row] == 0]
-            if series.kernels[at] == WHOLE and name == COMPUTE and model.equation.resources is not None:
-                columns = _computed(breakdown)
-            parts.append(_rows(model.parameters, series.points, series.kernels[at], name, columns, measured[at], share))
-    return Validation(pd.concat([part for part in parts if len(part)], ignore_index=True))
+                share[here] = measured[here] / np.nansum(measured[here & ~whole], axis=0)
+    share[whole] = 1.0
+    return share
 
 
 def _computed(breakdown: object) -> list[np.ndarray]:
@@ -104,33 +130,3 @@ def _computed(breakdown: object) -> list[np.ndarray]:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = value / total.value[0]
     return [value, total.lower[0] * ratio, total.upper[0] * ratio, total.status[0] == 0]
-
-
-def _rows(
-    parameters: tuple[str, ...],
-    points: np.ndarray,
-    kernel: str,
-    name: str,
-    columns: list[np.ndarray],
-    measured: np.ndarray,
-    share: np.ndarray,
-) -> pd.DataFrame:
-    value, lower, upper, carried = columns
-    with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.where(measured != 0, value / measured - 1, np.where(value == 0, 0.0, np.inf))
-    tiny = 1e-9 * np.abs(measured)
-    table = pd.DataFrame(dict(zip(parameters, points.T, strict=True)))
-    table = table.assign(
-        kernel=kernel,
-        metric=name,
-        predicted=value,
-        lower=lower,
-        upper=upper,
-        measured=measured,
-        error=error,
-        inside=(lower - tiny <= measured) & (measured <= upper + tiny),
-        share=share,
-        status=np.where(carried, "ok", "insufficient"),
-    )
-    known: pd.DataFrame = table[np.isfinite(table["measured"])]
-    return known

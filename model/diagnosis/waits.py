@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
@@ -152,7 +151,7 @@ def _order(seconds: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     """Spearman's correlation of a rank's time with its number; 0 for fewer ranks than tell an order."""
     if len(seconds) < FEWEST or np.ptp(seconds) == 0:
         return 0.0
-    return float(np.corrcoef(rankdata(seconds), np.arange(len(seconds)))[0, 1])
+    return float(np.corrcoef(pd.Series(seconds).rank(), np.arange(len(seconds)))[0, 1])
 
 
 def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:

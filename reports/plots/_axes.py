@@ -66,12 +66,17 @@ def micro(text: str) -> str:
     return text.replace(" us", " µs")
 
 
-def second_axis(ax: Any, unit: str) -> None:
-    """Ticks of the value axis with their unit, in SI prefixes."""
+def si_ticks(axis: Any, unit: str = "") -> None:
+    """Ticks of one axis with their unit, in SI prefixes."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: micro(format_si(float(value), unit, 3))))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: micro(format_si(float(value), unit, 3))))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def second_axis(ax: Any, unit: str) -> None:
+    """Ticks of the value axis with their unit, in SI prefixes."""
+    si_ticks(ax.yaxis, unit)
 
 
 def log_values(ax: Any) -> None:

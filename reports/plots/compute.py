@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksight.experiment import WHOLE
 from ranksight.reports.palette import BAND, MEASURED, PREDICTED
-from ranksight.reports.plots._axes import new_axes
+from ranksight.reports.plots._axes import new_axes, second_axis, value_axis
 from ranksight.reports.validation import COMPUTE, Validation
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def plot_compute(
     at = model.parameters.index("ranks")
     most = float(model.training[:, at].max())
     far = max([most, *checked.table["ranks"]]) * 2
-    ranks = np.unique(np.round(np.geomspace(1, far, 40)))
+    ranks = np.unique(np.round(np.geomspace(1.0, far, 40))).astype(np.float64)
     points = np.array([[ranks_ if name == "ranks" else size[name] for name in model.parameters] for ranks_ in ranks])
     broken = model.breakdown(points)
     value = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
@@ -53,8 +53,9 @@ def plot_compute(
                 mfc="none" if marker == "o" else MEASURED,
                 label=label,
             )
-    ax.set_xscale("log", base=2)
-    ax.set(xlabel="ranks", ylabel="compute time per rank (s)", ylim=(0, None))
+    value_axis(ax, "ranks", ranks)
+    second_axis(ax, "s")
+    ax.set(ylabel="compute time per rank", ylim=(0, None))
     ax.legend(fontsize="x-small")
     said = ", ".join(f"{name} {number:g}" for name, number in size.items())
     ax.set_title(f"Compute time per rank{', ' + said if said else ''}", fontsize="medium")

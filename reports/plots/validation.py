@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.metrics import metric
 from ranksight.reports.palette import PARTS
-from ranksight.reports.plots._axes import new_axes
+from ranksight.reports.plots._axes import new_axes, si_ticks
 from ranksight.reports.validation import Validation
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def plot_validation(validation: Validation, ax: Axes | None = None) -> Any:
             mew=0.3,
         )
     ax.set(xscale="log", yscale="log", xlabel="measured, per rank", ylabel="predicted, per rank")
+    si_ticks(ax.xaxis)
+    si_ticks(ax.yaxis)
     if len(rows):
         low, high = ax.get_xlim()
         ax.plot([low, high], [low, high], color="black", lw=0.8, zorder=0)
