@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import os
 import sys
 import warnings
@@ -86,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not debug:
         # Overflow in a form that is then discarded is no news; what is wrong with an answer stands in its reason.
         warnings.simplefilter("ignore", RuntimeWarning)
+    if sys.stdout is None:  # closed by who called
+        sys.stdout = io.StringIO()
     try:
         if not given:
             _parser().print_help()
@@ -99,15 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from ranksight.cli._verbose import aloud
 
             with aloud():
-                return int(module.run(chosen))
-        return int(module.run(chosen))
+                code = int(module.run(chosen))
+        else:
+            code = int(module.run(chosen))
+        # What cannot be written is an error of this command, not one told by the interpreter when it ends.
+        sys.stdout.flush()
+        return code
     except RanksightError as error:
         if debug:
             raise
         print(f"ranksight: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("ranksight: cancelled; what was complete is kept", file=sys.stderr)
+        print("ranksight: cancelled; what was complete is kept, the same line goes on from there", file=sys.stderr)
         return 130
     except MemoryError:
         print("ranksight: out of memory; use a larger node, or ask for less at once", file=sys.stderr)
@@ -115,6 +123,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if debug:
+            raise
+        print(f"ranksight: {error.filename or 'the answer'}: {error.strerror or error}", file=sys.stderr)
+        if error.filename is None:
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except Exception as error:
         if debug:
             raise

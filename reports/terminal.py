@@ -30,6 +30,8 @@ GAP = 2
 PLAINLY: dict[str, Any] = {"width": 4 * WIDEST, "highlight": False, "markup": False, "emoji": False}
 """Of a console that takes text as it is; blocks are laid out here, and what does not fit is left to the terminal."""
 BARS = "▁▂▃▄▅▆▇█"
+PLAINER = str.maketrans(BARS + "…", "_.,-=+*#~")
+"""What stands for signs that a stream cannot hold."""
 
 
 class Cell(NamedTuple):
@@ -141,7 +143,11 @@ def show(*blocks: Block, file: TextIO | None = None) -> None:
     # A console of its own for each call: tests and notebooks put another stream in place of standard output.
     text = _rendered(Console(file=stream, **PLAINLY), blocks, width())
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "replace").decode(encoding))
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(PLAINER).encode(encoding, "replace").decode(encoding)
+    stream.write(text)
     stream.flush()
 
 

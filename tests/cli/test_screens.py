@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,6 +66,16 @@ def test_screens_fit_and_end_with_the_next_command(
     assert "\x1b" not in said
     assert "\x07" not in said
     assert "solv" in said or words[0] == "plan"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_full_disk_and_a_closed_output_are_told(folder: Path) -> None:
+    words = f"{sys.executable} -m ranksight predict {folder / 'm'} --ranks 32 --size 24"
+    full = subprocess.run(f"{words} > /dev/full", shell=True, capture_output=True, text=True)
+    assert full.returncode == 1
+    assert full.stderr == "ranksight: the answer: No space left on device\n"
+    closed = subprocess.run(f"{words} >&-", shell=True, capture_output=True, text=True)
+    assert (closed.returncode, closed.stderr) == (0, "")
 
 
 def test_verbose_says_what_is_read_and_written_and_leaves_the_answer_alone(

@@ -85,8 +85,8 @@ def test_no_colour_in_a_pipe_nor_with_no_color(monkeypatch: pytest.MonkeyPatch) 
 def test_a_stream_of_few_characters_gets_what_it_can_hold() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
-    show("a … b", file=stream)
-    assert raw.getvalue() == b"a ? b\n"
+    show("a … b ▁▄█ é", file=stream)
+    assert raw.getvalue() == b"a ~ b _-# ?\n"
 
 
 def test_the_width_is_that_of_columns_within_reason(monkeypatch: pytest.MonkeyPatch) -> None:
