@@ -31,6 +31,7 @@ BENCHMARKS = (
     "million",
     "store",
     "profiles",
+    "traces",
     "collectors",
     "distant",
     "planning",

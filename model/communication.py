@@ -154,7 +154,7 @@ class Communication:
             operation = name.rpartition(BETWEEN)[2]
             count, volume = rows[name, "messages"], rows[name, "bytes_sent"]
             for target, which in ((value, "value"), (lower, "lower"), (upper, "upper")):
-                calls, size = (np.nan_to_num(getattr(said, which)[row]) for row in (count, volume))
+                calls, size = (np.maximum(np.nan_to_num(getattr(said, which)[row]), 0.0) for row in (count, volume))
                 each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
                 target[at] = calls * cost(operation, np.maximum(ranks, 1), each, fabric, choice)
             for row in (count, volume):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def size_class(size: float) -> int:
     return 0 if size <= 0 else 1 << (int(np.ceil(size)) - 1).bit_length()
 
 
+@lru_cache(maxsize=1 << 16)
 def plain(name: str) -> str:
     """An MPI function as message tables name it: ``MPI_Isend`` is ``Isend``, ``mpi_isend_`` too."""
     text = name.strip().rstrip("_")

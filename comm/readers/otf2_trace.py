@@ -10,6 +10,7 @@ Source: OTF2 3.0, ``OTF2_EvtReader`` events; Score-P 8, how MPI collectives are 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ import pandas as pd
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.comm.readers._events import EventLog
+from ranksight.comm.readers._otf2_events import COLLECTIVE, ENTER, LEAVE, METRIC, events
 from ranksight.errors import InputError, ToolError
 from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
@@ -51,7 +53,7 @@ class Otf2:
         otf2 = _otf2()
         try:
             with otf2.reader.open(str(anchor)) as trace:
-                reading = _read(otf2, trace, anchor)
+                reading = _read(trace, anchor)
         except InputError:
             raise
         except Exception as error:  # the package raises its own, C-level and built-in errors alike
@@ -75,6 +77,25 @@ def _otf2() -> ModuleType:
     return module
 
 
+@dataclass(frozen=True, slots=True)
+class _Region:
+    name: str
+    mpi: bool
+    operation: str
+
+
+class _Regions(dict[int, _Region]):
+    """Regions by number, looked up once."""
+
+    def __init__(self, known: Any) -> None:
+        self.known = known
+
+    def __missing__(self, number: int) -> _Region:
+        name = str(self.known[number].name)
+        found = self[number] = _Region(name, name.startswith(("MPI_", "PMPI_")), _messages.plain(name))
+        return found
+
+
 class _Rank:
     """One location's open regions and times."""
 
@@ -82,7 +103,7 @@ class _Rank:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.stack: list[tuple[str, int]] = []
+        self.stack: list[tuple[_Region, int]] = []
         self.pending: list[tuple[float, int, int | None]] = []
         self.collective: tuple[float, float, int] | None = None
         self.begun = self.ended = -1
@@ -90,42 +111,45 @@ class _Rank:
         self.outer = 0
 
 
-def _read(otf2: ModuleType, trace: Any, anchor: Path) -> Reading:
+def _read(trace: Any, anchor: Path) -> Reading:
     tick = 1.0 / float(trace.timer_resolution)
     tally = _messages.Tally(str(anchor))
-    ranks: dict[Any, _Rank] = {}
-    numbers: dict[int, Any] = {}
-    events, sizes = otf2.events, dict[Any, int]()
+    ranks: dict[int, _Rank] = {}
+    numbers: dict[int, int] = {}
+    sizes = dict[Any, int]()
     collectives: dict[Collective, list[float]] = {}
     log = EventLog("instructions")
-    world = max((_members(comm, sizes) for comm in trace.definitions.comms), default=0)
-    for location, event in trace.events:
+    known = trace.definitions
+    world = max((_members(comm, sizes) for comm in known.comms), default=0)
+    regions = _Regions(known.regions)
+    for kind, location, time, rest in events(trace):
         rank = ranks.get(location)
         if rank is None:
-            rank = ranks[location] = _Rank(_number(location, len(ranks)))
+            rank = ranks[location] = _Rank(_number(known.locations[location], len(ranks)))
             numbers.setdefault(rank.number, location)
-        kind = type(event)
         if rank.begun < 0:
-            rank.begun = event.time
-        rank.ended = event.time
-        if kind is events.Enter:
-            rank.stack.append((event.region.name, event.time))
-            if _is_mpi(event.region.name):
+            rank.begun = time
+        rank.ended = time
+        if kind == ENTER:
+            region = regions[rest[0]]
+            if region.mpi:
                 rank.pending.clear()
-                if len(rank.stack) < 2 or not _is_mpi(rank.stack[-2][0]):
+                if not rank.stack or not rank.stack[-1][0].mpi:
                     rank.since = rank.counted - rank.left
-        elif kind is events.Leave:
-            _leave(tally, collectives, log, rank, event, tick, anchor)
-        elif kind is events.Metric:
-            rank.counted = _instructions(event, rank.counted)
+            rank.stack.append((region, time))
+        elif kind == LEAVE:
+            _leave(tally, collectives, log, rank, regions[rest[0]], time, tick, anchor)
+        elif kind == METRIC:
+            metric, values = rest
+            rank.counted = _instructions(metric, values, rank.counted)
             if rank.left != rank.left:
                 rank.left = rank.counted
-        elif kind in (events.MpiSend, events.MpiIsend):
-            size = _members(event.communicator, sizes)
-            rank.pending.append((float(event.msg_length), size, int(event.receiver)))
-        elif kind is events.MpiCollectiveEnd:
-            size = _members(event.communicator, sizes)
-            rank.collective = (float(event.size_sent), float(event.size_received), size)
+        elif kind == COLLECTIVE:
+            _, comm, _, sent, received = rest
+            rank.collective = (float(sent), float(received), _members(known.comms[comm], sizes))
+        else:
+            receiver, comm, _, size = rest[:4]
+            rank.pending.append((float(size), _members(known.comms[comm], sizes), receiver))
     _convert(tally, collectives)
     threads = len(ranks) - len(numbers)
     count = _messages.complete(numbers, str(anchor))
@@ -169,27 +193,28 @@ def _leave(
     collectives: dict[Collective, list[float]],
     log: EventLog,
     rank: _Rank,
-    event: Any,
+    region: _Region,
+    time: int,
     tick: float,
     anchor: Path,
 ) -> None:
-    if not rank.stack or rank.stack[-1][0] != event.region.name:
+    if not rank.stack or rank.stack[-1][0] is not region:
         raise InputError(
-            f"{anchor}: rank {rank.number} leaves {event.region.name} without having entered it",
+            f"{anchor}: rank {rank.number} leaves {region.name} without having entered it",
             "the trace is cut off or damaged",
         )
-    name, entered = rank.stack.pop()
-    if not _is_mpi(name):
+    _, entered = rank.stack.pop()
+    if not region.mpi:
         return
-    outer = not rank.stack or not _is_mpi(rank.stack[-1][0])
-    duration = event.time - entered
+    outer = not rank.stack or not rank.stack[-1][0].mpi
+    duration = time - entered
     if outer:
         rank.outer += duration
-    kernel = next((region for region, _ in reversed(rank.stack) if not _is_mpi(region)), WHOLE)
-    operation = _messages.plain(name)
+    kernel = next((caller.name for caller, _ in reversed(rank.stack) if not caller.mpi), WHOLE)
+    operation = region.operation
     if outer:
         sent = rank.collective[0] if rank.collective is not None else sum(size for size, _, _ in rank.pending)
-        start, end = (entered - rank.begun) * tick, (event.time - rank.begun) * tick
+        start, end = (entered - rank.begun) * tick, (time - rank.begun) * tick
         log.add(rank.number, kernel, operation, 0, sent, start, end, rank.since)
         rank.left = rank.counted
     if rank.collective is not None:
@@ -209,16 +234,12 @@ def _leave(
     rank.pending.clear()
 
 
-def _instructions(event: Any, before: float) -> float:
+def _instructions(metric: Any, values: Any, before: float) -> float:
     """Instructions that a metric event tells, as PAPI counts them on; `before` where it tells others."""
-    names = [str(member.name) for member in getattr(event.metric, "members", ())]
-    if "PAPI_TOT_INS" not in names or len(names) != len(event.values):
+    names = [str(member.name) for member in getattr(metric, "members", ())]
+    if "PAPI_TOT_INS" not in names or len(names) != len(values):
         return before
-    return float(event.values[names.index("PAPI_TOT_INS")])
-
-
-def _is_mpi(name: str) -> bool:
-    return name.startswith(("MPI_", "PMPI_"))
+    return float(values[names.index("PAPI_TOT_INS")])
 
 
 def _members(comm: Any, known: dict[Any, int]) -> int:

@@ -1,0 +1,77 @@
+"""Events of an OTF2 archive as plain tuples, by the library's own callbacks.
+
+The otf2 package makes an object of every event and its attributes, in several calls of Python: most of the time that an
+archive of 1,024 ranks takes. Here the C library calls a function that appends a tuple; definitions are the package's.
+
+Source: OTF2 3.0, ``OTF2_GlobalEvtReaderCallbacks_Set*Callback``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from typing import Any
+
+BATCH = 100_000
+"""Events that are held at a time."""
+ENTER, LEAVE, SEND, ISEND, COLLECTIVE, METRIC = range(6)
+_U8, _U32, _U64 = ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64
+_ARGUMENTS: dict[int, tuple[str, tuple[Any, ...]]] = {
+    ENTER: ("Enter", (_U32,)),  # region
+    LEAVE: ("Leave", (_U32,)),
+    SEND: ("MpiSend", (_U32, _U32, _U32, _U64)),  # receiver, communicator, tag, bytes
+    ISEND: ("MpiIsend", (_U32, _U32, _U32, _U64, _U64)),  # and request
+    COLLECTIVE: ("MpiCollectiveEnd", (_U8, _U32, _U32, _U64, _U64)),  # operation, communicator, root, sent, received
+}
+"""Of each kind its name and what its callback gets after location, time, user data and attributes."""
+
+Event = tuple[int, int, int, tuple[Any, ...]]
+"""Kind, number of the location, ticks, and arguments; a metric's are its object and its values."""
+
+
+def events(trace: Any) -> Iterator[Event]:
+    """All events of the kinds above, in order of time.
+
+    Parameters
+    ----------
+    trace : otf2.reader.Reader
+    """
+    import _otf2
+    from otf2.events import Metric
+
+    library = _otf2.Config.conf.lib
+    handle = trace._get_global_evt_reader_handle(None)
+    callbacks = _otf2.GlobalEvtReaderCallbacks_New()
+    found: list[Event] = []
+    kept = []  # the library holds no reference to what it calls
+    for kind, (name, arguments) in _ARGUMENTS.items():
+        made = ctypes.CFUNCTYPE(ctypes.c_int, _U64, _U64, ctypes.c_void_p, ctypes.c_void_p, *arguments)
+        kept.append(made(_taking(kind, found)))
+        declare = getattr(library, f"OTF2_GlobalEvtReaderCallbacks_Set{name}Callback")
+        previous = declare.argtypes
+        declare.argtypes = [ctypes.c_void_p, made]
+        declare(callbacks, kept[-1])
+        declare.argtypes = previous
+
+    def metric(location: int, time: int, user: object, attributes: object, *rest: Any) -> None:
+        event = Metric._construct(trace.definitions, time, *rest)
+        found.append((METRIC, location, time, (event.metric, event.values)))
+
+    _otf2.GlobalEvtReaderCallbacks_SetMetricCallback(callbacks, metric)
+    _otf2.GlobalEvtReader_SetCallbacks(handle, callbacks, None)
+    _otf2.GlobalEvtReaderCallbacks_Delete(callbacks)
+    more = True
+    while more:
+        more = _otf2.GlobalEvtReader_ReadEvents(handle, BATCH) == BATCH
+        yield from found
+        found.clear()
+
+
+def _taking(kind: int, found: list[Event]) -> Callable[..., int]:
+    append = found.append
+
+    def take(location: int, time: int, user: object, attributes: object, *rest: Any) -> int:
+        append((kind, location, time, rest))
+        return 0
+
+    return take
