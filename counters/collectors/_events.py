@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
-from ranksight.counters.collectors._perf import core_pmu
+from ranksight.collecting import Availability
+from ranksight.counters.collectors._perf import core_pmu, has_hardware, may_sample
 from ranksight.errors import ToolError
 from ranksight.platforms.events import Event, EventTable, load, recognise, this_processor
 
@@ -81,3 +83,37 @@ def probe(chosen: Chosen) -> tuple[str, ...]:
             "'ranksight doctor' says why; callgrind counts and perf-clock times here",
         )
     return tuple(dict.fromkeys(refused))
+
+
+@dataclass
+class HardwareEvents:
+    """What collectors of hardware events have in common.
+
+    Parameters
+    ----------
+    table : EventTable or None
+        The processor's events; recognised when None.
+    metrics : tuple of str
+        Metrics to collect; all that the table forms when empty.
+    unsupported : tuple of str or None
+        Events that this machine does not count; found out when None.
+    """
+
+    table: EventTable | None = None
+    metrics: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] | None = None
+
+    def using(self, table: EventTable, metrics: Sequence[str] = ()) -> Self:
+        """The same with the events of a platform's table."""
+        return replace(self, table=table, metrics=tuple(metrics), unsupported=None)
+
+    def available(self) -> Availability:
+        """Whether perf is here, may look, and finds counters."""
+        first = may_sample()
+        return first if not first.ok else has_hardware()
+
+    def chosen(self) -> Chosen:
+        """The events that this machine counts, in passes."""
+        if self.unsupported is None:
+            self.unsupported = probe(choose(self.table, self.metrics))
+        return choose(self.table, self.metrics, self.unsupported)

@@ -17,28 +17,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.counters.collectors._events import Chosen, choose, probe
-from ranksight.counters.collectors._perf import buffer_pages, gather, has_hardware, may_sample, record, refuse_software
+from ranksight.collecting import COLLECTORS, Step
+from ranksight.counters.collectors._events import HardwareEvents
+from ranksight.counters.collectors._perf import buffer_pages, gather, record, refuse_software
 from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
 from ranksight.launching import Launch
-from ranksight.platforms.events import EventTable
 from ranksight.reading import Reading
 
 
 @dataclass
-class Perf:
+class Perf(HardwareEvents):
     """Sampled hardware events per kernel and rank; see the module.
 
     Parameters
     ----------
-    table : EventTable or None
-        The processor's events; recognised when None.
-    metrics : tuple of str
-        Metrics to collect; all that the table forms when empty.
     period, rare_period : int
         Occurrences between samples of common events (cycles, instructions, loads ...) and of rare ones (misses):
         primes, the first near the papers' 2,000k cycles.
@@ -48,14 +43,11 @@ class Perf:
         Loops to gather lines into, as callgrind's refinement names them.
     """
 
-    table: EventTable | None = None
-    metrics: tuple[str, ...] = ()
     period: int = 2_000_003
     rare_period: int = 100_003
     text: str = "hardware events per function, sampled by perf"
     deterministic: bool = False
     default: bool = True
-    unsupported: tuple[str, ...] | None = None
     refine: tuple[str, ...] = ()
     spans: tuple[str, ...] = ()
 
@@ -63,24 +55,10 @@ class Perf:
         """The same with some kernels split into their lines, or into loops that callgrind found."""
         return replace(self, refine=tuple(kernels), spans=tuple(spans))
 
-    def using(self, table: EventTable, metrics: Sequence[str] = ()) -> Perf:
-        """The same with the events of a platform's table."""
-        return replace(self, table=table, metrics=tuple(metrics), unsupported=None)
-
-    def available(self) -> Availability:
-        """Whether perf is here, may sample, and finds counters to sample."""
-        first = may_sample()
-        return first if not first.ok else has_hardware()
-
-    def _chosen(self) -> Chosen:
-        if self.unsupported is None:
-            self.unsupported = probe(choose(self.table, self.metrics))
-        return choose(self.table, self.metrics, self.unsupported)
-
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
         """One run under ``perf record`` a pass."""
         refuse_script(launch)
-        chosen = self._chosen()
+        chosen = self.chosen()
         pages = buffer_pages(launch.ranks)
         steps = []
         for number, events in enumerate(chosen.passes):
@@ -94,7 +72,7 @@ class Perf:
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read all passes of all ranks; see :mod:`ranksight.counters.derive` for the metrics."""
-        chosen = self._chosen()
+        chosen = self.chosen()
         columns: dict[str, pd.Series[float]] = {}
         origin: dict[str, str] = {}
         sources: list[str] = []

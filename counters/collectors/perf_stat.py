@@ -8,15 +8,14 @@ in MPI is in the counts: a busy-waiting library adds instructions that are nobod
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.counters.collectors._events import Chosen, choose, probe
-from ranksight.counters.collectors._perf import has_hardware, may_sample
+from ranksight.collecting import COLLECTORS, Step
+from ranksight.counters.collectors._events import HardwareEvents
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
@@ -24,49 +23,23 @@ from ranksight.counters.readers._perf_stat_rows import separated_rows
 from ranksight.errors import ToolError
 from ranksight.experiment import WHOLE
 from ranksight.launching import Launch
-from ranksight.platforms.events import EventTable
 from ranksight.reading import Reading
 
 _SHARED_OUT = 99.0
 
 
 @dataclass
-class PerfStat:
-    """Counted hardware events per rank; see the module.
+class PerfStat(HardwareEvents):
+    """Counted hardware events per rank; see the module."""
 
-    Parameters
-    ----------
-    table : EventTable or None
-        The processor's events; recognised when None.
-    metrics : tuple of str
-        Metrics to collect; all that the table forms when empty.
-    """
-
-    table: EventTable | None = None
-    metrics: tuple[str, ...] = ()
     text: str = "hardware events of each rank as a whole, counted by perf"
     deterministic: bool = False
     default: bool = False
-    unsupported: tuple[str, ...] | None = None
-
-    def using(self, table: EventTable, metrics: Sequence[str] = ()) -> PerfStat:
-        """The same with the events of a platform's table."""
-        return replace(self, table=table, metrics=tuple(metrics), unsupported=None)
-
-    def available(self) -> Availability:
-        """Whether perf is here, may count, and finds counters."""
-        first = may_sample()
-        return first if not first.ok else has_hardware()
-
-    def _chosen(self) -> Chosen:
-        if self.unsupported is None:
-            self.unsupported = probe(choose(self.table, self.metrics))
-        return choose(self.table, self.metrics, self.unsupported)
 
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
         """One run under ``perf stat`` a pass."""
         refuse_script(launch)
-        chosen = self._chosen()
+        chosen = self.chosen()
         steps = []
         for number, events in enumerate(chosen.passes):
             listed = ",".join(["task-clock", *(event.perf(chosen.device, "u") for event in events)])
@@ -76,7 +49,7 @@ class PerfStat:
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read all passes of all ranks; see :mod:`ranksight.counters.derive` for the metrics."""
-        chosen = self._chosen()
+        chosen = self.chosen()
         counts: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
         origin: dict[str, str] = {}
         shares: list[dict[str, object]] = []
