@@ -48,3 +48,43 @@ def test_the_reader_of_the_document_works(tmp_path: Path, monkeypatch: pytest.Mo
     assert set(read(tmp_path / "e").counters()["time"]) == {2.5, 0.5}
     (tmp_path / "b.txt").write_text("# mytool 1\nsolve, fast\n")
     assert main(["import", "mytool", str(tmp_path / "b.txt"), "--set", "ranks=4", "-o", str(tmp_path / "f")]) == 1
+
+
+def _document_code(heading: str) -> str:
+    text = (ROOT / "docs" / "extending.md").read_text()
+    found = re.search(rf"## {heading}\n.*?```python\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_search_space_of_the_document_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ranksight.cli.main import main
+    from ranksight.model.spaces import SPACES
+
+    assert "default" in SPACES
+    monkeypatch.setattr(SPACES, "_items", dict(SPACES._items))
+    exec(compile(_document_code("A search space"), "extending.md", "exec"), {"__name__": "mine"})
+    rows = "".join(f"{x},{3 * x + 5 * x ** (2 / 3) + 7}\n" for x in (1, 8, 27, 64, 125, 216))
+    (tmp_path / "t.csv").write_text("ranks,time\n" + rows)
+    words = ["csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--metric", "time", "-o", str(tmp_path / "e")]
+    assert main(["import", *words, "--quiet"]) == 0
+    assert main(["fit", str(tmp_path / "e"), "--space", "surfaces", "-o", str(tmp_path / "m"), "--quiet"]) == 0
+    from ranksight.model.model import Model
+
+    answer = Model.load(tmp_path / "m").predict(ranks=1000).table()
+    assert answer["value"].iloc[0] == pytest.approx(3 * 1000 + 5 * 100 + 7, rel=1e-6)
+
+
+def test_the_collective_of_the_document_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ranksight.comm.costs.collective import COLLECTIVES, collective
+    from ranksight.comm.costs.fabric import Fabric
+    from ranksight.comm.network import NetworkParameters
+
+    assert "scan/linear" in COLLECTIVES
+    monkeypatch.setattr(COLLECTIVES, "_items", dict(COLLECTIVES._items))
+    exec(compile(_document_code("A collective's algorithm"), "extending.md", "exec"), {"__name__": "mine"})
+    fabric = Fabric(NetworkParameters.linear(1e-6, 1e-9), NetworkParameters.linear(1e-6, 1e-9), 1)
+    found = collective("bcast", "flat")([1, 2, 9], 1000.0, fabric)
+    assert found[0] == 0
+    assert found[2] == pytest.approx(8 * found[1])
+    assert found[1] > 1000 * 1e-9

@@ -190,14 +190,15 @@ def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) 
 
     random = np.random.default_rng(1)
     names = ("time", "instructions", "loads", "stores", "loads_l1", "loads_l2", "flops", "branches")
-    experiment = Experiment.create(tmp_path / "e", "large", ["ranks"])
+    experiment = Experiment.create(tmp_path / "e", "large", ["ranks", "size"])
     scale, power = random.uniform(1, 100, (200, 8)), random.uniform(-1, 1, (200, 8))
     kernels = [f"solver::level_{k}<double, std::vector<float>>::apply_preconditioner" for k in range(200)]
-    for p in (1, 2, 4, 8, 16, 32, 64, 128):
-        for repetition in range(3):
-            values = scale * p**power * random.lognormal(0, 0.03, (200, 8))
-            table = pd.DataFrame(values, columns=list(names)).assign(kernel=kernels, rank=-1)
-            experiment.add(Run({"ranks": p}, repetition=repetition, collector="x"), table)
+    for p in (1, 2, 4, 8, 16):
+        for n in (16, 24, 32, 48):
+            for repetition in range(2):
+                values = scale * p**power * n**2 * random.lognormal(0, 0.03, (200, 8))
+                table = pd.DataFrame(values, columns=list(names)).assign(kernel=kernels, rank=-1)
+                experiment.add(Run({"ranks": p, "size": n}, repetition=repetition, collector="x"), table)
     model = assemble(experiment)[0]
     text = render(Context(model, sweep(model), (experiment,)))
     assert len(text.encode()) < 2_000_000
