@@ -325,7 +325,8 @@ def _table(rows: list[dict[str, Any]], checked: dict[str, Any] | None) -> None:
             function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
             if row["status"] != "ok":
                 reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
-            lines.append([str(row["kernel"]), f"{row['share']:.1%}", error, function])
+            share = "" if row["kernel"] == WHOLE else f"{row['share']:.1%}"
+            lines.append([str(row["kernel"]), share, error, function])
         columns = [
             Column("kernel", "name"),
             Column("share", spare=2),

@@ -148,6 +148,16 @@ def crossing(row: Mapping[object, object], level: float) -> str:
     return f"{short(str(row['kernel']), NAME)} {what} above {float(str(row['ranks'])):.0f} ranks, {level:.0%}: {ends}"
 
 
+def _untroubled(found: Diagnosis) -> str:
+    """What was looked at and is well, and what nothing tells of."""
+    told = found.efficiencies()[["load_balance", "communication"]].notna().all()
+    well = [("load_balance", "ranks are even"), ("communication", "no one waits in turn")]
+    unknown = [("load_balance", "ranks"), ("communication", "messages")]
+    silent = [name for column, name in unknown if not told[column]]
+    said = ", ".join(["nothing grows", *(text for column, text in well if told[column])])
+    return said + (f"; {' and '.join(silent)} were not measured one by one" if silent else "")
+
+
 def _efficiencies(found: Diagnosis) -> list[Block]:
     """POP efficiencies at up to six rank counts."""
     table = found.efficiencies()
@@ -199,7 +209,7 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
         who = f"{short(row['kernel'], NAME)}: " if row["kernel"] else ""
         text.append(Text(f"{row['kind']}: {who}{row['text']}{gain}", 2))
     head = Text("troubles named", style="bold")
-    text = [head, *text] if text else ["no trouble is named: nothing grows, ranks are even, no one waits in turn"]
+    text = [head, *text] if text else [f"no trouble is named: {_untroubled(found)}"]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
         text += ["", Text("another layout of the ranks", style="bold"), Text(row["text"], 2)]
     target = found.target[list(found.model.parameters).index("ranks")]

@@ -27,7 +27,8 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``computation_scaling``,
+        ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``computation_scaling`` (NaN where
+        nothing tells of them),
         ``instruction_scaling``, ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a
         model knows one clock), ``ipc``.
     """
@@ -45,10 +46,16 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
         work = instructions[0] * times[0] / (instructions * times)
         rate = instructions / (computing * line.frequency)
         ipc = (instructions / computing) / (instructions[0] / computing[0])
+    overall = balance * communication * scaling
+    balance = balance if (imbalance > 0).any() else np.full(len(whole), np.nan)
+    communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)
+    # The time of a whole program is computing only as far as something tells it from waiting.
+    alone = line.kernels == (WHOLE,) and np.isnan(balance).all() and np.isnan(communication).all()
+    scaling = np.full(len(whole), np.nan) if alone else scaling
     return pd.DataFrame(
         {
             "ranks": line.ranks,
-            "global": balance * communication * scaling,
+            "global": overall,
             "parallel": balance * communication,
             "load_balance": balance,
             "communication": communication,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
+from ranksight.experiment import WHOLE
 from ranksight.model.diagnosis import efficiencies, ranking, scaling
 from ranksight.model.diagnosis.advice import layouts
 from ranksight.model.diagnosis.evidence import Evidence
@@ -171,3 +172,15 @@ def test_a_crossover_of_open_times_is_told_where_the_order_is_sure(evidence: Mak
     for width, told in ((2.0, 1), (9.0, 0)):
         given = replace(line, ok=ok, low=line.computing / width, high=line.computing * width)
         assert len(ranking.crossovers(given)) == told
+
+
+def test_what_nothing_tells_has_no_efficiency(evidence: Make) -> None:
+    work = over(lambda p: 8 / p)
+    alone = efficiencies.table(evidence({WHOLE: work}, RANKS), strong=True)
+    assert alone["global"].to_numpy() == pytest.approx(1)
+    assert alone[["parallel", "load_balance", "communication", "computation_scaling"]].isna().all(axis=None)
+    sent = {"work": over(lambda p: np.where(p > 1, 1e-3 * np.log2(p), 0.0))}
+    found = efficiencies.table(evidence({"work": work}, RANKS, communication=sent), strong=True)
+    assert found[["parallel", "load_balance"]].isna().all(axis=None)
+    assert found["communication"].iloc[-1] == pytest.approx((8 / 1024) / (8 / 1024 + 0.01))
+    assert found["global"].iloc[-1] == pytest.approx((8 / 1024) / (8 / 1024 + 0.01))
