@@ -102,6 +102,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the parameter that counts iterations: a run is a set-up and as much again with each, and few tell many",
     )
     parser.add_argument(
+        "--volume",
+        action="append",
+        default=[],
+        metavar="KERNEL=FORMULA",
+        help="how what a kernel sends grows beyond what was measured, such as 'halo=size^2'; may be repeated",
+    )
+    parser.add_argument(
         "--equation",
         choices=("closed", "literal"),
         default="closed",
@@ -159,6 +166,7 @@ def run(args: argparse.Namespace) -> int:
             equation=args.equation,
             units=units,
             coordinates=coordinates,
+            volumes=args.volume,
             over_ranks=_over_ranks(args.ranks_reduce),
             jobs=args.jobs,
             dask=args.dask,

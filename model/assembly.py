@@ -19,7 +19,6 @@ from ranksight.model.contradiction import contradictions
 from ranksight.model.coordinates import Coordinates
 from ranksight.model.derived import with_stalls
 from ranksight.model.diagnosis.observed import observe
-from ranksight.model.fitting import fit_series
 from ranksight.model.imbalances import fit_imbalances
 from ranksight.model.iterations import check
 from ranksight.model.learning import model_of
@@ -28,12 +27,14 @@ from ranksight.model.model import Model
 from ranksight.model.network import Network
 from ranksight.model.pace import fit_paces
 from ranksight.model.phases.keeping import phases_of
+from ranksight.model.reduction import reduce
 from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.staircase import Staircase
+from ranksight.model.stated import BYTES, Stated
 from ranksight.model.structured import structured
 from ranksight.model.unsampled import with_unsampled
 from ranksight.model.varied import fit_varied
@@ -52,6 +53,7 @@ def fit(
     cores_per_domain: int | None = None,
     units: str | None = None,
     derive: Mapping[str, str] | None = None,
+    volumes: Mapping[str, str] | None = None,
     equation: str = "closed",
     **settings: Any,
 ) -> Model:
@@ -71,6 +73,8 @@ def fit(
     derive : mapping of str to str, optional
         Parameters computed from those of the runs, such as ``{"x": "size^3/ranks"}``
         (:mod:`ranksight.model.coordinates`).
+    volumes : mapping of str to str, optional
+        How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.stated`).
     equation : str
         One of :data:`ranksight.model.resource.EQUATIONS`.
     **settings
@@ -93,6 +97,7 @@ def fit(
         domains=domains,
         units=whole,
         coordinates=coordinates,
+        volumes=[f"{kernel}={text}" for kernel, text in (volumes or {}).items()],
         equation=equation,
         **settings,
     )[0]
@@ -133,6 +138,7 @@ def assemble(
     domains: Domains | None = None,
     units: WholeUnits | None = None,
     coordinates: Coordinates | None = None,
+    volumes: Sequence[str] = (),
     equation: str = "closed",
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
@@ -153,6 +159,8 @@ def assemble(
         What the work consists of, where it cannot be cut.
     coordinates : Coordinates, optional
         Parameters computed from those of the runs, which functions are then of.
+    volumes : sequence of str
+        How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.stated`).
     equation : str
         One of :data:`ranksight.model.resource.EQUATIONS`.
     over_ranks
@@ -175,7 +183,10 @@ def assemble(
     told("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     model = model_of(series, experiment.application, **settings)
     told("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
-    functions = structured(experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), **settings)
+    stated = _stated(experiment, series, volumes)
+    functions = structured(
+        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, **settings
+    )
     extras: dict[str, Any] = dict(model.extras)
     if coordinates is not None:
         extras["coordinates"] = coordinates.to_dict()
@@ -188,7 +199,7 @@ def assemble(
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     if remark:
         extras["remarks"] = [remark]
-    application = _equation(experiment, sampled, platform, machine, domains, steps, equation, how, **settings)
+    application = _equation(experiment, sampled, platform, machine, domains, steps, stated, equation, how, **settings)
     told("the program's time: %s", _parts(application))
     if application != Application():
         extras["application"] = application.to_dict()
@@ -252,6 +263,19 @@ def means_of_samples(
     return dict.fromkeys(sorted(sampled), "mean") or None
 
 
+def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> Stated | None:
+    """Volumes as the user knows them, held against those measured."""
+    stated = Stated.read(volumes, series.parameters, series.points)
+    if stated is None:
+        return None
+    messages = message_series(experiment) if "ranks" in experiment.parameters else None
+    sent = series if messages is None else messages
+    rows = np.array([name == BYTES for name in sent.metrics], dtype=bool)
+    names = [kernel for kernel, yes in zip(sent.kernels, rows.tolist(), strict=True) if yes]
+    stated.check(names, [BYTES] * len(names), sent.points, reduce(sent.values[rows], "median", axis=2))
+    return stated
+
+
 def _equation(
     experiment: Experiment,
     sampled: Sampled,
@@ -259,6 +283,7 @@ def _equation(
     machine: Machine | None,
     domains: Domains | None,
     steps: Staircase | None,
+    stated: Stated | None,
     equation: str,
     over_ranks: str,
     **settings: Any,
@@ -279,9 +304,11 @@ def _equation(
         )
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is not None:
-        fitted = fit_series(messages, **each)
-        functions = structured(experiment, messages, fitted, lambda run: message_table(experiment, run), **settings)
-        communication = Communication(functions, fit_messages(experiment, **each))
+        fitted = fit_varied(messages, **each)
+        functions = structured(
+            experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings
+        )
+        communication = Communication(functions, fit_messages(experiment, stated, **each))
         if platform is not None and platform.network:
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node

@@ -28,6 +28,7 @@ from ranksight.model.functions import Functions
 from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.times import MOST_RANKS, operation_times
 from ranksight.model.series import Series
+from ranksight.model.stated import BETWEEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric
 
 Array = NDArray[np.float64]
-BETWEEN = ": "
-"""Between kernel and operation in the name of a series."""
 
 
 def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:

@@ -21,6 +21,7 @@ from ranksight.model.levels import Levels
 from ranksight.model.neighbours import Neighbours
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
+from ranksight.model.stated import BYTES, MESSAGES, Stated
 
 Array = NDArray[np.float64]
 ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
@@ -47,12 +48,15 @@ class Functions:
         Of the series that follow the process grid.
     minor : tuple of (kernel, metric)
         Parts that were less than :data:`MINOR` of their whole at every configuration: a few events that scatter.
+    stated : Stated or None
+        How volumes of messages go on beyond what was measured, as the user knows it.
     """
 
     fitted: Fitted
     levels: Levels | None = None
     neighbours: Neighbours | None = None
     minor: tuple[tuple[str, str], ...] = ()
+    stated: Stated | None = None
 
     @property
     def rows(self) -> dict[tuple[str, str], int]:
@@ -62,6 +66,23 @@ class Functions:
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitted.Fitted.predict`."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        answer = self._learned(points, level)
+        for kernel in () if self.stated is None else self.stated.texts:
+            assert self.stated is not None
+            nearest = self.stated.reference(kernel, points)
+            mine = [(name in (BYTES, MESSAGES)) and self.stated.kernel_of(k) == kernel for k, name in self.rows]
+            index, out = np.flatnonzero(mine), (nearest != points).any(axis=1)
+            if not len(index) or not out.any():
+                continue
+            growth = self.stated.growth(kernel, points)
+            grown = np.array([name == BYTES for name in self.fitted.metrics])[index, None]
+            given = rows_of(self._learned(nearest, level), index)
+            ends = {end: np.where(grown, growth, 1.0) * getattr(given, end) for end in ("value", "lower", "upper")}
+            answer = choose(answer, replace(given, **ends), index, np.broadcast_to(out, (len(index), len(points))))
+        return answer
+
+    def _learned(self, points: Array, level: float) -> Forecast:
+        """What the measurements say."""
         answer = self.fitted.predict(points, level)
         if self.levels is not None:
             given = self.levels.predict(points, level)
@@ -79,7 +100,18 @@ class Functions:
             index = np.array([rows[key] for key in zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)])
             given = self.neighbours.predict(points, level)
             answer = choose(answer, given, index, np.ones((len(index), len(points)), dtype=bool))
-        return self._limited(answer, points)
+        return self._limited(self._varied(answer, points), points)
+
+    def _varied(self, answer: Forecast, points: Array) -> Forecast:
+        """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
+        low, high = (self.fitted.trained[:, :, end] for end in (0, 1))
+        status, reason = answer.status.copy(), answer.reason.astype(object)
+        for axis, name in enumerate(self.fitted.parameters):
+            away = (low[:, axis, None] == high[:, axis, None]) & (points[None, :, axis] != low[:, axis, None])
+            away &= status == forecast.OK
+            status[away] = forecast.UNVARIED
+            reason[away] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
+        return replace(answer, status=status, reason=reason)
 
     def _limited(self, answer: Forecast, points: Array) -> Forecast:
         """No part exceeds its whole: loads that a level serves stay within the kernel's loads, misses within stores.
@@ -135,7 +167,7 @@ class Functions:
         """The structures as plain data, for :meth:`with_structures`."""
         found: dict[str, Any] = {
             name: given.to_dict()
-            for name, given in (("levels", self.levels), ("neighbours", self.neighbours))
+            for name, given in (("levels", self.levels), ("neighbours", self.neighbours), ("stated", self.stated))
             if given is not None
         }
         return found | ({"minor": [list(key) for key in self.minor]} if self.minor else {})
@@ -149,7 +181,8 @@ class Functions:
             minor = tuple((str(kernel), str(name)) for kernel, name in content.get("minor", ()))
         except (TypeError, ValueError) as error:
             raise InputError(f"'minor' is damaged: {error}", "fit the model again") from error
-        functions = cls(fitted, levels, neighbours, minor)
+        stated = Stated.from_dict(content["stated"]) if "stated" in content else None
+        functions = cls(fitted, levels, neighbours, minor, stated)
         functions._check()
         return functions
 
@@ -164,6 +197,8 @@ class Functions:
             or not set(zip(law.kernels, law.metrics, strict=True)) <= set(self.rows)
         ):
             raise InputError("'neighbours' does not fit the functions", "fit the model again")
+        if self.stated is not None and self.stated.parameters != self.fitted.parameters:
+            raise InputError("'stated' does not fit the functions", "fit the model again")
         rows = self.rows
         if any(key not in rows or (key[0], WHOLES.get(key[1], "")) not in rows for key in self.minor):
             raise InputError("'minor' does not fit the functions", "fit the model again")

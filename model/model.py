@@ -211,7 +211,8 @@ class Model:
         remarks = self.extras.get("remarks", [])
         if not isinstance(remarks, list):
             raise InputError("'remarks' is damaged", "fit the model again")
-        given = filter(None, (computed, iterated(self.fitted, points), *map(str, remarks)))
+        stated = [] if self.functions.stated is None else self.functions.stated.remark(points)
+        given = filter(None, (computed, iterated(self.fitted, points), *stated, *map(str, remarks)))
         found = dict.fromkeys((*given, *told(self._refused), *self._outgrown(points)))
         if self.equation.balance is not None:
             found |= dict.fromkeys(self.equation.balance.remarks(points))

@@ -10,13 +10,21 @@ from ranksight.model.functions import Functions, find_minor
 from ranksight.model.levels import fit_levels
 from ranksight.model.neighbours import Tables, fit_neighbours
 from ranksight.model.series import Series
+from ranksight.model.stated import Stated
 
 
-def structured(experiment: Experiment, series: Series, fitted: Fitted, tables: Tables, **settings: Any) -> Functions:
-    """The functions of a series with what two levels say and what follows the process grid."""
+def structured(
+    experiment: Experiment,
+    series: Series,
+    fitted: Fitted,
+    tables: Tables,
+    stated: Stated | None = None,
+    **settings: Any,
+) -> Functions:
+    """The functions of a series with what two levels say, what follows the process grid and what is stated."""
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     names = set(zip(series.kernels, series.metrics, strict=True))
     law = fit_neighbours(experiment, names, tables, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    return Functions(fitted, fit_levels(series, **each), law, minor)
+    return Functions(fitted, fit_levels(series, **each), law, minor, stated)

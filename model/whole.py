@@ -63,13 +63,14 @@ def add(
     # What too few points tell counts in the sum, and carries it no further than itself.
     untold = ~usable | (status == forecast.FEW_POINTS)
     lost = np.where(untold, weight_of_row[:, None], 0.0).sum(axis=0)
+    none = np.asarray(~usable.any(axis=0))
     codes = np.full(total.shape, forecast.OK)
     reasons = [""] * len(total)
     for k in range(len(total)):
         factor = high[k] / low[k] if low[k] > 0 else np.inf
         if high[k] == low[k]:
             factor = 1.0
-        if lost[k] > 0.05:
+        if lost[k] > 0.05 or none[k]:
             worst = int(np.argmax(np.where(untold[:, k], weight_of_row, -1.0)))
             codes[k], reasons[k] = (
                 status[worst, k] or forecast.NO_DATA,
@@ -77,6 +78,5 @@ def add(
             )
         elif not factor <= WIDEST:
             codes[k], reasons[k] = forecast.WIDE, REASONS[forecast.WIDE].format(factor=factor, bound=WIDEST)
-    none = ~usable.any(axis=0)
     total, low, high = (np.where(none, np.nan, end) for end in (total, low, high))
     return total, low, high, codes, reasons

@@ -20,6 +20,7 @@ from ranksight.model.messages.observations import Observed, Traced, observed, tr
 from ranksight.model.messages.sharing import Shared, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volumes import fit_volumes
+from ranksight.model.stated import Stated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,13 +44,15 @@ class _Collected:
         return len(self.values) - 1
 
 
-def fit_messages(experiment: Experiment, **settings: Any) -> Messages | None:
+def fit_messages(experiment: Experiment, stated: Stated | None = None, **settings: Any) -> Messages | None:
     """Model the message table of an experiment; None where no traces with ``ranks`` are in it.
 
     Parameters
     ----------
     experiment : Experiment
         Its traced runs give the tables ``messages`` and ``peers``.
+    stated : Stated, optional
+        How volumes go on beyond what was traced.
     **settings
         Of :func:`ranksight.model.fitting.fit_series`, for volumes that follow no exact law.
     """
@@ -78,7 +81,9 @@ def fit_messages(experiment: Experiment, **settings: Any) -> Messages | None:
             made = _ranked(one, runs, groups, grid, beside, collected)
         entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, tags=one.tags, **made))
     volumes = fit_volumes(experiment.parameters, points, np.array(collected.values), collected.names, **settings)
-    return Messages(experiment.parameters, tuple(entries), volumes, grid, tuple(sorted(set(ranks.tolist()))))
+    trained = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
+    measured = tuple(sorted(set(ranks.tolist())))
+    return Messages(experiment.parameters, tuple(entries), volumes, grid, measured, trained, stated)
 
 
 def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[Explanation, ...]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ranksight.model import forecast
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
+from ranksight.model.stated import Stated
 
 Array = NDArray[np.float64]
 
@@ -33,6 +34,10 @@ class Messages:
         Dimensions and order of extents of the process grid, empty without one.
     measured : tuple of int
         Numbers of ranks that were traced.
+    trained : (m, 2)
+        Smallest and largest value traced of each parameter.
+    stated : Stated or None
+        How volumes go on beyond these, as the user knows it.
     """
 
     parameters: tuple[str, ...]
@@ -40,6 +45,8 @@ class Messages:
     volumes: Volumes
     grid: tuple[int, ...]
     measured: tuple[int, ...]
+    trained: Array
+    stated: Stated | None = None
 
     def predict(self, point: Array, level: float = 0.9) -> MessageTable:
         """The message table at one configuration, (m,).
@@ -54,10 +61,11 @@ class Messages:
         if asked < 1 or not asked.is_integer():
             raise InputError(f"{asked:g} ranks", "messages are between whole ranks: ask for a whole number from 1")
         ranks = int(asked)
-        said = self.volumes.predict(point[None, :], level)
+        learned = self.volumes.predict(point[None, :], level)
         rows: list[Row] = []
         for entry in self.entries:
-            reason = self._doubt(entry, ranks)
+            said, there = self._stated(entry, learned, point, level)
+            reason = self._doubt(entry, ranks) or self._unvaried(there)
             for part in entry.parts:
                 for i in (part.count, part.size):
                     if said.status[i, 0] != forecast.OK and not reason and not _none(said, part.count):
@@ -65,6 +73,29 @@ class Messages:
             rows += rows_of(entry, ranks, said, reason)
         configuration = dict(zip(self.parameters, map(float, point), strict=True))
         return MessageTable(configuration, ranks, tuple(rows), self.grid, self._periodic)
+
+    def _stated(
+        self, entry: Entry, learned: forecast.Forecast, point: Array, level: float
+    ) -> tuple[forecast.Forecast, Array]:
+        """The volumes for an entry, and the configuration at which they were learned: the nearest where it is stated
+        how they go on from there."""
+        kernel = None if self.stated is None else self.stated.kernel_of(entry.kernel)
+        if self.stated is None or kernel is None:
+            return learned, point
+        nearest = self.stated.reference(kernel, point[None, :])
+        if (nearest[0] == point).all():
+            return learned, point
+        said, growth = self.volumes.predict(nearest, level), float(self.stated.growth(kernel, point[None, :])[0])
+        sizes = np.isin(np.arange(len(said.value)), [part.size for part in entry.parts])[:, None]
+        ends = {end: np.where(sizes, growth, 1.0) * getattr(said, end) for end in ("value", "lower", "upper")}
+        return replace(said, **ends), nearest[0]
+
+    def _unvaried(self, point: Array) -> str:
+        """Why nothing is known at a configuration where a parameter is not what it was in all traces."""
+        for name, x, (low, high) in zip(self.parameters, point.tolist(), self.trained.tolist(), strict=True):
+            if name != "ranks" and low == high != x:
+                return forecast.REASONS[forecast.UNVARIED].format(parameter=name)
+        return ""
 
     @property
     def _periodic(self) -> bool:
@@ -97,6 +128,8 @@ class Messages:
             "volumes": self.volumes.to_dict(),
             "grid": list(self.grid),
             "measured": list(self.measured),
+            "trained": self.trained.tolist(),
+            **({} if self.stated is None else {"stated": self.stated.to_dict()}),
         }
 
     @classmethod
@@ -107,9 +140,13 @@ class Messages:
             entries = tuple(Entry.from_dict(entry, len(volumes.laws)) for entry in content["entries"])
             grid = tuple(int(x) for x in content["grid"])
             measured = tuple(int(x) for x in content["measured"])
+            trained = np.array(content["trained"], dtype=np.float64).reshape(len(volumes.parameters), 2)
+            stated = Stated.from_dict(content["stated"]) if "stated" in content else None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"'messages' is damaged: {error}", "fit the model again") from error
-        return cls(volumes.parameters, entries, volumes, grid, measured)
+        if stated is not None and stated.parameters != volumes.parameters:
+            raise InputError("'stated' does not fit the messages", "fit the model again")
+        return cls(volumes.parameters, entries, volumes, grid, measured, trained, stated)
 
 
 def _none(said: forecast.Forecast, i: int) -> bool:

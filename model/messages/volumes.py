@@ -18,6 +18,7 @@ from ranksight.model.functions import ARRAYS, choose
 from ranksight.model.levels import Levels, fit_levels
 from ranksight.model.messages.laws import LAWS, find_law, weight
 from ranksight.model.series import Series
+from ranksight.model.varied import fit_varied
 
 Array = NDArray[np.float64]
 Functions = Fitted | Levels
@@ -181,5 +182,5 @@ def fit_volumes(
     if free:
         kernels, metrics = zip(*(names[i] for i in free), strict=True)
         series = Series(parameters, points, values[free][:, :, None], kernels, metrics)
-        functions = fit_levels(series, **settings) or fit_series(series, **settings)
+        functions = fit_levels(series, **settings) or fit_varied(series, **settings)
     return Volumes(parameters, others, tuple(laws), factors, functions)

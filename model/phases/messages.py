@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.communication import BETWEEN, Communication
+from ranksight.model.communication import Communication
 from ranksight.model.network import Network
+from ranksight.model.stated import BETWEEN
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,181 @@
+"""How communication grows, as the user knows it: the volume of a kernel's messages by a formula of the parameters.
+
+Beyond what was measured of its parameters, a stated volume is that at the nearest value measured times what the formula
+grows by from there,
+
+    bytes(x) = bytes(x') g(x) / g(x'),      x' = x with the formula's parameters kept to their measured range,
+
+and as many messages are sent as there (Ding et al. 2018, section 4.3, carry halos to another problem size by such
+ratios). How the volume follows the ranks stays learned. What was measured has to agree with the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.platforms.events.formulas import Formula, read_formula
+
+Array = NDArray[np.float64]
+
+BYTES, MESSAGES = "bytes_sent", "messages"
+BETWEEN = ": "
+"""Between kernel and operation in the name of a series."""
+TOLERANCE = 0.05
+"""Relative difference from the measurements up to which a formula agrees with them: headers, and edges of a share."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Formulas of kernels' volumes.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Of the model.
+    texts : mapping of str to str
+        Formula of each kernel.
+    trained : (m, 2)
+        Smallest and largest value measured of each parameter.
+    """
+
+    parameters: tuple[str, ...]
+    texts: Mapping[str, str]
+    trained: Array
+
+    @classmethod
+    def read(cls, given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated | None:
+        """Read ``KERNEL=FORMULA``; None where none is given.
+
+        Raises
+        ------
+        InputError
+            When a formula cannot be read, names ranks or what is no parameter, or is not positive where measured.
+        """
+        texts: dict[str, str] = {}
+        for each in given:
+            kernel, equals, text = each.rpartition("=")
+            if not equals or not kernel.strip() or not text.strip():
+                raise InputError(f"{each!r} states no volume", "write KERNEL=FORMULA, such as 'halo=size^2'")
+            texts[kernel.strip()] = text.strip()
+        if not texts:
+            return None
+        found = cls(parameters, texts, np.stack([points.min(axis=0), points.max(axis=0)], axis=1))
+        for kernel in texts:
+            found.growth(kernel, points)
+        return found
+
+    def __post_init__(self) -> None:
+        for kernel, formula in self._formulas.items():
+            unknown = [name for name in formula.events if name not in self.parameters or name == "ranks"]
+            if unknown or not formula.events:
+                known = ", ".join(name for name in self.parameters if name != "ranks") or "none"
+                raise InputError(
+                    f"the volume of {kernel} is stated over {', '.join(unknown) or 'nothing'}",
+                    f"write a formula in the parameters beside ranks: {known}",
+                )
+
+    @cached_property
+    def _formulas(self) -> dict[str, Formula]:
+        return {kernel: read_formula(text, f"volume of '{kernel[:40]}'") for kernel, text in self.texts.items()}
+
+    def kernel_of(self, name: str) -> str | None:
+        """The stated kernel that a series is of, by its name, with or without an operation behind it."""
+        return next((kernel for kernel in self.texts if name == kernel or name.startswith(kernel + BETWEEN)), None)
+
+    def columns(self, kernel: str) -> list[int]:
+        """Columns of the parameters in a kernel's formula."""
+        return [self.parameters.index(name) for name in self._formulas[kernel].events]
+
+    def reference(self, kernel: str, points: Array) -> Array:
+        """x' of points (k, m)."""
+        found = np.array(points, dtype=np.float64)
+        columns = self.columns(kernel)
+        found[:, columns] = np.clip(found[:, columns], self.trained[columns, 0], self.trained[columns, 1])
+        return found
+
+    def growth(self, kernel: str, points: Array) -> Array:
+        """g(x) / g(x') of points (k, m); InputError where the formula is not positive."""
+        above, below = (self._at(kernel, at) for at in (points, self.reference(kernel, points)))
+        return above / below
+
+    def _at(self, kernel: str, points: Array) -> Array:
+        formula = self._formulas[kernel]
+        columns = {name: points[:, at] for at, name in enumerate(self.parameters)}
+        value = np.broadcast_to(formula(columns), len(points)).astype(np.float64)
+        bad = np.flatnonzero(~(np.isfinite(value) & (value > 0)))
+        if len(bad):
+            where = ", ".join(f"{name} = {columns[name][bad[0]]:g}" for name in formula.events)
+            raise InputError(
+                f"the volume of {kernel}, {formula.text}, is {value[bad[0]]:g} at {where}", "correct the formula"
+            )
+        return value
+
+    def check(self, names: Sequence[str], metrics: Sequence[str], points: Array, values: Array) -> None:
+        """Hold the formulas against volumes (s, n) measured at `points`, which differ in their parameters alone.
+
+        Raises
+        ------
+        InputError
+            When a kernel sends nothing, or what it sends grows otherwise.
+        """
+        seen = {kernel for name in names if (kernel := self.kernel_of(name)) is not None}
+        for kernel in self.texts:
+            if kernel not in seen:
+                sends = ", ".join(dict.fromkeys(name.split(BETWEEN)[0] for name in names)) or "none was traced"
+                raise InputError(f"no messages of {kernel!r} were measured", f"kernels that send: {sends}")
+        for name, metric, row in zip(names, metrics, values, strict=True):
+            kernel = self.kernel_of(name)
+            if kernel is not None and metric == BYTES:
+                self._compare(kernel, points, row)
+
+    def _compare(self, kernel: str, points: Array, row: Array) -> None:
+        columns = self.columns(kernel)
+        said = self._at(kernel, points)
+        _, group = np.unique(np.delete(points, columns, axis=1), axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        for here in (np.flatnonzero((group == g) & (row > 0)) for g in range(int(group.max(initial=-1)) + 1)):
+            if len(here) < 2:
+                continue
+            ratio = np.log(row[here] / said[here])
+            low, high = here[int(np.argmin(ratio))], here[int(np.argmax(ratio))]
+            if ratio.max() - ratio.min() > np.log1p(TOLERANCE):
+                one, other = (low, high) if said[low] < said[high] else (high, low)
+                where = [", ".join(f"{n} = {x:g}" for n, x in zip(self.parameters, points[at], strict=True))
+                         for at in (one, other)]  # fmt: skip
+                raise InputError(
+                    f"{kernel} sends {row[other] / row[one]:.3g} times as much at {where[1]} as at {where[0]}, stated "
+                    f"is {said[other] / said[one]:.3g} times",
+                    "correct the formula of --volume, or leave it out: the volume is learned from what was measured",
+                )
+
+    def remark(self, points: Array) -> list[str]:
+        """What people are told of points (k, m) beyond the measured range."""
+        return [
+            f"{kernel} sends as {text} grows, as stated, beyond what was measured"
+            for kernel, text in self.texts.items()
+            if (self.reference(kernel, points) != points).any()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"parameters": list(self.parameters), "texts": dict(self.texts), "trained": self.trained.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Stated:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            parameters = tuple(map(str, content["parameters"]))
+            texts = {str(kernel): str(text) for kernel, text in content["texts"].items()}
+            trained = np.array(content["trained"], dtype=np.float64).reshape(len(parameters), 2)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"'stated' is damaged: {error}", "fit the model again") from error
+        if not np.isfinite(trained).all():
+            raise InputError("'stated' holds a number that is not finite", "fit the model again")
+        return cls(parameters, texts, trained)
