@@ -63,7 +63,7 @@ def add(
     # What too few points tell counts in the sum, and carries it no further than itself.
     untold = ~usable | (status == forecast.FEW_POINTS)
     lost = np.where(untold, weight_of_row[:, None], 0.0).sum(axis=0)
-    none = np.asarray(~usable.any(axis=0))
+    none = np.asarray(~usable.any(axis=0)) & bool(len(rows))
     codes = np.full(total.shape, forecast.OK)
     reasons = [""] * len(total)
     for k in range(len(total)):
