@@ -27,6 +27,7 @@ BENCHMARKS = (
     "resource_model",
     "choices",
     "synthetic",
+    "work_per_rank",
     "speed",
     "million",
     "store",
