@@ -7,9 +7,10 @@ import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from ranksight import __version__
@@ -81,6 +82,21 @@ def verb_parser(verb: str) -> Parser:
     return parser
 
 
+@contextlib.contextmanager
+def _ended_as_cancelled() -> Iterator[None]:
+    """A request to end (SIGTERM: ``kill``, a time limit) is taken as Ctrl-C is: ranks end, what is complete is kept."""
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -99,13 +115,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module = importlib.import_module(_module(verb))
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
         chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
-        if getattr(chosen, "verbose", False):
-            from ranksight.cli._verbose import aloud
+        with _ended_as_cancelled():
+            if getattr(chosen, "verbose", False):
+                from ranksight.cli._verbose import aloud
 
-            with aloud():
+                with aloud():
+                    code = int(module.run(chosen))
+            else:
                 code = int(module.run(chosen))
-        else:
-            code = int(module.run(chosen))
         # What cannot be written is an error of this command, not one told by the interpreter when it ends.
         sys.stdout.flush()
         return code

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,3 +95,26 @@ def test_verbose_says_what_is_read_and_written_and_leaves_the_answer_alone(
         assert part in aloud.err
     assert main([*words, "--force"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_request_to_end_is_taken_as_ctrl_c(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ranksight.cli import doctor
+
+    ended = []
+
+    def run(args: object) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        finally:
+            ended.append(True)
+        return 0
+
+    monkeypatch.setattr(doctor, "run", run)
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["doctor"]) == 130
+    assert "what was complete is kept" in capsys.readouterr().err
+    assert ended == [True]
+    assert signal.getsignal(signal.SIGTERM) == before
