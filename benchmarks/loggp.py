@@ -1,7 +1,5 @@
 """How well LogGP fits predict sizes that were left out: two clusters, a frozen split.
 
-    python benchmarks/loggp.py [--data ../shared/data/network] [--write FILE]
-
 Every fifth size measured (the third of each five, sizes rising) is held out with all its repetitions; the rest is
 fitted. The error of a held-out size is ``|T(s) - t| / t``, ``t`` its measured quantile. ``floor`` is the error of
 log-interpolating each held-out size between its two measured neighbours: how far sizes scatter around each other,
@@ -10,17 +8,17 @@ whatever the model.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
+from benchmarks.settings import Settings, Skipped
+from benchmarks.table import markdown
 from ranksight.comm.readers.pingpong import load
 from ranksight.comm.segments import fit_pieces
 from ranksight.comm.sizes import summarise
 
+TITLE = "LogGP: held-out message sizes"
 CLUSTERS = ("stampede", "taurus")
 RANGES = ((1, 1_000_000), (1, 1_000), (1_000, 65_536), (65_536, 1_000_000))
 EVERY, HELD_OUT = 5, 2
@@ -54,24 +52,15 @@ def rows(cluster: str, data: Path, quantile: float) -> list[dict[str, object]]:
     return found
 
 
-def main() -> int:
-    """Print the table, and write it as CSV where asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data" / "network"
-    parser.add_argument("--data", type=Path, default=beside)
-    parser.add_argument("--write", type=Path)
-    options = parser.parse_args()
-    if not options.data.is_dir():
-        print(f"{options.data} is not there: name the folder of timings with --data", file=sys.stderr)
-        return 1
-    table = pd.DataFrame(
-        [row for cluster in CLUSTERS for quantile in (0.25, 0.5) for row in rows(cluster, options.data, quantile)]
+def run(settings: Settings) -> str:
+    """The section of RESULTS.md."""
+    data = settings.data / "network"
+    if not data.is_dir():
+        raise Skipped(f"{data} is not there")
+    table = [row for cluster in CLUSTERS for quantile in (0.25, 0.5) for row in rows(cluster, data, quantile)]
+    text = (
+        "Timings of ping-pongs on two clusters; the third of every five sizes is held out, the rest is fitted. Floor "
+        "is the error of each held-out size against its two measured neighbours: how far sizes scatter, whatever the "
+        "model.\n\n"
     )
-    print(table.to_string(index=False, float_format="{:.2f}".format))
-    if options.write is not None:
-        table.to_csv(options.write, index=False, float_format="%.4f")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    return text + markdown(list(table[0]), [list(row.values()) for row in table])

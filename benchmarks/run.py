@@ -37,6 +37,7 @@ BENCHMARKS = (
     "distant",
     "planning",
     "simulator",
+    "loggp",
     "verdicts",
     "expectations",
 )

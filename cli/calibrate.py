@@ -181,13 +181,23 @@ def _print_network(found: NetworkCalibration) -> None:
     rows = []
     for first, alpha, beta in zip(known.transfer.first, known.transfer.alpha, known.transfer.beta, strict=True):
         rate = format_si(1 / beta, "B/s") if beta > 0 else ""
-        rows.append([format_si(first, "B"), format_si(alpha, "s"), f"{beta * 1e12:.4g} ps/B", rate])
+        low, high = (1e12 * end for end in known.intervals.get(f"G[{len(rows)}]", (beta, beta)))
+        rows.append(
+            [format_si(first, "B"), format_si(alpha, "s"), f"{beta * 1e12:.4g} ps/B", f"{low:.4g} .. {high:.4g}", rate]
+        )
     small = float(known.transfer.first[0] + 1)
     parts = {"L": known.latency}
     for label, function in (("o_s", known.send_overhead), ("o_r", known.receive_overhead), ("g", known.gap)):
         parts[label] = None if function is None else float(function(small))
-    line = ", ".join(f"{label} {format_si(value, 's')}" for label, value in parts.items() if value is not None)
-    columns = [Column("from"), Column("alpha"), Column("G", spare=1), Column("bandwidth")]
+    names = {"L": "latency", "g": "gap"}
+    told = []
+    for label, value in parts.items():
+        if value is not None:
+            ends = known.intervals.get(names.get(label, label))
+            between = "" if ends is None else f" ({format_si(ends[0], 's')} .. {format_si(ends[1], 's')})"
+            told.append(f"{label} {format_si(value, 's')}{between}")
+    line = ", ".join(told)
+    columns = [Column("from"), Column("alpha"), Column("G", spare=1), Column("95 %"), Column("bandwidth")]
     notes = [Text(note, 2, 2) for note in known.notes]
     show(Text(head, style="bold"), Table(columns, rows, 2), Text(f"at 1 B: {line or 'alpha alone'}", 2), *notes)
 

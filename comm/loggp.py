@@ -44,9 +44,9 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
     Returns
     -------
     NetworkParameters
-        With 95 % intervals: of each piece's intercept and slope by bootstrap over sizes, of the latency from the
-        bootstraps of its three terms. What the timings cannot tell is None and named in the notes; a latency is never
-        negative.
+        With 95 % intervals: of each piece's intercept and slope by bootstrap over sizes, of overheads and gap at the
+        smallest size, of the latency from the bootstraps of its three terms. What the timings cannot tell is None and
+        named in the notes; a latency is never negative.
 
     Raises
     ------
@@ -77,6 +77,11 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
             notes.append(f"G from {start} on is not told from 0")
     sending = _sending(tables, eager, notes)
     receiving = _receiving(tables, limit, notes)
+    for name, fit, op in (("o_s", sending, "isend"), ("o_r", receiving, "recv")):
+        if fit is not None:
+            least = float(tables[op if op in tables else "send"].size[0])
+            low, high = np.quantile(fit.draws_at(least), [0.025, 0.975])
+            intervals[name] = (float(low), float(high))
     latency = _latency(tables["pingpong"], transfer, sending, receiving, intervals, notes)
     smallest, largest = tables["pingpong"].size[[0, -1]]
     span = f"{format_si(smallest, 'B')} to {format_si(largest, 'B')}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 BATCH = 100_000
@@ -65,6 +66,24 @@ def events(trace: Any) -> Iterator[Event]:
         more = _otf2.GlobalEvtReader_ReadEvents(handle, BATCH) == BATCH
         yield from found
         found.clear()
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep the C library from printing what it stumbles over: the package raises errors that say the same."""
+    import _otf2
+
+    pointer, text = ctypes.c_void_p, ctypes.c_char_p
+    # User data, file, line, function, code, format and arguments of a message.
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, pointer, text, _U64, text, ctypes.c_int, text, pointer)
+    listener = kind(lambda user, file, line, function, code, form, arguments: int(code))
+    register = _otf2.Config.conf.lib.OTF2_Error_RegisterCallback
+    register.argtypes, register.restype = [pointer, pointer], pointer
+    before = register(ctypes.cast(listener, pointer), None)
+    try:
+        yield
+    finally:
+        register(before, None)
 
 
 def _taking(kind: int, found: list[Event]) -> Callable[..., int]:

@@ -20,7 +20,7 @@ import pandas as pd
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.comm.readers._events import EventLog
-from ranksight.comm.readers._otf2_events import COLLECTIVE, ENTER, LEAVE, METRIC, events
+from ranksight.comm.readers._otf2_events import COLLECTIVE, ENTER, LEAVE, METRIC, events, silent
 from ranksight.errors import InputError, ToolError
 from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
@@ -52,7 +52,7 @@ class Otf2:
         _messages.regular(anchor)
         otf2 = _otf2()
         try:
-            with otf2.reader.open(str(anchor)) as trace:
+            with silent(), otf2.reader.open(str(anchor)) as trace:
                 reading = _read(trace, anchor)
         except InputError:
             raise

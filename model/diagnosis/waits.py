@@ -7,7 +7,8 @@ Messages cost what LogGP says; a rank that arrives early waits besides. Two patt
   step takes grows with the ranks whatever each has to do (the pattern behind Calotoiu et al. 2013, section 4, where
   volumes are constant and the time to receive is not);
 - *late arrival*: some ranks wait at a collective operation or a receive for one that is late; the least over ranks is
-  the operation's own time (:mod:`ranksight.comm.waiting`).
+  the operation's own time (:mod:`ranksight.comm.waiting`). With an event trace, waiting is what its matched sends and
+  receives tell (:mod:`ranksight.comm.matched`).
 
 Times of ranks that shared cores hold the scheduler's waiting: late arrival is then not told. A chain still is, by its
 order over many runs: the scheduler does not wait longer the higher the rank.
@@ -21,10 +22,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight.comm import matched
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.waiting import split
-from ranksight.experiment import Experiment
+from ranksight.experiment import Experiment, Run
 
 MOVING = "spcwr"
 """Kinds of operations that send, receive, complete or are collective (:mod:`ranksight.comm.tracer.operations`); others
@@ -41,6 +43,8 @@ ORDERED = 0.5
 """Rank correlation (Spearman) with the number of the rank below which a configuration is not said to wait in turn."""
 FEWEST = 4
 """Ranks from which an order is looked for."""
+MOST_EVENTS = 4_000_000
+"""Events of a run beyond which they are not matched."""
 HEAVY = 0.01
 """Part of the run's time that must be waited before a kernel is named."""
 
@@ -53,12 +57,14 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
     list of dict
         ``configuration`` (values of the parameters), ``kernel``, ``operation``, ``collective``, ``ranks``, ``calls`` (a
         rank), ``seconds`` and ``least`` (mean and least over ranks of the time in it), ``waiting`` (mean beyond the
-        least), ``most`` (of a rank), ``order`` (rank correlation of the time with the rank's number, mean over
-        repetitions), ``score`` and ``trials`` (its sum in standard deviations, and repetitions), ``part`` (of the
-        run's wall time that ranks wait in it), ``late`` (the rank that waits least in every one of several
-        repetitions; -1 where it changes, as it does by jitter), ``shared`` (whether ranks shared cores).
+        least, or what an event trace tells), ``most`` (of a rank), ``order`` (rank correlation of the time with the
+        rank's number, mean over repetitions), ``score`` and ``trials`` (its sum in standard deviations, and
+        repetitions), ``part`` (of the run's wall time that ranks wait in it), ``late`` (the rank that waits least in
+        every one of several repetitions; -1 where it changes, as it does by jitter), ``shared`` (whether ranks shared
+        cores).
     """
     runs: dict[tuple[float, ...], list[tuple[pd.DataFrame, float, bool]]] = {}
+    told: dict[tuple[float, ...], list[pd.Series[float]]] = {}
     for run in experiment.runs:
         table = experiment.table(run, "messages")
         ranks = float(run.configuration.get("ranks", 1))
@@ -73,11 +79,27 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
             wall = float(counters["wall_time"].max())
         point = tuple(float(run.configuration[name]) for name in experiment.parameters)
         runs.setdefault(point, []).append((table, wall, shared))
+        if (waited := _matched(experiment, run)) is not None:
+            told.setdefault(point, []).append(waited / ranks)
     found: list[dict[str, Any]] = []
     for point, several in runs.items():
         ranks = int(point[experiment.parameters.index("ranks")])
-        found += _of_configuration(point, ranks, several)
+        found += _of_configuration(point, ranks, several, told.get(point, []))
     return found
+
+
+def _matched(experiment: Experiment, run: Run) -> pd.Series[float] | None:
+    """Seconds that all ranks waited, by (kernel, operation), from matched events; None where they are not there."""
+    if not set(matched.COLUMNS) <= set(experiment.columns(run, "events")):
+        return None
+    if any("full table of events" in note for note in run.notes):
+        return None
+    events = experiment.table(run, "events", matched.COLUMNS)
+    if events is None or not 0 < len(events) <= MOST_EVENTS:
+        return None
+    calls = matched.waiting(events).calls
+    waited = calls[["late_sender", "late_receiver", "collective"]].sum(axis=1)
+    return waited.groupby([calls["kernel"].astype(str), calls["operation"].astype(str)]).sum()
 
 
 def _moving(table: pd.DataFrame) -> pd.Series[bool]:
@@ -89,9 +111,12 @@ def _moving(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 def _of_configuration(
-    point: tuple[float, ...], ranks: int, several: list[tuple[pd.DataFrame, float, bool]]
+    point: tuple[float, ...],
+    ranks: int,
+    several: list[tuple[pd.DataFrame, float, bool]],
+    told: list[pd.Series[float]],
 ) -> list[dict[str, Any]]:
-    """Waiting at one configuration: medians over repetitions of each rank's time."""
+    """Waiting at one configuration: medians over repetitions of each rank's time, and of what matched events `told`."""
     pieces = [split(table).assign(repetition=at) for at, (table, _, _) in enumerate(several) if len(table)]
     if not pieces:
         return []
@@ -113,6 +138,9 @@ def _of_configuration(
         least = float(seconds.min())
         each_run = sums.loc[(kernel, operation)].reindex(range(ranks)).fillna(0.0).to_numpy(dtype=float).T
         orders = np.array([_order(run) for run in each_run])
+        waiting = float(seconds.mean()) - least
+        if told:
+            waiting = float(np.median([waited.get((str(kernel), str(operation)), 0.0) for waited in told]))
         found.append(
             {
                 "configuration": list(point),
@@ -123,12 +151,12 @@ def _of_configuration(
                 "calls": float(calls.get((kernel, operation), 0.0)),
                 "seconds": float(seconds.mean()),
                 "least": least,
-                "waiting": float(seconds.mean()) - least,
+                "waiting": waiting,
                 "most": float(seconds.max()),
                 "order": float(orders.mean()),
                 "score": float(orders.sum() * np.sqrt(ranks - 1)),
                 "trials": len(orders) if ranks >= FEWEST else 0,
-                "part": (float(seconds.mean()) - least) / wall if wall > 0 else 0.0,
+                "part": waiting / wall if wall > 0 else 0.0,
                 "late": int(late.get((kernel, operation), -1)),
                 "shared": bool(shared),
             }

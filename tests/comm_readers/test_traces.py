@@ -252,6 +252,23 @@ def test_otf2_collectives_hold_one_ranks_contribution(tmp_path: Path) -> None:
     assert reading.wall_time == pytest.approx(200e-6)
 
 
+def test_a_cut_off_otf2_archive_is_refused_without_the_library_s_own_lines(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = written_archive(tmp_path / "trace")
+    events = sorted((folder / "traces").glob("*.evt"))
+    for file in (*events, folder / "traces.def", folder / "traces.otf2"):
+        whole = file.read_bytes()
+        for content in (whole[: len(whole) // 2], b""):
+            file.write_bytes(content)
+            with pytest.raises(InputError) as caught:
+                list(READERS["otf2"].read(folder))
+            assert "\n" not in str(caught.value)
+        file.write_bytes(whole)
+    assert list(READERS["otf2"].read(folder))
+    assert capfd.readouterr().err == ""
+
+
 def test_damaged_otf2_archives_are_refused(tmp_path: Path) -> None:
     folder = written_archive(tmp_path / "trace", leave=False)
     with pytest.raises(InputError, match="leaves MPI_Allreduce without having entered"):

@@ -77,3 +77,25 @@ def test_balance_is_told_by_what_is_counted_and_not_by_samples(tmp_path: Path) -
     assert found["configurations"] == [[RANKS]]
     assert found["kernels"]["solve"] == {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "fullest": 7}
     assert found["kernels"]["write"]["ratio"] == [pytest.approx(8)]
+
+
+def test_with_an_event_trace_waiting_is_what_matched_messages_tell(tmp_path: Path) -> None:
+    """Rank 0 sends 30 ms after rank 1 began to receive, which takes 40 ms in all: 30 ms of it are waiting."""
+    events = pd.DataFrame(
+        [
+            (0, 0, "work", "Send", 2, 0.03, 0.031, 0, None, None),
+            (0, 0, "work", "Send", 2, 0.031, 0.031, 8, 1, 7),
+            (1, 0, "work", "Recv", 2, 0.0, 0.04, 0, None, None),
+            (1, 0, "work", "Recv", 2, 0.04, 0.04, 8, 0, 7),
+        ],
+        columns=["rank", "thread", "kernel", "operation", "comm_size", "begin", "end", "bytes", "peer", "tag"],
+    ).astype({"peer": "Int32", "tag": "Int32"})
+    rows = [("work", 0, "Send", 2, 8, 1, 8, 0.001, 1), ("work", 1, "Recv", 2, 8, 1, 8, 0.04, 1)]
+    names = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]
+    experiment = Experiment.create(tmp_path / "e", "waits", ["ranks"])
+    run = Run({"ranks": 2}, collector="pmpi-events", environment={"cores": "8"}, wall_time=0.1)
+    experiment.add(run, messages=pd.DataFrame(rows, columns=names), tables={"events": events})
+    found = {row["operation"]: row for row in observe_waits(experiment)}
+    assert found["Recv"]["waiting"] == pytest.approx(0.03 / 2)  # a mean over two ranks
+    assert found["Recv"]["part"] == pytest.approx(0.15)
+    assert found["Send"]["waiting"] == 0.0
