@@ -178,7 +178,7 @@ def _print_network(found: NetworkCalibration) -> None:
     known = found.parameters
     place = "inside a node" if found.level == "intra" else "between nodes"
     head = f"messages {place}: {', '.join((*dict.fromkeys(found.hosts), found.library or known.source))}"
-    rows = []
+    rows: list[list[str]] = []
     for first, alpha, beta in zip(known.transfer.first, known.transfer.alpha, known.transfer.beta, strict=True):
         rate = format_si(1 / beta, "B/s") if beta > 0 else ""
         low, high = (1e12 * end for end in known.intervals.get(f"G[{len(rows)}]", (beta, beta)))

@@ -154,6 +154,8 @@ def _parse(profile: _Profile) -> None:
             parser.Parse(b"", True)
     except OSError as error:
         raise InputError(f"{profile.path} cannot be read: {error.strerror or error}") from error
+    except LookupError as error:  # an encoding that Python does not know
+        raise InputError(f"{profile.path}: {error}", "the profile is damaged: copy it again") from error
     except expat.ExpatError as error:
         raise InputError(
             f"{profile.path}:{error.lineno}: no well-formed XML: {expat.ErrorString(error.code)}",
