@@ -21,7 +21,9 @@ _FAMILIES = (
     (r"MVAPICH", "MVAPICH"),
     (r"HYDRA|MPICH", "MPICH"),
 )
-_HYDRA = {"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2", "MPI ABI"}
+_ABI = "MPI ABI"
+_MPI_LIBRARY = re.compile(r"libmpi(ch|_abi)?\.so")
+_HYDRA = {"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2"}
 """Families that start each other's programs: one process manager, one binary interface."""
 
 
@@ -98,15 +100,19 @@ class Pmpi:
 
 
 def _matching_mpicc(launch: Launch) -> str | None:
-    """The compiler wrapper beside the launcher, where there is one: ``mpicc.mpich`` beside ``mpiexec.mpich``."""
-    if os.environ.get("RANKSIGHT_MPICC") or not launch.launcher.startswith("mpi"):
+    """The compiler wrapper beside the launcher, where there is one: ``mpicc.mpich`` beside ``mpiexec.mpich``; for a
+    program of the standard ABI ``mpicc_abi``, beside it or on PATH."""
+    if os.environ.get("RANKSIGHT_MPICC"):
         return None
-    found = shutil.which(launch.command[0])
-    if found is None:
-        return None
-    suffix = Path(found).name.partition(".")[2]
-    beside = Path(found).with_name("mpicc" if suffix in ("", "hydra") else f"mpicc.{suffix}")
-    return str(beside) if os.access(beside, os.X_OK) else None
+    standard = _is_abi(_mpi_library(_linked(launch.program) or {}))
+    name, beside = "mpicc_abi" if standard else "mpicc", None
+    found = shutil.which(launch.command[0]) if launch.launcher.startswith("mpi") else None
+    if found is not None:
+        suffix = Path(found).name.partition(".")[2]
+        beside = Path(found).with_name(name if suffix in ("", "hydra") else f"{name}.{suffix}")
+    if beside is not None and os.access(beside, os.X_OK):
+        return str(beside)
+    return shutil.which(name) if standard else None
 
 
 def check_launcher(using: Compiler, launch: Launch) -> None:
@@ -116,8 +122,8 @@ def check_launcher(using: Compiler, launch: Launch) -> None:
     ------
     ToolError
     """
-    if not launch.launcher or not launch.launcher.startswith(("mpi", "orte", "prte")) or not using.family:
-        return
+    if not launch.launcher or not launch.launcher.startswith(("mpi", "orte", "prte")) or using.family in ("", _ABI):
+        return  # a library of the standard ABI may be anybody's
     try:
         done = subprocess.run([launch.command[0], "--version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -138,16 +144,18 @@ def check_program(using: Compiler, linked: Path, program: str) -> None:
     ------
     ToolError
     """
-    path, ldd = shutil.which(program), shutil.which("ldd")
-    if path is None or ldd is None or not _is_elf(Path(path)):
-        return  # a script: what it starts is seen only when it runs
-    theirs, ours = _libraries(ldd, path), _libraries(ldd, str(linked))
-    if theirs is None:
+    path = shutil.which(program)
+    theirs = _linked(program)
+    if path is None or theirs is None:
+        return
+    if not theirs:
         raise ToolError(
             f"{path} is linked statically, nothing can be preloaded into it", "link it with the shared MPI library"
         )
-    mine, other = _mpi_library(ours or {}), _mpi_library(theirs)
-    if other and mine and not os.path.samefile(mine, other):
+    mine, other = _mpi_library(_linked(str(linked)) or {}), _mpi_library(theirs)
+    if not mine or not other or (_is_abi(mine) and _is_abi(other)):
+        return  # of the standard ABI one library serves as well as another
+    if _is_abi(mine) or _is_abi(other) or not os.path.samefile(mine, other):
         raise ToolError(
             f"{path} is linked with {other}, but {using.path} ({using.family or 'MPI'} {using.release}) "
             f"builds for {mine}",
@@ -163,18 +171,26 @@ def _is_elf(path: Path) -> bool:
         return False
 
 
-def _libraries(ldd: str, path: str) -> dict[str, str] | None:
-    """Shared libraries that `path` loads, name to file; None where it loads none at all."""
+def _linked(program: str) -> dict[str, str] | None:
+    """Shared libraries that `program` loads, name to file: empty where it is linked statically, None where it cannot be
+    looked at, as a script: what that starts is seen only when it runs."""
+    path, ldd = shutil.which(program), shutil.which("ldd")
+    if path is None or ldd is None or not _is_elf(Path(path)):
+        return None
     done = subprocess.run([ldd, path], capture_output=True, text=True, timeout=60, check=False)
     if "not a dynamic executable" in done.stdout + done.stderr or "statically linked" in done.stdout:
-        return None
+        return {}
     lines = (line.split() for line in done.stdout.splitlines())
     return {words[0]: words[2] for words in lines if len(words) > 2 and words[1] == "=>"}
 
 
 def _mpi_library(libraries: Mapping[str, str]) -> str:
     """File of the MPI library among `libraries`, empty where there is none."""
-    return next((file for name, file in libraries.items() if re.match(r"libmpi(ch)?\.so", name) and file[0] == "/"), "")
+    return next((file for name, file in libraries.items() if _MPI_LIBRARY.match(name) and file[0] == "/"), "")
+
+
+def _is_abi(library: str) -> bool:
+    return Path(library).name.startswith("libmpi_abi.")
 
 
 COLLECTORS.register("pmpi")(Pmpi())

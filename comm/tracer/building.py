@@ -199,7 +199,7 @@ def _generate(using: Compiler) -> dict[str, str]:
 
 
 def _compile(using: Compiler, generated: Mapping[str, str], place: Path) -> Path:
-    """Compile all of it, or all but Fortran where that alone fails: the standard ABI's mpi.h may lack conversions."""
+    """Compile all of it, or all but Fortran where that alone fails: an mpi.h may lack what converts its handles."""
     try:
         for name, text in generated.items():
             (place / name).write_text(text)

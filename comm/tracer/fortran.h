@@ -7,6 +7,24 @@
 
 #include "hooks.h"
 
+/* The standard ABI leaves Fortran to libraries above it: handles are the integers that C gives for them, and a status is
+ * the same eight integers in both languages. */
+#ifdef MPI_ABI_VERSION
+typedef int MPI_Fint;
+#define PMPI_Comm_f2c PMPI_Comm_fromint
+#define PMPI_Type_f2c PMPI_Type_fromint
+#define PMPI_Win_f2c PMPI_Win_fromint
+#define PMPI_File_f2c PMPI_File_fromint
+#define PMPI_Op_f2c PMPI_Op_fromint
+#define PMPI_Group_f2c PMPI_Group_fromint
+#define PMPI_Info_f2c PMPI_Info_fromint
+#define PMPI_Request_f2c PMPI_Request_fromint
+#define PMPI_Request_c2f PMPI_Request_toint
+#define PMPI_Message_f2c PMPI_Message_fromint
+#define PMPI_Errhandler_f2c PMPI_Errhandler_fromint
+#define PMPI_Status_f2c(from, to) (*(to) = *(const MPI_Status *)(from))
+#endif
+
 /* Ranks, indices and arrays as Fortran has them. */
 #undef RS_BASE
 #define RS_BASE base /* a parameter of every wrapper */

@@ -135,7 +135,7 @@ def _forward(function: Prototype, name: str) -> str:
 {{
     static void (*real)({signature(function, named=False)});
     if (RS_UNLIKELY(real == NULL)) *(void **)&real = rs_real("{name}");
-    {function.name}_any(real, RS_PC, {base}, {", ".join([*arguments, "ierr", *lengths])});
+    {_common(function)}(real, RS_PC, {base}, {", ".join([*arguments, "ierr", *lengths])});
 }}
 """
 
@@ -150,13 +150,20 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
     else:
         declared = signature(function)
         head = f"void (*real)({signature(function, named=False)}), uint64_t pc, int base, {declared}"
-        parts = [f"static __attribute__((noinline)) void {name}_any({head})\n{{\n{body(function, numbers)}}}\n"]
+        parts = [
+            f"static __attribute__((noinline)) void {_common(function)}({head})\n{{\n{body(function, numbers)}}}\n"
+        ]
         parts += [_forward(function, each) for each in names]
     for alias in (lower, f"{lower}__", lower.upper()):
         parts.append(f'RS_EXPORT void {alias}({declared}) __attribute__((alias("{lower}_")));\n')
     if any(parameter.bare == "void*" for parameter in function.parameters):
         parts += [_by_descriptor(function, f"{lower}_f08ts{suffix}_") for suffix in ("", "_large")]
     return "".join(parts)
+
+
+def _common(function: Prototype) -> str:
+    """What all names of a function call; not a name of the standard, whatever it may add."""
+    return f"rs_any_{operation_name(function.name)}"
 
 
 def _by_descriptor(function: Prototype, name: str) -> str:

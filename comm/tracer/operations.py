@@ -27,7 +27,7 @@ all others                            0
 Nonblocking and persistent collectives follow their blocking form. A persistent operation appears under ``<name>_init``
 (the set-up, no bytes) and ``<name>_start`` (each start, its bytes); time is with ``Start``, ``Startall`` and the
 completions. Completions and other calls without a communicator have communicator size 0. An intercommunicator's size
-is that of both groups together. What a library does not tell cannot be known: MPICH 4.0 leaves the status of
+is that of both groups together. What a library does not tell cannot be known: MPICH (4.0, 5.0) leaves the status of
 MPI_Isendrecv unset, so that bytes of ``Isendrecv_recv`` mean nothing there.
 
 Each operation is of one kind: ``s`` send, ``r`` receive, ``c`` collective, ``p`` one-sided from the origin, ``g``

@@ -36,11 +36,14 @@ class Tracing:
         return self._compiled[key]
 
     def mpi(self, name: str) -> tuple[str, tuple[str, ...]]:
-        """Compiler wrapper's suffix and launcher of an MPI under its Debian name; '' is the one on PATH."""
-        launcher = {"": "mpirun", ".openmpi": "mpirun.openmpi", ".mpich": "mpiexec.mpich"}[name]
+        """Compiler wrapper's suffix and launcher of an MPI: '' is the one on PATH, '_abi' one of the standard ABI, others
+        have their Debian names."""
+        launcher = {"": "mpirun", ".openmpi": "mpirun.openmpi", ".mpich": "mpiexec.mpich", "_abi": "mpicc_abi"}[name]
         for tool in (f"mpicc{name}", launcher):
             if shutil.which(tool) is None:
                 pytest.skip(f"{tool} not found")
+        if name == "_abi":
+            return name, (str(Path(shutil.which(launcher) or launcher).with_name("mpiexec")),)
         return name, (launcher,) if name == ".mpich" else (launcher, "--oversubscribe")
 
     def launch(self, program: Path, ranks: int, *arguments: str, mpirun: tuple[str, ...] = ()) -> Launch:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.collecting import COLLECTORS
-from ranksight.comm.collectors.pmpi import check_launcher, check_program
+from ranksight.comm.collectors.pmpi import _matching_mpicc, check_launcher, check_program
 from ranksight.comm.tracer import building
 from ranksight.comm.tracer.building import Compiler, build, compiler
 from ranksight.errors import ToolError
@@ -118,6 +118,7 @@ def test_a_header_that_is_none(fake: Compiler) -> None:
         ("HYDRA build details:", "Intel MPI", ""),
         ("mpirun (Open MPI) 4.1", "Open MPI", ""),
         ("something of the site", "Open MPI", ""),
+        ("mpirun (Open MPI) 6.0.0", "MPI ABI", ""),
     ],
 )
 def test_a_launcher_of_another_mpi_is_refused(tmp_path: Path, said: str, family: str, refused: str) -> None:
@@ -138,6 +139,18 @@ def test_a_program_of_another_mpi_is_refused_before_it_runs(tracing, tmp_path: P
     program = tracing.compile("names.cpp", wrapper=f"mpicxx{suffix}")
     launch = tracing.launch(program, 1, mpirun=("mpirun.openmpi",))
     with pytest.raises(ToolError, match=r"is linked with .*libmpich.so.*, but .*mpicc.openmpi \(Open MPI"):
+        COLLECTORS["pmpi"].steps(launch, tmp_path)
+
+
+@pytest.mark.mpi
+def test_a_program_of_the_standard_abi_needs_its_compiler_wrapper(tracing, tmp_path: Path, monkeypatch) -> None:
+    suffix, mpirun = tracing.mpi("_abi")
+    launch = tracing.launch(tracing.compile("ends.c", wrapper=f"mpicc{suffix}"), 1, mpirun=mpirun)
+    assert "mpicc_abi" in str(_matching_mpicc(launch))
+    monkeypatch.setenv("RANKSIGHT_MPICC", str(Path(mpirun[0]).with_name("mpicc")))
+    with pytest.raises(
+        ToolError, match=r"is linked with .*libmpi_abi.so.1, but .*mpicc \(MPICH .* builds for .*libmpi.so"
+    ):
         COLLECTORS["pmpi"].steps(launch, tmp_path)
 
 

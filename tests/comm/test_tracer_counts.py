@@ -102,7 +102,7 @@ def expected(r: int) -> Table:
     return table
 
 
-@pytest.fixture(scope="module", params=["", ".mpich"], ids=["mpi", "mpich"])
+@pytest.fixture(scope="module", params=["", ".mpich", "_abi"], ids=["mpi", "mpich", "abi"])
 def tables(tracing, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> TraceTables:
     suffix, mpirun = tracing.mpi(request.param)
     folder = tmp_path_factory.mktemp("families")

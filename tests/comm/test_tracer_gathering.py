@@ -24,7 +24,7 @@ def files(*ranks: int) -> list[str]:
     return [f"rank-{rank:06d}.trace" for rank in ranks]
 
 
-@pytest.fixture(params=["", ".mpich"], ids=["mpi", "mpich"])
+@pytest.fixture(params=["", ".mpich", "_abi"], ids=["mpi", "mpich", "abi"])
 def ends(tracing, request: pytest.FixtureRequest):
     suffix, mpirun = tracing.mpi(request.param)
     program = tracing.compile("ends.c", wrapper=f"mpicc{suffix}")
