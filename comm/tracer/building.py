@@ -24,7 +24,7 @@ from ranksight.comm.tracer.prototypes import parse
 from ranksight.errors import ToolError
 
 LIBRARY = "libranksight-pmpi.so"
-FLAGS = ("-O2", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
+FLAGS = ("-O2", "-fno-tree-vectorize", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
 INSTALL = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
 _FORTRAN = "wrappers_fortran.c"
 _SOURCES = Path(__file__).resolve().parent

@@ -45,7 +45,6 @@ RS_HIDDEN int rs_f08_base(void);
 typedef struct {
     MPI_Fint few[RS_FEW * RS_STATUS_WORDS], *own;
     MPI_Status few_c[RS_FEW], *own_c;
-    int converted;
 } rs_fstatus;
 
 /* Before the call: `wanted` differs from `ignored` where the tracer has put a place of its own. */
@@ -53,7 +52,6 @@ static __attribute__((noinline, unused)) void *rs_status_begin(rs_fstatus *s, vo
 {
     s->own = s->few;
     s->own_c = s->few_c;
-    s->converted = 0;
     if (wanted == ignored || !rs_is_ignored(status))
         return status;
     if (n > RS_FEW && (s->own = malloc(sizeof *s->own * RS_STATUS_WORDS * (size_t)n)) == NULL) {

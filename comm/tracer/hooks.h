@@ -33,7 +33,7 @@ static __attribute__((noinline)) uint64_t rs_size_slow(MPI_Datatype type, rs_kno
     return size > 0 ? (uint64_t)size : 0;
 }
 
-static inline uint64_t rs_size(MPI_Datatype type)
+RS_HOT uint64_t rs_size(MPI_Datatype type)
 {
     /* Addresses, MPICH's numbers and the small ones of the standard ABI differ in other bits. */
     rs_known_type *known = &rs_known_types[RS_HANDLE(type) * UINT64_C(0x9E3779B97F4A7C15) >> 60];
@@ -42,7 +42,7 @@ static inline uint64_t rs_size(MPI_Datatype type)
     return rs_size_slow(type, known);
 }
 
-static inline uint64_t rs_bytes(MPI_Count count, MPI_Datatype type)
+RS_HOT uint64_t rs_bytes(MPI_Count count, MPI_Datatype type)
 {
     return count > 0 ? (uint64_t)count * rs_size(type) : 0;
 }
@@ -51,6 +51,11 @@ static inline uint64_t rs_status_bytes(const MPI_Status *status)
 {
     MPI_Count large = 0;
     int n = 0;
+#if defined(OMPI_MAJOR_VERSION)
+    return status->_ucount;
+#elif defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 30000000
+    return (uint64_t)(unsigned)status->count_lo | (uint64_t)((unsigned)status->count_hi_and_cancelled >> 1) << 32;
+#endif
     PMPI_Get_count((MPI_Status *)status, MPI_BYTE, &n);
     if (RS_LIKELY(n >= 0))
         return (uint64_t)n;
@@ -60,13 +65,13 @@ static inline uint64_t rs_status_bytes(const MPI_Status *status)
 
 /* ---- calls that move nothing, or whose data are counted elsewhere ------------------------------------------------ */
 
-static inline void rs_failed(rs_call *c, unsigned op) { rs_add(c, op, 0, 0, 0); }
+static __attribute__((noinline, cold, unused)) void rs_failed(rs_call *c, unsigned op) { rs_add(c, op, 0, 0, 0); }
 
-static inline void rs_sized(rs_call *c, unsigned op, uint32_t size) { rs_add(c, op, size, 1, 0); }
+RS_HOT void rs_sized(rs_call *c, unsigned op, uint32_t size) { rs_add(c, op, size, 1, 0); }
 
-static inline void rs_plain(rs_call *c, unsigned op) { rs_sized(c, op, 0); }
+RS_HOT void rs_plain(rs_call *c, unsigned op) { rs_sized(c, op, 0); }
 
-static inline void rs_on_comm(rs_call *c, unsigned op, MPI_Comm comm)
+RS_HOT void rs_on_comm(rs_call *c, unsigned op, MPI_Comm comm)
 {
     rs_sized(c, op, comm == MPI_COMM_NULL ? 0 : (uint32_t)rs_comm(comm)->size);
 }
@@ -74,7 +79,7 @@ static inline void rs_on_comm(rs_call *c, unsigned op, MPI_Comm comm)
 /* ---- point to point ---------------------------------------------------------------------------------------------- */
 
 /* A transfer with one peer, a rank of group `g`; nothing moves to or from MPI_PROC_NULL: its time is kept, no message is counted. */
-static inline void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int rank, int tag, uint64_t bytes)
+RS_HOT void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int rank, int tag, uint64_t bytes)
 {
     if (RS_UNLIKELY(rank == MPI_PROC_NULL))
         rs_add(c, op, (uint32_t)g->size, 0, 0);
@@ -83,7 +88,7 @@ static inline void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int r
 }
 
 /* The same beside the call's own record. */
-static inline void rs_transfer_beside(rs_thread *t, rs_record *own, unsigned op, uint32_t size, int null, int peer, int tag,
+RS_HOT void rs_transfer_beside(rs_thread *t, rs_record *own, unsigned op, uint32_t size, int null, int peer, int tag,
                                       uint64_t bytes)
 {
     rs_record *r = rs_add_beside(t, own, op, size, !null, null ? 0 : bytes);
@@ -91,7 +96,7 @@ static inline void rs_transfer_beside(rs_thread *t, rs_record *own, unsigned op,
         rs_add_peer(t, r, peer, tag, bytes);
 }
 
-static inline void rs_send(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int dest, int tag,
+RS_HOT void rs_send(rs_call *c, unsigned op, MPI_Count count, MPI_Datatype type, int dest, int tag,
                            MPI_Comm comm)
 {
     rs_transfer(c, op, rs_comm(comm), dest, tag, rs_bytes(count, type));
@@ -112,7 +117,7 @@ static inline void rs_recv_half(rs_call *c, unsigned op, MPI_Comm comm, const MP
 }
 
 /* A receive is posted: time and computation are recorded now, under class 0 with no message yet; the message at completion. */
-static inline void rs_await(rs_call *c, unsigned op, rs_group *g, int source, uint64_t handle)
+RS_HOT void rs_await(rs_call *c, unsigned op, rs_group *g, int source, uint64_t handle)
 {
     rs_request *r;
     if (source == MPI_PROC_NULL)
@@ -127,7 +132,7 @@ static inline void rs_await(rs_call *c, unsigned op, rs_group *g, int source, ui
     r->thread = c->thread;
 }
 
-static inline void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, uint64_t handle)
+RS_HOT void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, uint64_t handle)
 {
     rs_group *g = rs_comm(comm);
     rs_add(c, op, (uint32_t)g->size, 0, 0);
@@ -168,7 +173,7 @@ static inline void rs_start(rs_call *c, uint64_t handle)
 }
 
 /* A request has completed with `status`: where it was a receive, its bytes are known now. */
-static inline void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
+RS_HOT void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
 {
     rs_record *own = r->own;
     int cancelled = 0, null;

@@ -2,19 +2,12 @@
 #include "tracer.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#define BUCKETS 16384
 
 volatile uint64_t rs_requests_held;
 volatile int rs_cancelled;
+rs_request *rs_buckets[RS_BUCKETS];
 
-static rs_request *buckets[BUCKETS], *spare;
-
-static unsigned bucket_of(uint64_t handle)
-{
-    return (unsigned)((handle * UINT64_C(0x9E3779B97F4A7C15)) >> 50) % BUCKETS;
-}
+static rs_request *spare;
 
 /* A new record for `handle`, found before any older one of the same value; NULL without memory. */
 rs_request *rs_request_add(uint64_t handle, rs_group *group)
@@ -30,27 +23,22 @@ rs_request *rs_request_add(uint64_t handle, rs_group *group)
         }
     r = spare;
     if (r != NULL) {
+        rs_request **bucket = rs_bucket(handle);
         spare = r->next;
-        memset(r, 0, sizeof *r);
-        r->handle = handle;
-        r->group = group;
+        *r = (rs_request){.handle = handle, .group = group, .peer = -1, .next = *bucket};
+        *bucket = r;
         group->held++;
-        r->peer = -1;
-        r->next = buckets[bucket_of(handle)];
-        buckets[bucket_of(handle)] = r;
         rs_requests_held++;
     }
     rs_unlock();
     return r;
 }
 
-rs_request *rs_request_find(uint64_t handle)
+rs_request *rs_request_search(uint64_t handle)
 {
     rs_request *r;
-    if (rs_requests_held == 0)
-        return NULL;
     rs_lock();
-    for (r = buckets[bucket_of(handle)]; r != NULL && r->handle != handle;)
+    for (r = *rs_bucket(handle); r != NULL && r->handle != handle;)
         r = r->next;
     rs_unlock();
     return r;
@@ -60,7 +48,7 @@ void rs_request_drop(rs_request *request)
 {
     rs_request **at;
     rs_lock();
-    for (at = &buckets[bucket_of(request->handle)]; *at != NULL; at = &(*at)->next)
+    for (at = rs_bucket(request->handle); *at != NULL; at = &(*at)->next)
         if (*at == request) {
             *at = request->next;
             request->next = spare;
@@ -78,8 +66,8 @@ void rs_requests_close(void)
 {
     unsigned i;
     rs_request *r;
-    for (i = 0; i < BUCKETS && rs_requests_held > 0; i++)
-        for (r = buckets[i]; r != NULL; r = r->next)
+    for (i = 0; i < RS_BUCKETS && rs_requests_held > 0; i++)
+        for (r = rs_buckets[i]; r != NULL; r = r->next)
             if (r->kind == 'r' && (!r->persistent || r->started)) {
                 rs_add_beside(r->thread, r->own, r->operation, r->comm_size, 1, 0);
                 r->kind = 0;

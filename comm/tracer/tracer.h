@@ -167,6 +167,7 @@ static inline uint64_t rs_now(void)
 }
 
 RS_HIDDEN int64_t rs_lost(rs_thread *t, uint64_t end);
+RS_HIDDEN void rs_lost_inside(rs_thread *t, rs_record *r, uint64_t end);
 
 /* ---- the path of a call ----------------------------------------------------------------------------------------- */
 
@@ -216,7 +217,7 @@ static inline uint64_t rs_key(unsigned operation, uint32_t comm_size, uint64_t b
     return (uint64_t)comm_size | (uint64_t)operation << 32 | (uint64_t)rs_class(bytes) << 48;
 }
 
-static inline void rs_note(rs_thread *t, uint64_t begin, uint64_t end, const rs_record *r, int peer, int tag, uint64_t bytes)
+static __attribute__((noinline, unused)) void rs_note(rs_thread *t, uint64_t begin, uint64_t end, const rs_record *r, int peer, int tag, uint64_t bytes)
 {
     if (t->event_count < rs_state.event_limit)
         t->events[t->event_count++] = (rs_event){begin, end, bytes, (uint32_t)r->index, peer, tag, 0};
@@ -225,7 +226,7 @@ static inline void rs_note(rs_thread *t, uint64_t begin, uint64_t end, const rs_
 }
 
 /* Records the call itself, and the computation that it ended. Called exactly once a call. */
-static inline rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_size, uint64_t count, uint64_t bytes)
+RS_HOT rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_size, uint64_t count, uint64_t bytes)
 {
     rs_thread *t = c->thread;
     uint64_t key = rs_key(operation, comm_size, bytes);
@@ -246,16 +247,13 @@ static inline rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_si
         r->lost += t->lost;
         t->lost = 0;
     }
-    if (RS_UNLIKELY(c->end - t->cpu_at >= rs_state.cpu_gap)) { /* what was lost inside MPI is nobody's computation */
-        rs_lost(t, c->end);
-        r->inside += t->cpu_at - c->end;
-        t->last_end = t->cpu_at;
-    }
+    if (RS_UNLIKELY(c->end - t->cpu_at >= rs_state.cpu_gap))
+        rs_lost_inside(t, r, c->end);
     return r;
 }
 
 /* Records something beside the call `own`, at its call site: a receive that completed, the second half of a Sendrecv. */
-static inline rs_record *rs_add_beside(rs_thread *t, rs_record *own, unsigned operation, uint32_t comm_size, uint64_t count,
+RS_HOT rs_record *rs_add_beside(rs_thread *t, rs_record *own, unsigned operation, uint32_t comm_size, uint64_t count,
                                        uint64_t bytes)
 {
     uint64_t key = rs_key(operation, comm_size, bytes);
@@ -269,7 +267,7 @@ static inline rs_record *rs_add_beside(rs_thread *t, rs_record *own, unsigned op
     return r;
 }
 
-static inline void rs_add_peer(rs_thread *t, rs_record *r, int rank, int tag, uint64_t bytes)
+RS_HOT void rs_add_peer(rs_thread *t, rs_record *r, int rank, int tag, uint64_t bytes)
 {
     rs_peer *p = r->peer->next;
     if (RS_UNLIKELY(p->rank != rank || p->owner != r->index)) {
@@ -343,15 +341,35 @@ typedef struct rs_request {
     uint8_t kind;        /* 'r' receive, 's' send, 'c' collective */
     uint8_t persistent, started, null;
     rs_thread *thread;
-    struct rs_request *next, *older;
+    struct rs_request *next;
 } rs_request;
 
 extern RS_HIDDEN volatile uint64_t rs_requests_held;
 extern RS_HIDDEN volatile int rs_cancelled; /* whether the program ever asked to cancel a request */
 RS_HIDDEN rs_request *rs_request_add(uint64_t handle, rs_group *group);
-RS_HIDDEN rs_request *rs_request_find(uint64_t handle);
+RS_HIDDEN rs_request *rs_request_search(uint64_t handle);
 RS_HIDDEN void rs_request_drop(rs_request *request);
 RS_HIDDEN void rs_requests_close(void);
+
+#define RS_BUCKETS 16384
+extern RS_HIDDEN rs_request *rs_buckets[RS_BUCKETS];
+
+static inline rs_request **rs_bucket(uint64_t handle)
+{
+    return &rs_buckets[handle * UINT64_C(0x9E3779B97F4A7C15) >> 50];
+}
+
+RS_HOT rs_request *rs_request_find(uint64_t handle)
+{
+    rs_request *r;
+    if (rs_requests_held == 0)
+        return NULL;
+    if (RS_UNLIKELY(rs_state.threaded))
+        return rs_request_search(handle);
+    for (r = *rs_bucket(handle); r != NULL && r->handle != handle;)
+        r = r->next;
+    return r;
+}
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------ */
 
