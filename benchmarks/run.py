@@ -34,6 +34,7 @@ BENCHMARKS = (
     "profiles",
     "traces",
     "collectors",
+    "tracer_overhead",
     "distant",
     "planning",
     "simulator",

@@ -73,13 +73,13 @@ static int win_deleted(MPI_Win win, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-void rs_groups_begin(void)
+void rs_groups_begin(MPI_Group world)
 {
     if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, comm_deleted, &comm_key, NULL) != MPI_SUCCESS)
         comm_key = MPI_KEYVAL_INVALID;
     if (PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, win_deleted, &win_key, NULL) != MPI_SUCCESS)
         win_key = MPI_KEYVAL_INVALID;
-    PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
+    world_group = world;
 }
 
 static int *world_ranks(MPI_Group group, int n)

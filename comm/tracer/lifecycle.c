@@ -102,16 +102,15 @@ static void watch_signals(void)
 
 /* ---- the ends --------------------------------------------------------------------------------------------------- */
 
-static volatile int ended;    /* by the program's own will: what follows is the way out */
 static volatile int survived; /* a signal that made this rank write a file of its own */
 
 /* Write what there is, once or, after a signal that the program survives, again. A forked child owns nothing. */
 void rs_end(int how, int number)
 {
     static atomic_flag busy = ATOMIC_FLAG_INIT;
-    if (!rs_state.active || ended || getpid() != owner || atomic_flag_test_and_set(&busy))
+    if (!rs_state.active || rs_state.ended || getpid() != owner || atomic_flag_test_and_set(&busy))
         return;
-    ended = how != RS_END_SIGNAL;
+    rs_state.ended = how != RS_END_SIGNAL;
     survived = how == RS_END_SIGNAL;
     if (how != RS_END_FINALIZE && rs_state.final_begin == 0) {
         rs_state.final_begin = rs_now();
@@ -207,27 +206,17 @@ static void choose_events(void)
     rs_state.event_limit = n < 1u << 28 ? n : 1u << 28;
 }
 
-void rs_after_init(rs_call *c, int result, int provided)
+/* Rank and size are known: the trace begins. `operation` is what the program has called, at `c`. */
+static void begin(const rs_call *c, unsigned operation, MPI_Group world)
 {
-    uint64_t ticks, ns;
     rs_thread *t;
-    if (--in_init > 0 || rs_state.active || result != MPI_SUCCESS)
-        return;
-    rs_state.threaded = provided == MPI_THREAD_MULTIPLE;
-    both_clocks(&rs_state.init_end, &rs_state.init_mono);
-    ticks = rs_state.init_end - rs_state.init_begin;
-    ns = rs_state.init_mono - init_mono_begin;
-    rs_state.ns_per_tick = ticks > 0 && ns > 0 ? (double)ns / (double)ticks : 1.0;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rs_state.rank);
-    PMPI_Comm_size(MPI_COMM_WORLD, &rs_state.size);
     choose_cpu_clock();
     choose_events();
-    rs_gather_begin(); /* all ranks, whatever else fails */
     if (rs_output_begin(rs_gather_leads()) != 0 || (t = rs_thread_new()) == NULL) {
         rs_gather_leave();
         return;
     }
-    rs_groups_begin();
+    rs_groups_begin(world);
     owner = getpid();
 #ifndef RS_SIMULATED
     atexit(at_exit);
@@ -235,7 +224,7 @@ void rs_after_init(rs_call *c, int result, int provided)
 #endif
     rs_state.init_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     both_clocks(&rs_state.init_end, &rs_state.init_mono);
-    t->last = rs_record_find(t, 0, c->pc, rs_key(rs_init_operation, 0, 0));
+    t->last = rs_record_find(t, 0, c->pc, rs_key(operation, 0, 0));
     t->last->count++;
     t->last->inside = rs_state.init_end - rs_state.init_begin;
     t->last_end = rs_state.init_end;
@@ -244,11 +233,87 @@ void rs_after_init(rs_call *c, int result, int provided)
     rs_state.active = 1;
 }
 
+/* First estimate of the length of a tick, for runs that end at once. */
+static void estimate_tick(void)
+{
+    uint64_t ticks, ns;
+    both_clocks(&rs_state.init_end, &rs_state.init_mono);
+    ticks = rs_state.init_end - rs_state.init_begin;
+    ns = rs_state.init_mono - init_mono_begin;
+    rs_state.ns_per_tick = ticks > 0 && ns > 0 ? (double)ns / (double)ticks : 1.0;
+}
+
+void rs_after_init(rs_call *c, int result, int provided)
+{
+    MPI_Group world = MPI_GROUP_NULL;
+    if (--in_init > 0 || result != MPI_SUCCESS)
+        return;
+    rs_state.open++;
+    if (rs_state.active)
+        return;
+    rs_state.threaded = provided == MPI_THREAD_MULTIPLE;
+    estimate_tick();
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rs_state.rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &rs_state.size);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    rs_gather_begin(); /* all ranks, whatever else fails */
+    begin(c, rs_init_operation, world);
+}
+
+/* Sessions: a program may have several, one after the other too, and may never call MPI_Init. The ranks of the group
+ * mpi://WORLD stand for those of MPI_COMM_WORLD. Returns whether the trace begins, or goes on after a pause, with it. */
+static uint64_t resumed;
+
+int rs_before_session(void)
+{
+    if (rs_state.active || in_init > 0)
+        return 0;
+    if (rs_state.threads == NULL)
+        rs_before_init();
+    resumed = rs_now();
+    return 1;
+}
+
+/* After a pause, which counts as computation. */
+static void resume(const rs_call *c, MPI_Group world)
+{
+    rs_thread *t;
+    rs_groups_begin(world);
+    for (t = rs_state.threads; t != NULL; t = t->next)
+        t->depth = 0;
+    rs_state.ended = 0;
+    rs_state.final_begin = 0;
+    rs_state.active = 1;
+    if ((t = rs_self) != NULL) {
+        rs_call here = {.thread = t, .pc = c->pc, .begin = resumed, .end = rs_now()};
+        rs_add(&here, rs_session_operation, 0, 1, 0);
+    }
+}
+
+void rs_after_session(rs_call *c, int first, MPI_Group world)
+{
+    if (first && rs_state.threads == NULL)
+        in_init--;
+    if (world == MPI_GROUP_NULL) /* the session could not be had */
+        return;
+    rs_state.open++;
+    if (!first) {
+        PMPI_Group_free(&world);
+    } else if (rs_state.threads == NULL) {
+        rs_state.threaded = 1; /* the session's level is not known: locks cost little */
+        estimate_tick();
+        PMPI_Group_rank(world, &rs_state.rank);
+        PMPI_Group_size(world, &rs_state.size);
+        begin(c, rs_session_operation, world);
+    } else
+        resume(c, world);
+}
+
 /* Everything is written here: MPI_Finalize is the last call in which ranks can talk to each other, and may not return. */
 void rs_before_finalize(rs_call *c, unsigned operation)
 {
     uint64_t ticks;
-    if (!rs_state.active || ended || !rs_recording(c))
+    if (!rs_state.active || rs_state.ended || !rs_recording(c) || --rs_state.open > 0)
         return;
     both_clocks(&ticks, &rs_state.final_mono);
     rs_state.final_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -260,7 +325,7 @@ void rs_before_finalize(rs_call *c, unsigned operation)
     if (!rs_gather()) {
         rs_end(RS_END_FINALIZE, 0);
     } else {
-        ended = 1;
+        rs_state.ended = 1;
         if (survived && !rs_gather_leads())
             rs_file_drop(); /* what a signal made this rank write is in the group's file, to its end */
     }
@@ -268,6 +333,6 @@ void rs_before_finalize(rs_call *c, unsigned operation)
 
 void rs_after_finalize(const rs_call *c)
 {
-    if (c->thread == NULL || c->pc != 0) /* else called by a binding that is not done yet */
+    if (rs_state.ended && (c->thread == NULL || c->pc != 0)) /* else called by a binding that is not done yet */
         rs_state.active = 0;
 }

@@ -245,7 +245,8 @@ def _completions() -> None:
     RULES["Request_free"] = Rule("o", "rs_plain(@, #Request_free); if (rs_r != NULL) rs_forget_request(rs_r);", _ONE)
     for name in ("Probe", "Iprobe"):
         RULES[name] = Rule("w", f"rs_on_comm(@, #{name}, {{2}});")
-    RULES["Finalize"] = Rule("o", "")  # recorded when it begins: everything is written then
+    for name in ("Finalize", "Session_finalize"):  # the last is recorded when it begins: everything is written then
+        RULES[name] = Rule("o", f"if (!rs_state.ended) rs_plain(@, #{name});")
 
 
 def _one_sided() -> None:

@@ -98,7 +98,9 @@ typedef struct {
 enum { RS_CPU_OFF, RS_CPU_ADAPTIVE, RS_CPU_EXACT };
 
 typedef struct {
-    volatile int active; /* between MPI_Init and MPI_Finalize */
+    volatile int active; /* between MPI_Init and MPI_Finalize, or the first session's beginning and the last one's end */
+    volatile int ended;  /* all has been written by the program's own will: what follows is the way out */
+    int open;            /* MPI_Init and sessions that are not finalized yet */
     int threaded;        /* MPI_THREAD_MULTIPLE: shared tables are locked */
     int use_tsc, cpu_mode;
     int rank, size;
@@ -301,7 +303,7 @@ RS_HIDDEN rs_group *rs_comm_slow(MPI_Comm comm);
 RS_HIDDEN rs_group *rs_win(MPI_Win win);
 RS_HIDDEN rs_group *rs_file(MPI_File file);
 RS_HIDDEN void rs_neighbours(rs_group *group, MPI_Comm comm);
-RS_HIDDEN void rs_groups_begin(void);
+RS_HIDDEN void rs_groups_begin(MPI_Group world);
 RS_HIDDEN void rs_group_forget(uint64_t handle, int kind);
 RS_HIDDEN void rs_group_free(rs_group *group); /* under the lock */
 
@@ -376,6 +378,8 @@ RS_HOT rs_request *rs_request_find(uint64_t handle)
 enum { RS_END_FINALIZE, RS_END_EXIT, RS_END_ABORT, RS_END_SIGNAL };
 RS_HIDDEN void rs_before_init(void);
 RS_HIDDEN void rs_after_init(rs_call *c, int result, int provided);
+RS_HIDDEN int rs_before_session(void);
+RS_HIDDEN void rs_after_session(rs_call *c, int first, MPI_Group world);
 RS_HIDDEN void rs_before_finalize(rs_call *c, unsigned operation);
 RS_HIDDEN void rs_after_finalize(const rs_call *c);
 RS_HIDDEN void rs_end(int how, int number);
@@ -400,6 +404,6 @@ RS_HIDDEN int rs_gather(void);
 
 extern RS_HIDDEN const char rs_operations[]; /* generated: one line an operation, name and kind */
 extern RS_HIDDEN const unsigned rs_operations_length;
-extern RS_HIDDEN const unsigned rs_init_operation;
+extern RS_HIDDEN const unsigned rs_init_operation, rs_session_operation;
 
 #endif

@@ -55,6 +55,7 @@ def around(name: str) -> tuple[str, str]:
     """What is done before and after the functions that end a program, beside recording them."""
     return {
         "Finalize": ("rs_before_finalize(@, #Finalize);", "rs_after_finalize(@);"),
+        "Session_finalize": ("rs_before_finalize(@, #Session_finalize);", "rs_after_finalize(@);"),
         "Abort": ("rs_end(RS_END_ABORT, {1});", ""),
     }.get(name, ("", ""))
 
@@ -79,6 +80,20 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
             f"r = {call};",
             "if (r == MPI_SUCCESS) PMPI_Query_thread(&provided);",
             "rs_after_init(&c, r, provided);",
+            "return r;",
+        ]
+    elif name == "Session_init":
+        lines = [
+            "rs_call c;",
+            "MPI_Group world = MPI_GROUP_NULL;",
+            "int r, first = rs_before_session();",
+            "rs_enter(&c, RS_PC);",
+            f"r = {call};",
+            f"if (rs_leave(&c)) rs_plain(&c, {numbers[name]});",
+            "c.pc = RS_PC;",
+            'if (r == MPI_SUCCESS && PMPI_Group_from_session_pset(*a2, "mpi://WORLD", &world) != MPI_SUCCESS)',
+            "    world = MPI_GROUP_NULL;",
+            "rs_after_session(&c, first, world);",
             "return r;",
         ]
     else:
@@ -108,7 +123,8 @@ def generate(functions: list[Prototype], numbers: Mapping[str, int], kinds: Mapp
         '#include "hooks.h"\n',
         f'const char rs_operations[] = "{text}";',
         "const unsigned rs_operations_length = sizeof rs_operations - 1;",
-        f"const unsigned rs_init_operation = {numbers['Init']};\n",
+        f"const unsigned rs_init_operation = {numbers['Init']};",
+        f"const unsigned rs_session_operation = {numbers.get('Session_init', 0)};\n",
         *(wrapper(function, numbers) for function in functions),
     ]
     return "\n".join(parts)

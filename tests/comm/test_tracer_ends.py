@@ -30,6 +30,7 @@ def count(tables, kernel: str, operation: str, rank: int = 0) -> int:
         ("fork", 0, 10),
         ("failed", 0, 20),
         ("freed", 0, 10),
+        ("outstanding", 0, 10),
         ("handler", 0, 20),
         ("uncompleted", 0, 10),
         ("status", 41, 10),
@@ -55,6 +56,10 @@ def test_a_program_that_finalizes_is_traced_whole(tracing, tmp_path: Path, way: 
         barriers = tables.messages[(tables.messages["kernel"] == "main") & (tables.messages["operation"] == "Barrier")]
         # One more over all ranks stands at the end of every way.
         assert barriers.groupby("comm_size")["count"].sum().to_dict() == {1: 4 * P, P: 5 * P}
+    if way == "outstanding":
+        received = tables.messages[tables.messages["operation"] == "Irecv"]
+        assert received["comm_size"].tolist() == [P] * len(received)
+        assert (received["count"].sum(), received["bytes"].sum()) == (4 * P, 4 * P * 8)
     if way == "uncompleted":
         assert count(tables, "main", "Irecv") == 1
 
@@ -73,7 +78,13 @@ def test_a_program_without_finalize_is_traced_to_its_exit(tracing, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("way", "ended"),
-    [("abort", "signal 6"), ("segv", "signal 11"), ("stack", "signal 11"), ("MPI_Abort", "abort")],
+    [
+        ("abort", "signal 6"),
+        ("term", "signal 15"),
+        ("segv", "signal 11"),
+        ("stack", "signal 11"),
+        ("MPI_Abort", "abort"),
+    ],
 )
 def test_a_rank_that_dies_leaves_what_it_had_and_its_status(tracing, tmp_path: Path, way: str, ended: str) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, way, "slowly")

@@ -69,6 +69,21 @@ int main(int argc, char **argv)
     if (!strcmp(way, "many")) /* as many calls more as asked for */
         for (int i = atoi(argv[2]); i > 0; i--)
             MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!strcmp(way, "outstanding")) { /* freed, past the tracer, while a receive is under way */
+        for (int i = 0; i < 4; i++) {
+            MPI_Comm copy, again;
+            MPI_Request request;
+            double in, out = 1;
+            MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+            MPI_Irecv(&in, 1, MPI_DOUBLE, (rank + 1) % size, 5, copy, &request);
+            MPI_Send(&out, 1, MPI_DOUBLE, (rank + size - 1) % size, 5, copy);
+            PMPI_Comm_free(&copy);
+            MPI_Comm_dup(MPI_COMM_SELF, &again);
+            MPI_Barrier(again);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            MPI_Comm_free(&again);
+        }
+    }
     if (!strcmp(way, "handler")) {
         raise(SIGTERM);
         if (seen != SIGTERM)
@@ -93,6 +108,8 @@ int main(int argc, char **argv)
             MPI_Abort(MPI_COMM_WORLD, 7);
         if (!strcmp(way, "kill"))
             raise(SIGKILL);
+        if (!strcmp(way, "term"))
+            raise(SIGTERM);
     }
     if (!strcmp(way, "late")) { /* one rank reaches MPI_Finalize long after the others */
         if (rank == atoi(argv[2]))
