@@ -24,6 +24,8 @@ from benchmarks.table import markdown
 TITLE = "Overhead of the tracer"
 HERE = Path(__file__).resolve().parent
 MODES = ("off", "adaptive", "exact")
+WARM = 100
+"""Repetitions that ``tracer_overhead.c`` makes beside those asked for."""
 MELT = """
 units lj
 atom_style atomic
@@ -102,17 +104,13 @@ def _calls(folder: Path, repetitions: int) -> str:
     )
 
 
-def _instructions(program: Path, kind: str, more: dict[str, str]) -> float:
-    """Instructions of one repetition of a kind of calls, from the difference of two runs; NaN without valgrind."""
+def _instructions(program: Path, kind: str, more: dict[str, str], times: int = 20_000) -> float:
+    """Instructions of one repetition of a kind of calls; NaN without valgrind."""
     if shutil.which("valgrind") is None:
         return float("nan")
     tool = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--toggle-collect={kind}", program, kind)
-    found = []
-    for times in (1000, 3000):
-        done = _execute([*tool, str(times)], **more, RANKSIGHT_CPU_TIME="off")
-        match = re.search(r"Collected : (\d+)", done.stderr)
-        found.append(float(match[1]) if match else float("nan"))
-    return (found[1] - found[0]) / 2000
+    match = re.search(r"Collected : (\d+)", _execute([*tool, str(times)], **more, RANKSIGHT_CPU_TIME="off").stderr)
+    return float(match[1]) / (times + WARM) if match else float("nan")
 
 
 def _programs(folder: Path, repetitions: int) -> str:

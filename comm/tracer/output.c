@@ -275,6 +275,19 @@ static void unshield(const sigset_t *before)
     errno = saved;
 }
 
+/* strerror may lock or allocate, which a handler of signals must not. */
+static const char *why(int error)
+{
+    return error == ENOSPC    ? "No space left on device"
+           : error == EDQUOT  ? "Disk quota exceeded"
+           : error == EFBIG   ? "File too large"
+           : error == ENOENT  ? "No such file or directory"
+           : error == EACCES  ? "Permission denied"
+           : error == EROFS   ? "Read-only file system"
+           : error == EIO     ? "Input/output error"
+                              : "it cannot be written";
+}
+
 /* One line, to the standard error that the program was started with, by one system call. */
 static void tell_loss(int error, int others)
 {
@@ -286,7 +299,7 @@ static void tell_loss(int error, int others)
     snprintf(who, sizeof who, others > 0 ? "the traces of ranks %d to %d are" : "the trace of rank %d is", rs_state.rank,
              rs_state.rank + others);
     n = snprintf(line, sizeof line, "ranksight: %s lost, %s: %s; the program itself is not affected\n", who, folder,
-                 strerror(error));
+                 why(error));
     if (write(STDERR_FILENO, line, (size_t)(n < (int)sizeof line ? n : (int)sizeof line - 1)) < 0)
         return;
 }
