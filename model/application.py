@@ -324,15 +324,15 @@ class Application:
 
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
         """The same application with ranks placed in another way."""
-        if self.sharing is None and (placement is not None or self.network is None):
-            raise InputError(
-                "the model does not tell what ranks on a node share",
-                "fit it with --platform NAME from runs that counted memory traffic",
-            )
         if distribution is not None and (self.network is None or "inter" not in self.network.table):
             raise InputError(
                 "the model knows no network between nodes: how ranks are dealt out to them changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
+            )
+        if self.sharing is None and (placement is not None or (ranks_per_node is not None and self.network is None)):
+            raise InputError(
+                "the model does not tell what ranks on a node share",
+                "fit it with --platform NAME from runs that counted memory traffic",
             )
         sharing = None if self.sharing is None else self.sharing.placed(placement, ranks_per_node)
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)

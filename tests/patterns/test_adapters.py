@@ -14,9 +14,11 @@ from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.errors import InputError
+from ranksight.model.application import Application
 from ranksight.model.messages.adapters import gone_through, sharing_pairs
 from ranksight.model.messages.table import MessageTable, Row
 from ranksight.model.messages.times import operation_times
+from ranksight.model.network import Network
 
 G, ALPHA, SIZE = 1e-9, 1e-6, 1e6
 FAR = NetworkParameters.linear(ALPHA, G)
@@ -115,3 +117,15 @@ def test_a_step_with_nodes_in_turn(ranks: int, distance: int) -> None:
     leaving = sum((rank + distance) % ranks % nodes != 0 for rank in range(0, ranks, nodes))
     wanted = ALPHA / 10 if leaving == 0 else ALPHA + leaving * SIZE * G
     assert float(fabric.shift(np.array(ranks), SIZE, distance)) == pytest.approx(wanted)
+
+
+def test_a_model_places_its_ranks_or_says_why_not() -> None:
+    table = {"inter": FAR.to_dict(), "intra": NEAR.to_dict()}
+    placed = Application(network=Network(table, 4)).placed(None, 8, "cyclic").network
+    assert placed is not None
+    assert (placed.fabric().ranks_per_node, placed.fabric().distribution) == (8, "cyclic")
+    assert Network.from_dict(placed.to_dict()) == placed
+    with pytest.raises(InputError, match="knows no network between nodes"):
+        Application(network=Network({"intra": NEAR.to_dict()}, 4)).placed(None, None, "cyclic")
+    with pytest.raises(InputError, match="knows no network between nodes"):
+        Application().placed(None, None, "cyclic")
