@@ -39,8 +39,8 @@ BOUND = 1e3
 """Times its value from which on an interval's end is no bound that anyone could use."""
 CURVE = 3
 """Values of a parameter from which on a curve says more than its ends."""
-CURVES = 20
-"""Curves that are drawn."""
+CURVES = 8
+"""Curves that are drawn: those of the largest at the end."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -281,8 +281,11 @@ def _over(prediction: Prediction) -> list[Block]:
     if len(varied) != 1 or len({point[varied[0]] for point in points}) < CURVE:
         return []
     rows: list[list[str | Cell]] = []
-    for answers in _grouped(prediction, lambda answer: (answer.metric, answer.kernel)):
-        line = sorted(answers, key=lambda answer: answer.configuration[varied[0]])
+    lines = [
+        sorted(answers, key=lambda answer: answer.configuration[varied[0]])
+        for answers in _grouped(prediction, lambda answer: (answer.metric, answer.kernel))
+    ]
+    for line in sorted(lines, key=lambda line: _largest_first(line[-1]))[:CURVES]:
         ends = [metric(line[0].metric).format(each.value) for each in (line[0], line[-1])]
         curve = sparkline((answer.value for answer in line), low=0.0)
         rows.append([_named(line[0]), line[0].metric, ends[0], Cell(curve, "cyan"), ends[1]])
@@ -294,7 +297,7 @@ def _over(prediction: Prediction) -> list[Block]:
         Column(f"over {varied[0]}", "word"),
         Column(last),
     ]
-    return ["", Table(columns, rows[:CURVES], 2)]
+    return ["", Table(columns, rows, 2)]
 
 
 def _largest_first(answer: Answer) -> tuple[bool, bool, float]:

@@ -26,7 +26,7 @@ STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": 
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
 NAME = 36
 """Columns of a kernel's name in running text."""
-POINTS = 8
+POINTS = 6
 """Bars of a curve over ranks."""
 
 
@@ -56,12 +56,13 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
 
 
 def _shares(found: Diagnosis) -> dict[str, str]:
-    """Each kernel's share of the time over the ranks of the line, as a curve from nothing to all."""
+    """Each kernel's share of the time over the ranks of the line, as a curve from nothing to the largest share."""
     table = found.rankings()
     wide = table.pivot(index="kernel", columns="ranks", values="share")
     take = np.unique(np.linspace(0, wide.shape[1] - 1, min(POINTS, wide.shape[1])).round().astype(int))
     values = wide.to_numpy(dtype=float)[:, take]
-    return {str(kernel): sparkline(row, 0.0, 1.0) for kernel, row in zip(wide.index, values, strict=True)}
+    most = float(np.nanmax(values, initial=0.0))
+    return {str(kernel): sparkline(row, 0.0, most) for kernel, row in zip(wide.index, values, strict=True)}
 
 
 def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
@@ -81,10 +82,10 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
         share = f"{row['share']:.0%}"
         rows.append([row["kernel"], format_si(row["time"], "s"), share, curves.get(row["kernel"], ""), verdict, says])
     columns = [
-        Column("kernel", "name"),
+        Column("kernel", "name", least=13),
         Column("time", spare=1),
         Column("share"),
-        Column("over ranks", "word", spare=3),
+        Column("trend", "word", spare=3),
         Column("verdict", "word"),
         Column("what helps most", "text", spare=2),
     ]
