@@ -31,6 +31,7 @@ from ranksight.model.reduction import reduce
 from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.sharing.caches import find_shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.staircase import Staircase
@@ -203,6 +204,10 @@ def assemble(
     told("the program's time: %s", _parts(application))
     if application != Application():
         extras["application"] = application.to_dict()
+    if platform is not None and domains is not None and domains.domain is not None:
+        cache = find_shared_cache(series, platform, domains)
+        if cache is not None:
+            extras["caches"] = cache.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
     if seen := observe(experiment, series, platform):

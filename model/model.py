@@ -23,7 +23,6 @@ from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import NO_DATA, Forecast
 from ranksight.model.functions import Functions, join, rows_of
-from ranksight.model.iterations import iterated
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import parts, read, write
 from ranksight.model.pace import TIMED
@@ -205,31 +204,9 @@ class Model:
 
     def notes(self, points: NDArray[np.float64]) -> tuple[str, ...]:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
-        from ranksight.model.contradiction import told
+        from ranksight.model.remarks import remarks
 
-        computed = "" if self.coordinates is None else self.coordinates.remark()
-        remarks = self.extras.get("remarks", [])
-        if not isinstance(remarks, list):
-            raise InputError("'remarks' is damaged", "fit the model again")
-        stated = [] if self.functions.stated is None else self.functions.stated.remark(points)
-        given = filter(None, (computed, iterated(self.fitted, points), *stated, *map(str, remarks)))
-        found = dict.fromkeys((*given, *told(self._refused), *self._outgrown(points)))
-        if self.equation.balance is not None:
-            found |= dict.fromkeys(self.equation.balance.remarks(points))
-        if self.staircase is not None:
-            remarks = (self.staircase.units.remark(point, self.parameters) for point in points)
-            found |= dict.fromkeys(remark for remark in remarks if remark)
-        return tuple(found)
-
-    def _outgrown(self, points: NDArray[np.float64]) -> list[str]:
-        """The E threshold of Ding et al. 2018, at points outside of the measured problem sizes."""
-        from ranksight.model.misses import remark
-
-        low, high = self.training.min(axis=0), self.training.max(axis=0)
-        others = [at for at, name in enumerate(self.parameters) if name not in ("ranks", self.fitted.iterations)]
-        out = ((points[:, others] < low[others]) | (points[:, others] > high[others])).any()
-        text = remark(self.functions, self.training) if others and out else ""
-        return [text] if text else []
+        return remarks(self, points)
 
     def forecast(self, points: NDArray[np.float64], level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""
@@ -240,7 +217,7 @@ class Model:
 
     def _without_contradictions(self, refined: Refined) -> Refined:
         """No time of a kernel whose counters contradict each other."""
-        refused = self._refused
+        refused = self.refused
         rows = [row for (kernel, name), row in self.functions.rows.items() if kernel in refused and name in TIMED]
         if not rows:
             return refined
@@ -250,7 +227,8 @@ class Model:
         return replace(refined, said=replace(refined.said, status=status, reason=reason))
 
     @property
-    def _refused(self) -> Mapping[str, str]:
+    def refused(self) -> Mapping[str, str]:
+        """Kernels whose counters contradict each other, and how."""
         given = self.extras.get("contradictions", {})
         if not isinstance(given, dict):
             raise InputError("'contradictions' is damaged", "fit the model again")
@@ -295,7 +273,10 @@ class Model:
         if placement is None and ranks_per_node is None and distribution is None:
             return self
         equation = self.equation.placed(placement, ranks_per_node, distribution)
-        return replace(self, extras={**self.extras, "application": equation.to_dict()})
+        extras = {**self.extras, "application": equation.to_dict()}
+        if equation.sharing is not None and "caches" in extras:
+            extras["caches"] = {**extras["caches"], "domains": equation.sharing.domains.to_dict()}
+        return replace(self, extras=extras)
 
     def messages(self, *, level: float = 0.9, **values: float | Sequence[float]) -> tuple[MessageTable, ...]:
         """Who sends what to whom, at all combinations of the values given, such as ``messages(ranks=4096)``.

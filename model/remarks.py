@@ -1,0 +1,55 @@
+"""What is to be known of configurations asked for, in sentences: ranks that do not divide the work, caches outgrown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.contradiction import told
+from ranksight.model.iterations import iterated
+from ranksight.model.misses import remark
+from ranksight.model.sharing.caches import SharedCache
+
+if TYPE_CHECKING:
+    from ranksight.model.model import Model
+
+Array = NDArray[np.float64]
+
+
+def remarks(model: Model, points: Array) -> tuple[str, ...]:
+    """All that is to be said of a model's answers at `points` (k, m), each once."""
+    kept = model.extras.get("remarks", [])
+    if not isinstance(kept, list):
+        raise InputError("'remarks' is damaged", "fit the model again")
+    found = [
+        "" if model.coordinates is None else model.coordinates.remark(),
+        iterated(model.fitted, points),
+        *([] if model.functions.stated is None else model.functions.stated.remark(points)),
+        *map(str, kept),
+        *told(model.refused),
+        _outgrown(model, points),
+        _crowded(model, points),
+        *([] if model.equation.balance is None else model.equation.balance.remarks(points)),
+    ]
+    if model.staircase is not None:
+        found += [model.staircase.units.remark(point, model.parameters) for point in points]
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _outgrown(model: Model, points: Array) -> str:
+    """The E threshold of Ding et al. 2018, at points outside of the measured problem sizes."""
+    low, high = model.training.min(axis=0), model.training.max(axis=0)
+    others = [at for at, name in enumerate(model.parameters) if name not in ("ranks", model.fitted.iterations)]
+    out = ((points[:, others] < low[others]) | (points[:, others] > high[others])).any()
+    return remark(model.functions, model.training) if others and out else ""
+
+
+def _crowded(model: Model, points: Array) -> str:
+    """More ranks to a shared cache than did share it in the runs."""
+    given = model.extras.get("caches")
+    if given is None or "ranks" not in model.parameters:
+        return ""
+    return SharedCache.from_dict(given).remark(points[:, model.parameters.index("ranks")])
