@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ranksight.campaign import Outcome, Plan, Watcher, measure
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment, Run
+from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.model.phases.analysis import Analysis
@@ -103,18 +104,20 @@ def _progress(quiet: bool) -> Watcher:
 
 
 def _tell(experiment: Experiment, said: Analysis, ended: bool) -> None:
+    blocks: list[Block] = []
     if not ended:
-        print(
+        still = (
             "cycles per instruction still fall (or never fell): the run with least is taken; more ranks may give less"
         )
+        blocks.append(Text(still, 0, 2))
     for phase in said.phases:
         for group in phase.groups:
             point = group.distant
+            text = f"no distant point, {group.reason}"
             if point is not None:
-                print(
-                    f"phase {phase.number}: {point.instructions:.7g} instructions on {point.measured_ranks} ranks "
+                text = (
+                    f"{point.instructions:.7g} instructions on {point.measured_ranks} ranks "
                     f"stand for {point.ranks:g} ranks ({point.difference:.2%} off)"
                 )
-            else:
-                print(f"phase {phase.number}: no distant point, {group.reason}")
-    print(f"next: ranksight phases {experiment.path} --ranks {8 * said.ranks[-1]:g}")
+            blocks.append(Text(f"phase {phase.number}: {text}", 0, 2))
+    show(*blocks, next_step(f"ranksight phases {experiment.path} --ranks {8 * said.ranks[-1]:g}"))
