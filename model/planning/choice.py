@@ -3,7 +3,8 @@
 Each candidate's worth is how much the goal's interval is expected to narrow, given the runs chosen before it. Two
 orders are made, one by narrowing per cost and one by narrowing alone; the better of the two within the budget is at
 most a constant factor from the best of all sets where worth has diminishing returns (Leskovec et al. 2007,
-*Cost-effective outbreak detection in networks*, KDD, section 3).
+*Cost-effective outbreak detection in networks*, KDD, section 3). A small part of the budget explores: worth is expected
+under the forms that fit so far, and many cheap runs show what none of them has.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from ranksight.model.planning.worlds import Worlds
 
 Array = NDArray[np.float64]
 
-WORTH = 0.1
+WORTH = 0.02
 """Least part of the interval that runs for the whole budget must be expected to take away; a cheaper run is worth a
 smaller part, in proportion."""
 LEAST = 0.002
 """Least part that any run must be expected to take away: less is the chance of the outcomes drawn."""
-AS_GOOD = 0.95
+EXPLORED = 0.1
+"""Part of the budget for the cheapest runs, whatever they promise, and at most half of the runs: a belief foresees the
+forms that it holds and no other."""
+AS_GOOD = 0.5
 """Part of the narrowing without regard to cost that the order by narrowing per cost must reach, to be preferred."""
 WORLDS = 48
 
@@ -192,18 +196,25 @@ class _Search:
         self.helps: list[str] = []
         self.widths = [goal.width(self.half)]
         self.spent = 0.0
+        self.now = self.half
 
     def run(self, within: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> _Search:
-        """Choose until the budget is spent or nothing is worth it."""
-        left = within
-        now = self.half
-        while len(self.chosen) < most and len(left):
-            outlook = np.concatenate([each.outlook(left) for each in self.worlds])
-            with np.errstate(all="ignore"):
-                ratio = np.where(self.first[:, None] > 0, outlook / self.first[:, None], 1.0)
-            # (g, k, t) to (k, g, t), so that the goal's width is told for every candidate.
-            after = np.moveaxis(self.half[:, None] * np.minimum(ratio, 1.0), 1, 0)
-            width = self.goal.width(after)
+        """Choose until the budget is spent or nothing is worth it; then explore."""
+        # The belief knows the forms it holds; what none of them foresees is met by going over the cheapest runs.
+        cheap = within[np.argsort(self.price[within], kind="stable")]
+        cheap = cheap[np.cumsum(self.price[cheap]) <= EXPLORED * budget][: most // 2]
+        self._narrow(within, budget - float(self.price[cheap].sum()), most - len(cheap), per_cost)
+        for candidate in cheap[~np.isin(cheap, self.chosen)].tolist():
+            self._take(candidate, *self._outlook(np.array([candidate])), 0)
+        return self
+
+    def _narrow(self, left: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> None:
+        """Choose one run after another by what it is worth."""
+        while len(self.chosen) < most:
+            left = left[self.price[left] <= (budget - self.spent) * (1 + 1e-9)]
+            if not len(left):
+                break
+            after, width = self._outlook(left)
             gain = (self.widths[-1] - width).mean(axis=1)
             score = gain / self.price[left] if per_cost else gain
             least = np.maximum(WORTH * self.price[left] / budget, LEAST) * self.widths[-1].mean()
@@ -212,13 +223,25 @@ class _Search:
             if not np.isfinite(score[best]):
                 break
             candidate = int(left[best])
-            for each in self.worlds:
-                each.choose(candidate)
-            better = (now - after[best]).mean(axis=1)
-            self.helps.append(self.names[int(np.argmax(better))])
-            self.chosen.append(candidate)
-            self.widths.append(np.minimum(width[best], self.widths[-1]))
-            now = after[best]
-            self.spent += float(self.price[candidate])
-            left = left[(left != candidate) & (self.price[left] <= (budget - self.spent) * (1 + 1e-9))]
-        return self
+            self._take(candidate, after, width, best)
+            left = left[left != candidate]
+
+    def _outlook(self, candidates: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Half-widths (k, g, t) of the series after each candidate, and the goal's (k, t)."""
+        outlook = np.concatenate([each.outlook(candidates) for each in self.worlds])
+        with np.errstate(all="ignore"):
+            ratio = np.where(self.first[:, None] > 0, outlook / self.first[:, None], 1.0)
+        # (g, k, t) to (k, g, t), so that the goal's width is told for every candidate.
+        after = np.moveaxis(self.half[:, None] * np.minimum(ratio, 1.0), 1, 0)
+        return after, self.goal.width(after)
+
+    def _take(self, candidate: int, after: Array, width: Array, at: int) -> None:
+        """Choose a candidate, the `at`-th of those whose outlook is given."""
+        for each in self.worlds:
+            each.choose(candidate)
+        better = (self.now - after[at]).mean(axis=1)
+        self.helps.append(self.names[int(np.argmax(better))])
+        self.chosen.append(candidate)
+        self.widths.append(np.minimum(width[at], self.widths[-1]))
+        self.now = after[at]
+        self.spent += float(self.price[candidate])
