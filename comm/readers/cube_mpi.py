@@ -8,18 +8,17 @@ converted by :mod:`ranksight.comm.readers._score_p`, taking all of them to be on
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight._cube import opened
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages, _score_p
-from ranksight.errors import InputError, ToolError
+from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
 
@@ -44,32 +43,12 @@ class CubeMpi:
             When pycubexr is not installed.
         """
         _messages.regular(path)
-        pycubexr = _pycubexr()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                with pycubexr.CubexParser(str(path)) as cube:
-                    reading = _read(path, cube)
-            except InputError:
-                raise
-            except (Exception, RecursionError) as error:  # pycubexr lets struct, zlib, tar and xml errors through
-                raise InputError(
-                    f"{path} is no CUBE4 archive that can be read: {type(error).__name__} {error}"[:400],
-                    "the file is damaged: copy it again",
-                ) from error
+        with opened(path) as cube:
+            reading = _read(path, cube)
         yield reading
 
 
 READERS.register("cube-mpi")(CubeMpi())
-
-
-def _pycubexr() -> ModuleType:
-    try:
-        import pycubexr
-    except ImportError as error:
-        raise ToolError("pycubexr, which reads CUBE4, is not installed", "pip install 'ranksight[cube]'") from error
-    module: ModuleType = pycubexr
-    return module
 
 
 def _read(path: Path, cube: Any) -> Reading:

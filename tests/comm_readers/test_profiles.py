@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -177,3 +179,12 @@ def test_a_cube_that_is_none_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no archive at all" * 100)
     with pytest.raises(InputError, match=r"profile\.cubex"):
         list(READERS["cube-mpi"].read(path))
+
+
+def test_an_archive_that_leads_out_of_itself_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "bad.cubex"
+    with tarfile.open(file, "w") as archive:
+        for name in ("anchor.xml", "../escaped"):
+            archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+    with pytest.raises(InputError, match="leads out of it"):
+        list(READERS["cube-mpi"].read(file))
