@@ -93,7 +93,16 @@ def _calls(folder: Path, repetitions: int) -> str:
     for name, found in least.items():
         added = [found[mode] - found[""] for mode in MODES]
         plain, traced = (_instructions(program, name, more) / calls[name] for more in ({}, _traced(library, folder)))
-        rows.append([name.replace("_", "+"), found[""], *added, added[1] - 2 * clock, plain, traced - plain])
+        rows.append(
+            [
+                name.replace("_", "+") if calls[name] > 1 else name,
+                found[""],
+                *added,
+                added[1] - 2 * clock,
+                plain,
+                traced - plain,
+            ]
+        )
     header = ["calls", "plain, ns", *(f"{mode}, ns" for mode in MODES), "beyond two clock reads, ns"]
     return (
         f"Added to a call, by how often the processor's clock is read (adaptive is the default): {using.family} "
