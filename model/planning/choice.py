@@ -31,8 +31,8 @@ smaller part, in proportion."""
 LEAST = 0.002
 """Least part that any run must be expected to take away: less is the chance of the outcomes drawn."""
 EXPLORED = 0.1
-"""Part of the budget for the cheapest runs, whatever they promise, and at most half of the runs: a belief foresees the
-forms that it holds and no other."""
+"""Part of the budget for the cheapest runs, whatever they promise: a belief foresees the forms that it holds, no
+other."""
 AS_GOOD = 0.5
 """Part of the narrowing without regard to cost that the order by narrowing per cost must reach, to be preferred."""
 WORLDS = 48
@@ -199,14 +199,20 @@ class _Search:
         self.now = self.half
 
     def run(self, within: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> _Search:
-        """Choose until the budget is spent or nothing is worth it; then explore."""
-        # The belief knows the forms it holds; what none of them foresees is met by going over the cheapest runs.
-        cheap = within[np.argsort(self.price[within], kind="stable")]
-        cheap = cheap[np.cumsum(self.price[cheap]) <= EXPLORED * budget][: most // 2]
-        self._narrow(within, budget - float(self.price[cheap].sum()), most - len(cheap), per_cost)
-        for candidate in cheap[~np.isin(cheap, self.chosen)].tolist():
+        """Explore, then choose until the budget is spent or nothing is worth it."""
+        for candidate in self._cheapest(within, EXPLORED * budget)[: most if most > 1 else 0].tolist():
             self._take(candidate, *self._outlook(np.array([candidate])), 0)
+        self._narrow(within[~np.isin(within, self.chosen)], budget, most, per_cost)
         return self
+
+    def _cheapest(self, within: NDArray[np.intp], budget: float) -> NDArray[np.intp]:
+        """The cheapest candidates within a budget, of those that vary what never varied if anything never did."""
+        training = self.goal.training
+        never = np.ptp(training, axis=0) == 0
+        new = (self.points[within][:, never] != training[0, never]).any(axis=1)
+        some = within[new] if never.any() else within
+        cheap = some[np.argsort(self.price[some], kind="stable")]
+        return np.asarray(cheap[np.cumsum(self.price[cheap]) <= budget])
 
     def _narrow(self, left: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> None:
         """Choose one run after another by what it is worth."""
