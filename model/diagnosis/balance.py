@@ -7,7 +7,7 @@ scatter of times, where they were counted on every rank; cycles and times, where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,8 +80,11 @@ def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int]
     ]
 
 
-def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
+def table(evidence: Evidence, observed: Mapping[str, Any], uneven: Collection[str] | None = None) -> pd.DataFrame:
     """Balance of each kernel, the one that costs most first.
+
+    `uneven` are the kernels whose ranks differ among those that have them, where times are means over these; the time
+    of others is that of the ranks that have them.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         if kernel == WHOLE or not len(known):
             continue
         last, first = float(ratio[known[-1]]), float(ratio[known[0]])
-        ahead, lost = _predicted(evidence, place.get(kernel), last, total)
+        ahead, lost = _predicted(evidence, place.get(kernel), last, total, uneven is not None and kernel not in uneven)
         named = last >= UNEVEN and lost >= HEAVY
         most, metric = count[order][known[-1]], str(entry["metric"])
         rows.append((kernel, int(most), last, first, ahead, int(entry["fullest"]), metric, lost, named))
@@ -115,15 +118,18 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _predicted(evidence: Evidence, at: int | None, measured: float, total: float) -> tuple[float, float]:
+def _predicted(evidence: Evidence, at: int | None, measured: float, total: float, alone: bool) -> tuple[float, float]:
     """Largest over mean at the last configuration, and what waiting for the fullest takes of `total`.
 
-    Where the model knows the kernel's imbalance it tells; else what was measured last stands.
+    Where the model knows the kernel's imbalance it tells; else what was measured last stands. Of a kernel that few
+    ranks have `alone` the time is theirs, and all but their share of it is waited for.
     """
     if at is None:
         return float("nan"), 0.0
     computing, waiting = float(evidence.computing[at, -1]), float(evidence.imbalance[at, -1])
     if computing > 0 and waiting > 0:
         return 1 + waiting / computing, waiting / total
+    if alone:
+        return float("nan"), (1 - 1 / measured) * computing / total
     lost = (measured - 1) * computing / total
     return float("nan"), lost / (1 + lost)

@@ -124,7 +124,9 @@ class Diagnosis:
 
     def balance(self) -> pd.DataFrame:
         """Load balance as measured; see :func:`ranksight.model.diagnosis.balance.table`."""
-        return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
+        told = self.model.equation.imbalances
+        uneven = None if told is None or told.held else told.kernels
+        return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {}), uneven))
 
     def waits(self) -> pd.DataFrame:
         """Wait states as measured; see :func:`ranksight.model.diagnosis.waits.table`."""

@@ -103,3 +103,19 @@ def test_a_damaged_description_is_refused(planted: Experiment) -> None:
     for broken in ({"seen": [[2.0, 1.0]]}, {"seen": [[1.0]]}, {"held": 1}, {"fitted": {}}):
         with pytest.raises(InputError):
             Imbalances.from_dict({**content, **broken})
+
+
+def test_what_one_rank_does_alone_is_lost_once(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "alone.exp", "alone", ["ranks"])
+    for p in (2, 4, 8):
+        most = np.where(np.arange(p) == p - 1, 1.5, 1.0)
+        parts = [("even", 0.010 * np.ones(p)), ("uneven", 0.005 * most), ("root", np.array([0.001]))]
+        frames = [
+            pd.DataFrame({"kernel": name, "rank": np.arange(len(t)), "time": t, "instructions": 2e9 * t})
+            for name, t in parts
+        ]
+        made.add(Run({"ranks": p}), pd.concat(frames, ignore_index=True))
+    found = fit(made, over_ranks={"time": "mean"}).diagnose(ranks=8)
+    lost = found.balance().set_index("kernel")["lost"]
+    whole = float(found.evidence.whole[:, -1].sum())
+    assert lost["root"] == pytest.approx(0.001 * 7 / 8 / whole, rel=0.05)
