@@ -8,7 +8,8 @@ penalty p0 longer for each of the others:
 
 so that time grows slowly until the interface has no more to give and linearly from there on (Hofmann, Alappat, Hager,
 Fey, Wellein: "Bridging the Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server Processors",
-Supercomputing Frontiers and Innovations 7(2), 2020, section 4). p0 is given as a multiple of ``memory``.
+Supercomputing Frontiers and Innovations 7(2), 2020, section 4). p0 is given as a multiple of ``memory``. Next to an
+idle interface the recursion can step back by a thousandth; no rank is taken to gain from more of them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def contended(core: Array, memory: Array, active: NDArray[np.intp], penalty: Arr
         time = np.array(core, dtype=np.float64)
         answer, share = time.copy(), busy.copy()
         for n in range(2, int(active.max(initial=1)) + 1):
-            time = np.maximum(n * memory, core + (n - 1) * busy * penalty * memory)
+            time = np.maximum(time, np.maximum(n * memory, core + (n - 1) * busy * penalty * memory))
             busy = np.where(time > 0, n * memory / np.where(time > 0, time, 1.0), 0.0)
             here = active == n
             answer, share = np.where(here, time, answer), np.where(here, busy, share)

@@ -78,6 +78,5 @@ def test_more_ranks_never_make_a_rank_faster(core, share, penalty, n):
         contended(np.array([core]), np.array([core * share]), np.array([m]), np.array([penalty]))[0][0]
         for m in (n, n + 1)
     ]
-    # the law's recursion may step back by the waiting it saves when the interface is nearly idle, not more
-    assert times[1] >= times[0] * (1 - 1e-3)
+    assert times[1] >= times[0]
     assert times[0] >= max(core, n * core * share) * (1 - 1e-12)
