@@ -39,6 +39,17 @@ PLANTED = {
     "a sum handed on from rank to rank": (("--wait",), ("serialisation", "serialised_section")),
 }
 """Options of ``examples/heat.c``, and the trouble that must be named."""
+BUNDLED = {
+    "apply_operator": ("memory", "cache"), "axpy": ("memory", "cache"), "xpby": ("memory", "cache"),
+    "material_law": ("compute",), "table_lookup": ("latency",),
+}  # fmt: skip
+"""What binds kernels of ``examples/heat.c`` on one rank where its fields outgrow the second cache, by how it is
+written: sweeps go through fields that a farther level serves."""
+TALKING = ("exchange_halo", "solve_step")
+"""Its kernels that do nothing but call MPI: halos, and the sums of inner products."""
+OUTGROWN = 4
+"""Size of a field over that of the second cache."""
+SCALE = 1024
 CLEAR = 0.1
 """Difference of memory and core bound from which a label is clear."""
 
@@ -47,7 +58,7 @@ def run(settings: Settings) -> str:
     """The tables."""
     parts = []
     with _folder(settings) as folder:
-        for make in (_micro, _planted):
+        for make in (_micro, _planted, _bundled):
             try:
                 parts.append(make(settings, folder))
             except (Skipped, RanksightError) as reason:
@@ -137,6 +148,35 @@ def _planted(settings: Settings, folder: Path) -> str:
     return (
         "Troubles planted in the bundled program, measured at 1 to 8 ranks and two sizes, told for 1024 ranks:\n\n"
         + markdown(["planted", "named", "just that"], rows)
+    )
+
+
+def _bundled(settings: Settings, folder: Path) -> str:
+    from ranksight.examples.build import build
+    from ranksight.platforms import load
+
+    build("heat", folder)
+    platform = _platform(folder)
+    edge = int(np.ceil((OUTGROWN * load(str(platform)).caches[1].size / 8) ** (1 / 3)))
+    options = ("--n", str(edge), "--iterations", "4", "--lookup-table", "64Mi", "--steps", "{steps}")
+    given = ("--ranks", "1", "--steps", "1,2", "--reps", "5", "--platform", str(platform))
+    _command("measure", *given, "-o", "bundled.exp", "--quiet", "--", "mpirun", "-n", "{ranks}", "./heat", *options)
+    alone = _model(folder, "bundled").diagnose(ranks=1, steps=2).verdicts().set_index("kernel")
+    scaled = _model(folder, "clean").diagnose(ranks=SCALE, size=24).verdicts().set_index("kernel")
+    rows: list[list[object]] = []
+    right = 0
+    cases = [(kernel, nature, alone, f"1 rank, {edge}^3 cells") for kernel, nature in BUNDLED.items()]
+    cases += [(kernel, ("communication",), scaled, f"{SCALE} ranks, 24^3 cells each") for kernel in TALKING]
+    for kernel, natures, table, where in cases:
+        row = table.loc[kernel]
+        right += row["verdict"] in [f"{nature}-bound" for nature in natures]
+        shares = [f"{100 * row[name]:.0f}" for name in ("compute", "L2", "L3", "memory", "communication")]
+        rows.append([kernel, where, " or ".join(natures), row["verdict"], *shares])
+    head = ["kernel", "at", "is", "verdict", "compute", "L2", "L3", "memory", "communication"]
+    return (
+        f"Kernels of the bundled program (`examples/heat.c`), whose nature its comments tell: {right} of {len(rows)} "
+        "right. Counts simulated, time sampled; what happens at scale is predicted from the runs of the table "
+        "above without a planted trouble. Shares in percent.\n\n" + markdown(head, rows)
     )
 
 
