@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -20,17 +19,6 @@ from ranksight.reports.demonstration import tell_growth, tell_validation, tell_w
 from ranksight.reports.terminal import lines
 from ranksight.reports.validation import validate
 
-
-def _made_up() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("made_up", Path(__file__).with_name("made_up.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-made_up = _made_up()
 RANKS, SIZES = (1, 2, 4, 8), (12, 24)
 
 
@@ -40,7 +28,7 @@ def platform() -> Platform:
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory, platform: Platform) -> Experiment:
+def experiment(tmp_path_factory: pytest.TempPathFactory, platform: Platform, made_up: ModuleType) -> Experiment:
     return made_up.write(tmp_path_factory.mktemp("made") / "e", RANKS, SIZES, platform)
 
 
@@ -57,7 +45,7 @@ def value(model: Model, kernel: str, metric: str, ranks: float, size: float) -> 
     return float(said.value[row, 0])
 
 
-def test_counts_follow_the_grid_at_any_number_of_ranks(model: Model) -> None:
+def test_counts_follow_the_grid_at_any_number_of_ranks(model: Model, made_up: ModuleType) -> None:
     for ranks in (6, 32, 1024, 100_000):
         neighbours = made_up.GRID.classes(ranks)
         rows, times = neighbours
@@ -67,7 +55,7 @@ def test_counts_follow_the_grid_at_any_number_of_ranks(model: Model) -> None:
             assert value(model, "pack", "instructions", ranks, size) == pytest.approx(true, rel=2e-3)
 
 
-def test_counts_at_another_size_lie_within_what_two_sizes_can_say(model: Model) -> None:
+def test_counts_at_another_size_lie_within_what_two_sizes_can_say(model: Model, made_up: ModuleType) -> None:
     assert value(model, "stencil", "instructions", 4, 48) == pytest.approx(made_up.stencil(48), rel=1e-9)
     said = model.forecast(np.array([[1024, 96.0]]))
     row = model.functions.rows["stencil", "instructions"]
@@ -83,7 +71,7 @@ def test_loads_by_level_are_not_claimed_where_a_cache_may_be_outgrown(model: Mod
     assert said.status[row, 1] == 0
 
 
-def test_the_equation_closes_and_predicts(model: Model, platform: Platform) -> None:
+def test_the_equation_closes_and_predicts(model: Model, platform: Platform, made_up: ModuleType) -> None:
     resources = model.equation.resources
     assert resources is not None
     assert resources.closure < 1e-12
@@ -95,7 +83,7 @@ def test_the_equation_closes_and_predicts(model: Model, platform: Platform) -> N
     assert "stalls from the CPI" in resources.evidence[0]
 
 
-def test_messages_and_their_time(model: Model, experiment: Experiment, platform: Platform) -> None:
+def test_messages_and_their_time(model: Model, experiment: Experiment, platform: Platform, made_up: ModuleType) -> None:
     communication = model.equation.communication
     assert communication is not None
     assert set(communication.names) == {"pack: Isend", "solve: Allreduce"}
@@ -163,7 +151,9 @@ def test_damaged_files_are_refused(model: Model, tmp_path: Path, place: tuple[st
         Model.load(tmp_path / "m.json").breakdown(np.array([[8, 12.0]]))
 
 
-def test_a_planted_bug_is_named_and_no_other(tmp_path: Path, platform: Platform, model: Model) -> None:
+def test_a_planted_bug_is_named_and_no_other(
+    tmp_path: Path, platform: Platform, model: Model, made_up: ModuleType
+) -> None:
     clean = model.diagnose(ranks=1024, size=12)
     assert clean.verdicts()["kernel"].tolist()[:2] == ["stencil", "pack"]
     assert not clean.scaling()["named"].any()
@@ -184,7 +174,7 @@ def _renamed(model: Model) -> Model:
     return dataclasses.replace(model, parameters=("threads", "size"))
 
 
-def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform) -> None:
+def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform, made_up: ModuleType) -> None:
     truth = made_up.write(tmp_path / "check", (16, 32), (12,), platform)
     check = validate(model, truth)
     counts = check.requirements()
@@ -209,7 +199,9 @@ def test_without_a_platform_times_are_functions_alone(experiment: Experiment) ->
     assert model.breakdown(np.array([[8, 12.0]])).parts["execution"][0] == 0
 
 
-def test_what_grows_unseen_is_in_the_sum_and_in_the_diagnosis(tmp_path: Path, platform: Platform) -> None:
+def test_what_grows_unseen_is_in_the_sum_and_in_the_diagnosis(
+    tmp_path: Path, platform: Platform, made_up: ModuleType
+) -> None:
     ranks = (1, 2, 3, 4, 5)
     experiment = made_up.write(tmp_path / "e", ranks, SIZES, platform, bug=True, unseen=("search",), samples=1)
     model, _ = assemble(experiment, platform=platform)

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from ranksight.cli.main import main
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.stated import Stated
 from ranksight.platforms import load
-from ranksight.tests.model.made_up import GRID, write
 
 RANKS = (1, 2, 4, 8, 12, 16, 27)
 
 
 @pytest.fixture(scope="module")
-def one_size(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return write(tmp_path_factory.mktemp("stated") / "one.exp", RANKS, (12,), load("generic"))
+def one_size(tmp_path_factory: pytest.TempPathFactory, made_up: ModuleType) -> Experiment:
+    experiment: Experiment = made_up.write(tmp_path_factory.mktemp("stated") / "one.exp", RANKS, (12,), load("generic"))
+    return experiment
 
 
 @pytest.fixture(scope="module")
-def two_sizes(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return write(tmp_path_factory.mktemp("stated") / "two.exp", RANKS[:5], (12, 24), load("generic"))
+def two_sizes(tmp_path_factory: pytest.TempPathFactory, made_up: ModuleType) -> Experiment:
+    experiment: Experiment = made_up.write(
+        tmp_path_factory.mktemp("stated") / "two.exp", RANKS[:5], (12, 24), load("generic")
+    )
+    return experiment
 
 
 def _bytes(model: Model, **asked: float) -> tuple[float, set[str]]:
@@ -37,7 +42,7 @@ def _bytes(model: Model, **asked: float) -> tuple[float, set[str]]:
 
 
 def _true(ranks: int, size: int) -> float:
-    return float(GRID.neighbours(ranks).sum(axis=1).mean()) * 10 * 8 * size**2
+    return float(Cartesian(3, (False, False, False)).neighbours(ranks).sum(axis=1).mean()) * 10 * 8 * size**2
 
 
 def test_another_size_is_not_known_where_one_was_measured(one_size: Experiment) -> None:
