@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 from ranksight.errors import ToolError
 from ranksight.platforms.calibration.bandwidth import TRAFFIC, Bandwidths
@@ -71,18 +71,6 @@ def describe_caches(
         for name in ("size", "line", "shared_by"):
             text = _SYSFS if told else "end of a plateau of the latency curve"
             evidence.sources[f"{key}.{name}"] = Source(text, estimate=not told)
-        if plateau is not None and plateau.last < _SHRUNK * cache.size:
-            claimed = f"the system says {cache.size / 1024:.0f} KiB"
-            evidence.warnings.append(
-                f"L{level}: flat up to {plateau.last / 1024:.0f} KiB only, {claimed}: others use it, or a part of "
-                "it is given to this machine"
-            )
-            if level == len(caches):
-                # Working sets beyond its plateau are served by memory, and are so for a simulation too.
-                given = max(1 << (int(plateau.last).bit_length() - 1), 2 << (above.bit_length() - 1))
-                cache = replace(cache, size=given, ways=0)
-                text = f"power of two before the end of the latency's plateau; {claimed}"
-                evidence.measured(f"{key}.size", text, estimate=True)
         ways, exact = associativity(cache)
         text = _SYSFS if exact else "not told by the system; one that divides the size"
         evidence.sources[f"{key}.ways"] = Source(text, estimate=not exact)
@@ -92,6 +80,11 @@ def describe_caches(
         else:
             span = f"{plateau.first / 1024:.0f} to {plateau.last / 1024:.0f} KiB"
             evidence.measured(f"{key}.latency", f"pointer chasing, plateau {span}")
+            if plateau.last < _SHRUNK * cache.size:
+                evidence.warnings.append(
+                    f"L{level}: flat up to {plateau.last / 1024:.0f} KiB only, the system says "
+                    f"{cache.size / 1024:.0f} KiB: others use it, or a part of it is given to this machine"
+                )
         if streamed is not None:
             evidence.measured(f"{key}.bandwidth", f"streaming reads of one core, {streamed.describe()}")
         found.append(

@@ -371,10 +371,6 @@ def test_doubts_are_told(tmp_path: Path, machine: Callable[..., Path], monkeypat
         assert part in told
     assert "2 cores reach 2.0 times" in told
     assert "clock.base" in found.platform.estimates()
-    # What lies beyond the plateau is served by memory, whatever the system says of the cache.
-    assert found.platform.caches[2].size in (4 * MI, 8 * MI)
-    assert "caches.L3.size" in found.platform.estimates()
-    assert "the system says" in found.platform.sources["caches.L3.size"].text
 
 
 @pytest.mark.usefixtures("synthetic")
