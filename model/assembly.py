@@ -210,7 +210,9 @@ def assemble(
             extras["caches"] = cache.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
-    if seen := observe(experiment, series, platform):
+    # A network that was assumed says nothing of the one measured.
+    fabric = None if domains is None or application.network is None else application.network.fabric()
+    if seen := observe(experiment, series, platform, fabric):
         extras["diagnosis"] = seen
     if phases := phases_of(experiment, platform):
         extras["phases"] = phases

@@ -47,7 +47,7 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += [*_configuration(dict(zip(parameters, point, strict=True)), part, most, curves), ""]
     if "ranks" in parameters:
         said += [*_scaling(found, most), "", *_efficiencies(found), ""]
-    said += _pairs(found, most)
+    said += _pairs(found, most) + _exchanges(found, most)
     if "ranks" in parameters:
         said += _advice(found, most)
     while said and said[-1] == "":
@@ -194,6 +194,28 @@ def _pairs(found: Diagnosis, most: int) -> list[Block]:
         held = f"hold up {row['held']:.0%} of the first and {row['other_held']:.0%} of the other"
         text.append(Text(f"{alike}; memory and caches {held}", 2))
     return [Text("alike, and not", style="bold"), *text, ""] if text else []
+
+
+def _exchanges(found: Diagnosis, most: int) -> list[Block]:
+    """What messages took where they were measured on cores of their own."""
+    text: list[Block] = []
+    blocking = found.blocking()
+    if len(blocking):
+        row = blocking.sort_values("computation", kind="stable").iloc[-1]  # what start and end of MPI take weighs least
+        where = ", ".join(f"{name} {value:g}" for name, value in row["configuration"].items())
+        took = format_si(row["application"] - row["computation"], "s")
+        text.append(
+            Text(
+                f"at {where} the program took {took} beside its computation, {format_factor(row['factor'])} times what "
+                "its messages alone take on the described network (BF_comm)",
+                2,
+            )
+        )
+    fitted = found.fitted_costs()
+    rows = [[row["operation"], row["formula"]] for row in fitted[fitted["formula"] != ""].head(most).to_dict("records")]
+    if rows:
+        text.append(Table([Column("operation", "name"), Column("one call, s at P ranks and s bytes", "text")], rows, 2))
+    return [Text("messages as measured", style="bold"), *text, ""] if text else []
 
 
 def _advice(found: Diagnosis, most: int) -> list[Block]:

@@ -18,6 +18,7 @@ from ranksight.model.diagnosis import (
     advice,
     balance,
     efficiencies,
+    exchanges,
     pairs,
     ranking,
     roofline,
@@ -132,6 +133,14 @@ class Diagnosis:
         """Wait states as measured; see :func:`ranksight.model.diagnosis.waits.table`."""
         return self._kept("waits", lambda: waits.table(self._observed.get("waits", [])))
 
+    def blocking(self) -> pd.DataFrame:
+        """BF_comm as measured; see :func:`ranksight.model.diagnosis.exchanges.blocking_table`."""
+        return self._kept("blocking", lambda: exchanges.blocking_table(self._observed.get("exchanges", {})))
+
+    def fitted_costs(self) -> pd.DataFrame:
+        """Operations' times as measured; see :func:`ranksight.model.diagnosis.exchanges.fitted_table`."""
+        return self._kept("fitted_costs", lambda: exchanges.fitted_table(self._observed.get("exchanges", {})))
+
     def advice(self) -> pd.DataFrame:
         """What is wrong and what mending it gives; see :func:`ranksight.model.diagnosis.advice.table`."""
         return self._table("advice", self._advice)
@@ -179,6 +188,8 @@ class Diagnosis:
             "pairs": self.pairs,
             "balance": self.balance,
             "waits": self.waits,
+            "blocking": self.blocking,
+            "fitted_costs": self.fitted_costs,
             **({"advice": self.advice} if scales else {}),
         }
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,21 @@ from ranksight.experiment import Experiment
 from ranksight.model.diagnosis.balance import observe_balance
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.evidence import served
+from ranksight.model.diagnosis.exchanges import observe_exchanges
 from ranksight.model.diagnosis.waits import observe_waits
 from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS
 from ranksight.model.series import Series
 
+if TYPE_CHECKING:
+    from ranksight.comm.costs.fabric import Fabric
+
 Array = NDArray[np.float64]
 
 
-def observe(experiment: Experiment, series: Series, platform: Any = None) -> dict[str, Any]:
+def observe(
+    experiment: Experiment, series: Series, platform: Any = None, fabric: Fabric | None = None
+) -> dict[str, Any]:
     """Plain data for the model's extras, under ``diagnosis``.
 
     Parameters
@@ -29,6 +35,8 @@ def observe(experiment: Experiment, series: Series, platform: Any = None) -> dic
         Means over ranks that the functions were fitted to.
     platform : Platform, optional
         The machine measured.
+    fabric : Fabric, optional
+        Its network.
 
     Returns
     -------
@@ -36,7 +44,8 @@ def observe(experiment: Experiment, series: Series, platform: Any = None) -> dic
         ``ceilings`` (:class:`ranksight.model.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an instruction
         that its loads and stores may wait where they would least), ``balance``
         (:func:`ranksight.model.diagnosis.balance.observe_balance`), ``waits``
-        (:func:`ranksight.model.diagnosis.waits.observe_waits`); each where its evidence is there.
+        (:func:`ranksight.model.diagnosis.waits.observe_waits`), ``exchanges``
+        (:func:`ranksight.model.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
     """
     found: dict[str, Any] = {}
     if platform is not None:
@@ -48,6 +57,8 @@ def observe(experiment: Experiment, series: Series, platform: Any = None) -> dic
         found["balance"] = balance
     if waits := observe_waits(experiment):
         found["waits"] = waits
+    if exchanges := observe_exchanges(experiment, fabric):
+        found["exchanges"] = exchanges
     return found
 
 

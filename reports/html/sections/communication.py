@@ -41,6 +41,8 @@ def build(context: Context) -> dict[str, Any] | None:
         "rows": rows,
         "timed": timed,
         "waits": waits,
+        "blocking": [] if diagnosis is None else _blocking(diagnosis.blocking()),
+        "fitted": [] if diagnosis is None else _fitted(diagnosis.fitted_costs()),
         "target": context.sweep.places()[-1],
         "given": bool(context.experiments),
     }
@@ -106,6 +108,25 @@ def _waits(table: Any) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+def _blocking(table: Any) -> list[dict[str, Any]]:
+    """How long messages hold the program up, over what they take alone."""
+    return [
+        {
+            "where": ", ".join(f"{name} {number:g}" for name, number in row["configuration"].items()),
+            "beside": value(row["application"] - row["computation"], "time"),
+            "messages": value(row["messages"], "time"),
+            "factor": f"{row['factor']:.3g}",
+        }
+        for row in table.head(MOST).to_dict("records")
+    ]
+
+
+def _fitted(table: Any) -> list[dict[str, Any]]:
+    """The fitted form of each operation that has one."""
+    rows = table[table["formula"] != ""].head(MOST).to_dict("records")
+    return [{**row, "scatter_text": value(row["scatter"], "time")} for row in rows]
 
 
 def _picture(matrix: Pairs) -> Figure:
