@@ -243,14 +243,14 @@ RS_HOT rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_size, uin
     r->compute += c->begin - t->last_end;
     t->last = r;
     t->last_end = c->end;
-    if (RS_UNLIKELY(t->events != NULL))
-        rs_note(t, c->begin, c->end, r, RS_NO_PEER, RS_NO_TAG, bytes);
     if (RS_UNLIKELY(t->lost != 0)) {
         r->lost += t->lost;
         t->lost = 0;
     }
     if (RS_UNLIKELY(c->end - t->cpu_at >= rs_state.cpu_gap))
         rs_lost_inside(t, r, c->end);
+    if (RS_UNLIKELY(t->events != NULL))
+        rs_note(t, c->begin, t->last_end, r, RS_NO_PEER, RS_NO_TAG, bytes); /* with the clock that was read, as the table */
     return r;
 }
 
