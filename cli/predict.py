@@ -23,11 +23,7 @@ from ranksight.metrics import metric
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ranksight.model.answers import Answer
-    from ranksight.model.model import Model
     from ranksight.model.phases.beside import Beside
     from ranksight.model.prediction import Prediction
 
@@ -160,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.format == "csv":
         _csv(prediction)
     else:
-        _table(prediction, {} if args.kernel else _beside(model, points), everything=bool(args.kernel))
+        _table(prediction, everything=bool(args.kernel))
     if args.format == "table" and not args.quiet:
         more = [Text(f"also modelled: {', '.join(also)}; --metric NAME or --metric all", 0)] if also else []
         show(*_evidence(prediction), *more, *_phases(phases, missing), "", next_step(_next(prediction, args)))
@@ -198,21 +194,9 @@ def _csv(prediction: Prediction) -> None:
     writer.writerows(zip(*plain, strict=True))
 
 
-def _beside(model: Model, points: NDArray[np.float64]) -> dict[tuple[float, ...], dict[str, float]]:
-    """What a program's time holds beside its kernels' own, in seconds, for each configuration."""
-    if "time" not in model.fitted.metrics:
-        return {}
-    parts = model.breakdown(points).parts
-    return {
-        tuple(point): {f"({name})": float(parts[name][at]) for name in ("communication", "imbalance")}
-        for at, point in enumerate(points.tolist())
-    }
-
-
-def _table(
-    prediction: Prediction, beside: Mapping[tuple[float, ...], Mapping[str, float]], everything: bool = False
-) -> None:
-    """A table for each configuration and metric, the whole program first, then kernels by size.
+def _table(prediction: Prediction, everything: bool) -> None:
+    """A table for each configuration and metric, the whole program first, what it holds beside its kernels' own, then
+    kernels by size.
 
     Kernels without weight are left to the other formats, unless `everything` is asked for.
     """
@@ -229,18 +213,15 @@ def _table(
         ordered = sorted(answers, key=_largest_first)
         sizes = [abs(answer.value) for answer in ordered if answer.value == answer.value]
         least = 0.0 if everything else LIGHT * max(sizes, default=0.0)
-        light = [answer for answer in ordered[FEW:] if abs(answer.value) < least]
-        ordered = [answer for answer in ordered if answer not in light]
+        every = len(ordered)
+        ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not abs(answer.value) < least]
         rows = list(map(_row, ordered))
-        unit, other = metric(first.metric), beside.get(tuple(first.configuration.values()), {})
-        if first.metric == "time":
-            rows[1:1] = [
-                [name, unit.format(value), "", ""] for name, value in other.items() if value >= max(least, 1e-12)
-            ]
+        if first.metric == "time" and prediction.parts and not everything:
+            rows[1:1] = _beside(prediction, first.configuration, max(least, 1e-12))
         blocks += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, rows, 2)]
-        if light:
-            kernels = "kernel" if len(light) == 1 else "kernels"
-            blocks.append(Text(f"and {len(light)} {kernels} of less than {LIGHT:.1%}; --format csv lists all", 2))
+        if light := every - len(ordered):
+            kernels = "kernel" if light == 1 else "kernels"
+            blocks.append(Text(f"and {light} {kernels} of less than {LIGHT:.1%}; --format csv lists all", 2))
         reasons: dict[str, list[str]] = {}
         for answer in ordered:
             if not answer.ok:
@@ -250,6 +231,16 @@ def _table(
         ]
         blocks.append("")
     show(*blocks[:-1], *_over(prediction))
+
+
+def _beside(prediction: Prediction, configuration: Mapping[str, float], least: float) -> list[list[str | Cell]]:
+    """Rows of what the program's time holds beside its kernels' own."""
+    import numpy as np
+
+    points = prediction.answers.points
+    at = int(np.flatnonzero((points == list(configuration.values())).all(axis=1))[0])
+    seconds = {name: float(prediction.parts[name][at]) for name in ("communication", "imbalance")}
+    return [[f"({name})", metric("time").format(value), "", ""] for name, value in seconds.items() if value >= least]
 
 
 def _grouped(prediction: Prediction, key: Callable[[Answer], tuple[object, ...]]) -> Iterable[list[Answer]]:

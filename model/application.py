@@ -238,16 +238,9 @@ class Application:
                 worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
                 status[k] = messages.status[worst, k]
                 reason[k] = f"{self.communication.names[worst]}: {messages.reason[worst, k]}"
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factor = high / low
-        for k in np.flatnonzero(np.isin(status, (forecast.OK, forecast.WIDE))):
-            wide = not factor[k] <= forecast.WIDEST
-            status[k] = forecast.WIDE if wide else forecast.OK
-            reason[k] = forecast.REASONS[forecast.WIDE].format(factor=factor[k], bound=forecast.WIDEST) if wide else ""
+        codes, reasons = whole.judged(low, high, status, reason)
         half = np.full((1, len(points)), 0.5)
-        summed = Forecast(
-            total[None], low[None], high[None], status[None], np.array([reason], dtype=object), half, half, said.level
-        )
+        summed = Forecast(total[None], low[None], high[None], codes[None], reasons[None], half, half, said.level)
         return Breakdown(summed, kernels, each)
 
     def _fullest(self, refined: Refined, timed: Mapping[str, int], points: Array) -> tuple[Array, Array, Array]:

@@ -172,12 +172,16 @@ class Model:
         refined = self._refined(points, level)
         names = np.array(self.fitted.metrics, dtype=object)
         every = np.array(self.fitted.kernels, dtype=object)
+        broken = None
+        if "time" in wanted and (kernels is None or WHOLE in kernels):
+            rho = self.correlation.get("time", 0.5)
+            broken = self.equation.breakdown(refined, self.functions, points, self.shares, rho)
         asked = every != WHOLE if kernels is None else np.isin(every, [name for name in kernels if name != WHOLE])
         texts = evidence_of_series(self.fitted, self.provenance, refined)
         blocks = []
         for name in wanted:
             rows = np.flatnonzero(names == name)
-            total = self._total(name, rows, refined, points) if kernels is None or WHOLE in kernels else None
+            total = self._total(name, rows, refined, broken) if kernels is None or WHOLE in kernels else None
             if total is not None:
                 whole_text = evidence_of_sum(texts[rows], every[rows].tolist())
                 blocks.append((name, np.array([None]), total, whole_text[None]))
@@ -192,7 +196,8 @@ class Model:
             join([block[2] for block in blocks]),
             np.concatenate([block[3] for block in blocks]),
         )
-        return Prediction(self.application, self.parameters, answers, self.notes(points))
+        held = {} if broken is None else broken.parts
+        return Prediction(self.application, self.parameters, answers, self.notes(points), held)
 
     def _check(self, points: NDArray[np.float64]) -> None:
         """Raise InputError where points ask for what no program runs on."""
@@ -327,22 +332,22 @@ class Model:
         given = self.extras.get("application")
         return Application() if given is None else Application.from_dict(given)
 
-    def _total(
-        self, name: str, rows: NDArray[np.intp], refined: Refined, points: NDArray[np.float64]
-    ) -> Forecast | None:
+    def _total(self, name: str, rows: NDArray[np.intp], refined: Refined, broken: Breakdown | None) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
         if direct:
             return rows_of(refined.said, np.array(direct[:1]))
         if not metric(name).additive or not len(rows):
             return None
+        if name == "time" and broken is not None:
+            return broken.total
         rho = self.correlation.get(name, 0.5)
-        if name == "time":
-            return self.equation.breakdown(refined, self.functions, points, self.shares, rho).total
-        total, low, high, status, reason = whole.add(refined.said, rows, self.shares[rows], rho)
-        unknown = np.full((1, len(points)), np.nan)
-        reasons = np.array([reason], dtype=object)
-        return Forecast(total[None], low[None], high[None], status[None], reasons, unknown, unknown, refined.said.level)
+        total, low, high, codes, reasons = whole.add(refined.said, rows, self.shares[rows], rho)
+        status, reason = whole.judged(low, high, codes, reasons)
+        unknown = np.full((1, len(total)), np.nan)
+        return Forecast(
+            total[None], low[None], high[None], status[None], reason[None], unknown, unknown, refined.said.level
+        )
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 

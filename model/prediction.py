@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.model.answers import Answers
 
@@ -16,12 +20,14 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Prediction:
-    """All answers to one question, and what is to be known of the configurations asked for."""
+    """All answers to one question, what is to be known of the configurations asked for, and, where the program's time
+    was asked for, the seconds of each of :data:`ranksight.model.application.PARTS` at each configuration."""
 
     application: str
     parameters: tuple[str, ...]
     answers: Answers
     notes: tuple[str, ...] = ()
+    parts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: ``{"schema_version": 1, "notes": [...], "predictions": [...]}``."""

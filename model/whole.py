@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model import forecast
-from ranksight.model.forecast import REASONS, WIDEST, Forecast
+from ranksight.model.forecast import Forecast
 
 Array = NDArray[np.float64]
 
@@ -39,8 +39,8 @@ def add(
     """Sum the forecasts of `rows`: value, lower, upper, status and reason at each configuration.
 
     Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part
-    that has no
-    answer makes the sum insufficient when parts like it held more than a twentieth of the measured total.
+    that has no answer makes the sum insufficient when parts like it held more than a twentieth of the measured total.
+    Whether the interval is too wide is told by :func:`judged`, when all that the sum holds has been added.
 
     Parameters
     ----------
@@ -67,16 +67,29 @@ def add(
     codes = np.full(total.shape, forecast.OK)
     reasons = [""] * len(total)
     for k in range(len(total)):
-        factor = high[k] / low[k] if low[k] > 0 else np.inf
-        if high[k] == low[k]:
-            factor = 1.0
         if lost[k] > 0.05 or none[k]:
             worst = int(np.argmax(np.where(untold[:, k], weight_of_row, -1.0)))
             codes[k], reasons[k] = (
                 status[worst, k] or forecast.NO_DATA,
                 f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
             )
-        elif not factor <= WIDEST:
-            codes[k], reasons[k] = forecast.WIDE, REASONS[forecast.WIDE].format(factor=factor, bound=WIDEST)
     total, low, high = (np.where(none, np.nan, end) for end in (total, low, high))
     return total, low, high, codes, reasons
+
+
+def judged(
+    low: Array, high: Array, codes: NDArray[np.intp], reasons: list[str]
+) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    """Status and reason of sums, each (k,): an interval that spans more than a factor of
+    :data:`ranksight.model.forecast.WIDEST` tells nothing.
+
+    Parameters
+    ----------
+    low, high, codes, reasons : (k,)
+        As :func:`add` gives them, with what was added since.
+    """
+    factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
+    wide = ~(factor <= forecast.WIDEST) & (codes == forecast.OK)
+    reason = np.array(reasons, dtype=object)
+    reason[wide] = forecast.too_wide(factor[wide])
+    return np.where(wide, forecast.WIDE, codes), reason

@@ -233,8 +233,7 @@ class Sharing:
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = upper / lower
         wide = ~(ratio <= forecast.WIDEST) & (status == forecast.OK)
-        for at, k in np.argwhere(wide):
-            reason[at, k] = forecast.REASONS[forecast.WIDE].format(factor=ratio[at, k], bound=forecast.WIDEST)
+        reason[wide] = forecast.too_wide(ratio[wide])
         return np.where(wide, forecast.WIDE, status).astype(np.intp), reason
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Sharing:

@@ -31,3 +31,12 @@ def test_a_sum_is_carried_by_its_parts(code: int, share: float, carried: bool) -
         assert low[0] < 10 < high[0]
     if not carried:
         assert "90%" in reasons[0]
+
+
+def test_a_sum_without_a_part_stays_so_however_narrow_it_is() -> None:
+    codes = np.array([forecast.WIDE, forecast.NO_DATA, forecast.OK, forecast.OK, forecast.OK])
+    low, high = np.array([9.0, 9.0, 9.0, 1.0, 0.0]), np.array([11.0, 11.0, 11.0, 9.0, 0.0])
+    status, reason = whole.judged(low, high, codes, ["a part is lost", "no data", "", "", ""])
+    assert status.tolist() == [forecast.WIDE, forecast.NO_DATA, forecast.OK, forecast.WIDE, forecast.OK]
+    assert reason[:3].tolist() == ["a part is lost", "no data", ""]
+    assert "factor of 9" in reason[3]
