@@ -25,7 +25,7 @@ from ranksight.model.levels import fit_levels
 from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS, Machine, Resources
 from ranksight.model.series import Series
-from ranksight.model.unsampled import SPREAD
+from ranksight.model.unsampled import SPREAD, USUAL
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ CALM = 0.25
 RATIO = "bf_mem"
 ENOUGH = 400
 """Samples that tell a sampled CPI to a twentieth."""
-UNLIKE = (0.3, 0.8, 1.5)
+UNLIKE = (0.3, USUAL, 1.5)
 """Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
 UNSEEN = "instructions at the program's pace, as no sample fell on the kernel"
 """Evidence of a kernel whose time is that of :mod:`ranksight.model.unsampled`."""

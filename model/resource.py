@@ -167,9 +167,10 @@ class Resources:
         sides += [spread(name, factor * latency / f) for name, latency in zip(LEVELS, latencies, strict=True)]
         cycles = np.nan_to_num(loads) @ latencies / f
         sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
-        jobs = float(ndtri((1 + level) / 2)) * JOBS * np.nan_to_num(time)
+        quantile = float(ndtri((1 + level) / 2))
+        jobs = quantile * JOBS * np.nan_to_num(time)
         sides.append((jobs, jobs))
-        reach = float(ndtri((1 + level) / 2)) * self.spread[:, None]
+        reach = quantile * self.spread[:, None]
         sides.append((time * reach, time * np.expm1(reach)))
         down, up = (np.sqrt(sum(side[at] ** 2 for side in sides)) for at in (0, 1))
         status, reason = self._judge(requirements, take, blocking, memory, time)

@@ -24,9 +24,9 @@ from ranksight.model.sampling import Sampled
 
 Array = NDArray[np.float64]
 
-UNLIKE = 0.8
-"""Standard deviation of kernels' cycles per instruction over the program's."""
-SHAPE = 1 / UNLIKE**2
+USUAL = 0.8
+"""Standard deviation of the logarithm of kernels' cycles per instruction over the program's."""
+SHAPE = 1 / USUAL**2
 """Of the gamma distribution of kernels' cycles per instruction over the program's."""
 SPREAD = float(np.sqrt(polygamma(1, SHAPE)))
 """Standard deviation of the logarithm of such a kernel's time."""

@@ -27,6 +27,7 @@ from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.waiting import blocking_factor
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.model.diagnosis.waits import shares_cores
 
 if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric
@@ -49,12 +50,9 @@ def observe_exchanges(experiment: Experiment, fabric: Fabric | None = None) -> d
     calls: list[pd.DataFrame] = []
     for run in experiment.runs:
         table = experiment.table(run, "messages")
-        if (
-            table is None
-            or not _alone(run)
-            or (table["rank"] < 0).any()
-            or not {"seconds", *KEYS} <= set(table.columns)
-        ):
+        if table is None or run.configuration.get("ranks", 1) < 2 or shares_cores(run):
+            continue
+        if (table["rank"] < 0).any() or not {"seconds", *KEYS} <= set(table.columns):
             continue
         calls.append(_calls(table))
         times = _times(experiment, run)
@@ -68,12 +66,6 @@ def observe_exchanges(experiment: Experiment, fabric: Fabric | None = None) -> d
     if calls and (forms := _forms(pd.concat(calls, ignore_index=True))):
         found["fitted"] = forms
     return found
-
-
-def _alone(run: Run) -> bool:
-    """Whether the run had several ranks, each a core of its own as far as is known."""
-    ranks, cores = float(run.configuration.get("ranks", 1)), run.environment.get("cores", "")
-    return ranks >= 2 and not (cores.isdigit() and 0 < int(cores) < ranks)
 
 
 def _times(experiment: Experiment, run: Run) -> tuple[float, float] | None:

@@ -71,14 +71,12 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         if table is None or ranks < 2 or (table["rank"] < 0).any():
             continue
         table = table[_moving(table)]
-        cores = run.environment.get("cores", "")
-        shared = cores.isdigit() and 0 < int(cores) < ranks
         counters = experiment.table(run, "counters")
         wall = run.wall_time or 0.0
         if counters is not None and "wall_time" in counters.columns:
             wall = float(counters["wall_time"].max())
         point = tuple(float(run.configuration[name]) for name in experiment.parameters)
-        runs.setdefault(point, []).append((table, wall, shared))
+        runs.setdefault(point, []).append((table, wall, shares_cores(run)))
         if (waited := _matched(experiment, run)) is not None:
             told.setdefault(point, []).append(waited / ranks)
     found: list[dict[str, Any]] = []
@@ -86,6 +84,12 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         ranks = int(point[experiment.parameters.index("ranks")])
         found += _of_configuration(point, ranks, several, told.get(point, []))
     return found
+
+
+def shares_cores(run: Run) -> bool:
+    """Whether a run is known to have had more ranks than cores: its times hold the scheduler's waiting."""
+    cores = run.environment.get("cores", "")
+    return cores.isdigit() and 0 < int(cores) < float(run.configuration.get("ranks", 1))
 
 
 def _matched(experiment: Experiment, run: Run) -> pd.Series[float] | None:
