@@ -88,6 +88,10 @@ class Run:
         elif self.id != _safe(self.id):
             raise InputError(f"run id {self.id!r} is no folder name", "use letters, digits, '.', '_', '+' and '-'")
 
+    def sampled(self, metric: str) -> bool:
+        """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""
+        return self.provenance.get(metric, "").startswith("sampled")
+
     @property
     def key(self) -> tuple[tuple[tuple[str, float], ...], int]:
         """What joins the passes of one measurement: configuration and repetition."""

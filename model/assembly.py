@@ -243,19 +243,19 @@ def _parts(application: Application) -> str:
 
 
 def _scale(model: Model, sampled: Sampled) -> float:
-    """Exact processor time over the sum of the kernels' predicted times, at the configurations measured together."""
+    """Times that samples and the exact processor time tell over those predicted, at the configurations measured.
+
+    Both are sums over kernels of means over the ranks that have each.
+    """
     series = sampled.series
-    total = [
-        i
-        for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))
-        if key == (WHOLE, "compute_cpu_time")
-    ]
-    if not sampled.samples or not total or model.equation.resources is None:
+    keys = list(zip(series.kernels, series.metrics, strict=True))
+    times = [i for i, (kernel, name) in enumerate(keys) if name == "time" and kernel != WHOLE]
+    if not sampled.samples or not times or (WHOLE, "compute_cpu_time") not in keys or model.equation.resources is None:
         return 1.0
-    exact = np.nanmedian(series.values[total[0]], axis=1)
+    exact = np.nansum(reduce(series.values[times], "mean", axis=2), axis=0)
     broken = model.breakdown(series.points)
     said = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
-    known = np.isfinite(exact) & np.isfinite(said) & (exact > 0) & (said > 0)
+    known = np.isfinite(said) & (exact > 0) & (said > 0)
     ratio = float(exact[known].sum() / said[known].sum()) if known.any() else 1.0
     return float(np.clip(ratio, 0.5, 2.0))
 
@@ -266,7 +266,7 @@ def means_of_samples(
     """Sampled times are averaged over ranks: the largest of many sampled values is largest by chance."""
     if over_ranks is not None:
         return over_ranks
-    sampled = {name for run in experiment.runs for name, text in run.provenance.items() if text.startswith("sampled")}
+    sampled = {name for run in experiment.runs for name in run.provenance if run.sampled(name)}
     return dict.fromkeys(sorted(sampled), "mean") or None
 
 

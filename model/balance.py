@@ -39,6 +39,8 @@ RATIO, WORK, MEMBERS = "imbalance", "work", "members"
 ALL = "(all ranks)"
 TELLING = 1.05
 """Imbalance from which on a special rank is told."""
+HAVING = ("time", "instructions")
+"""Metrics that tell which ranks have a kernel."""
 FEWEST = 3
 """Configurations with two ranks or more that tell how an imbalance goes on."""
 
@@ -236,14 +238,17 @@ def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **setti
 
 
 def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
-    """The sum of the kernels' means over all ranks, over that of their means over the ranks that have each."""
-    present = experiment.metrics()
-    metric = next((name for name in ("time", "instructions") if name in present), "")
+    """The sum of the kernels' means over all ranks, over that of their means over the ranks that have each.
+
+    Samples do not tell who has a kernel: a rank without one may have it.
+    """
     found: dict[tuple[float, ...], list[float]] = {}
-    for run in experiment.runs if metric else ():
+    for run in experiment.runs:
         table = experiment.table(run, "counters")
-        if table is None or metric not in table.columns:
+        told = [] if table is None else [name for name in HAVING if name in table.columns and not run.sampled(name)]
+        if table is None or not told:
             continue
+        metric = told[0]
         table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[metric])
         if table["rank"].nunique() < 2:
             continue

@@ -27,7 +27,7 @@ def measured_clock(experiment: Experiment) -> float:
     """Cycles a second of the runs that counted both, the median over them; NaN where none did or times were sampled."""
     found = []
     for run in experiment.runs:
-        if any(run.provenance.get(name, "").startswith("sampled") for name in ("time", "cycles")):
+        if run.sampled("time") or run.sampled("cycles"):
             continue
         table = experiment.table(run, "counters")
         if table is None or not {"time", "cycles"} <= set(table.columns):

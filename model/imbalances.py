@@ -179,7 +179,7 @@ def _measured(experiment: Experiment, run: Run, name: str, every: bool) -> dict[
 
     The mean is over all ranks, those without the kernel too, where `every`; else over those that have it.
     """
-    if run.provenance.get(name, "").startswith("sampled"):
+    if run.sampled(name):
         return {}
     table = experiment.table(run, "counters")
     if table is None or name not in table.columns:

@@ -44,9 +44,8 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         table = experiment.table(run, "counters")
         if table is None or (table["rank"] == ALL_RANKS).any() or table["rank"].nunique() < 2:
             continue
-        sampled = {name for name, text in run.provenance.items() if text.startswith("sampled")}
         for name in TOLD_BY:
-            if name in table.columns and name not in sampled:
+            if name in table.columns and not run.sampled(name):
                 part = table[["kernel", "rank", name]].dropna()
                 tables.setdefault(point, {}).setdefault(name, []).append(part)
     if not tables:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
+from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.model.assembly import means_of_samples
+from ranksight.model.balance import fit_balance
 from ranksight.model.blocking import UNSEEN, fit_resources, shrinkage
 from ranksight.model.resource import LEVELS, Machine
-from ranksight.model.sampling import Sampled
-from ranksight.model.series import Series
+from ranksight.model.sampling import Sampled, settle
+from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.unsampled import with_unsampled
 
 MACHINE = Machine("made up", 2e9, (4.0, 14.0, 50.0, 200.0))
@@ -102,3 +108,54 @@ def test_without_samples_nothing_is_borrowed() -> None:
     series, _ = sampled(1e-6, 2)
     given = Sampled(series, {})
     assert with_unsampled(given) is given
+
+
+def campaign(path: Path, seconds: dict[str, float], uneven: float = 0.0) -> Experiment:
+    """A program of kernels that take `seconds` on each rank, sampled each millisecond, three times, and counted.
+
+    The last rank takes `uneven` more of the first kernel than the mean; ``root`` runs on the first rank alone.
+    """
+    generator = np.random.default_rng(3)
+    experiment = Experiment.create(path, "made-up", ["ranks"])
+    for p in (2, 4, 8, 16):
+        kernels = np.repeat(list(seconds), p)
+        table = pd.DataFrame({"kernel": kernels, "rank": np.tile(np.arange(p), len(seconds))})
+        table["true"] = np.repeat(list(seconds.values()), p)
+        first = (table["kernel"] == next(iter(seconds))).to_numpy()
+        table.loc[first, "true"] *= 1 + uneven * (2 * np.arange(p) / (p - 1) - 1)
+        table = table[(table["kernel"] != "root") | (table["rank"] == 0)]
+        counts = table[["kernel", "rank"]].assign(instructions=1e9 * table["true"])
+        experiment.add(Run({"ranks": p}, 0, "callgrind", provenance={"instructions": "simulated"}), counts)
+        for repetition in range(3):
+            hits = table.assign(samples=generator.poisson(table["true"] / PERIOD)).query("samples > 0")
+            experiment.add(
+                Run({"ranks": p}, repetition, "perf-clock", provenance={"time": "sampled, n = 1"}),
+                hits[["kernel", "rank"]].assign(time=PERIOD * hits["samples"]),
+                tables={"sampling": hits[["kernel", "rank", "samples"]]},
+            )
+        each = table.groupby("rank")["true"].sum()
+        whole = pd.DataFrame({"kernel": WHOLE, "rank": each.index, "compute_cpu_time": each.to_numpy()})
+        experiment.add(Run({"ranks": p}, 0, "pmpi"), whole)
+    return experiment
+
+
+def test_ranks_and_repetitions_without_a_sample_count_in_a_mean(tmp_path: Path) -> None:
+    seconds = {"large": 0.4, "small": 1e-3, "tiny": 2e-4, "root": 0.1}
+    experiment = campaign(tmp_path / "e", seconds)
+    series = settle(experiment, series_from_experiment(experiment, None, means_of_samples(experiment, None))).series
+    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    most = int(series.points[:, 0].argmax())
+    taken = {kernel: float(np.nanmean(series.values[rows[kernel, "time"], most])) for kernel in seconds}
+    # Over the ranks that a sample fell on, one of a millisecond or more each, `tiny` would have five times its time.
+    assert taken["large"] == pytest.approx(0.4, rel=0.05)
+    assert taken["small"] == pytest.approx(1e-3, rel=0.4)
+    assert taken["tiny"] < 6e-4
+    # What one rank has alone is that rank's.
+    assert taken["root"] == pytest.approx(0.1, rel=0.2)
+
+
+def test_few_samples_do_not_hide_that_ranks_are_uneven(tmp_path: Path) -> None:
+    seconds = {"uneven": 4e-3, **{f"small{at}": 1e-3 for at in range(8)}}
+    balance = fit_balance(campaign(tmp_path / "e", seconds, uneven=0.3))
+    assert balance is not None
+    assert balance.imbalance(np.array([[16.0]]))[0][0] == pytest.approx(1.1, abs=0.01)
