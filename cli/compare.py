@@ -36,6 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, type=Path, metavar=name.upper(), help="experiment's folder or model's file")
     parser.add_argument("--kernel", action="append", default=[], metavar="NAME", help="show this one; may be repeated")
     parser.add_argument(
+        "--rename",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="a kernel of BEFORE is called NEW in AFTER; may be repeated",
+    )
+    parser.add_argument(
         "--threshold", type=float, default=None, metavar="PERCENT", help="exit with 3 when something got slower by more"
     )
     parser.add_argument(
@@ -83,6 +90,13 @@ def run(args: argparse.Namespace) -> int:
         if value is not None and not 0 <= value < 1e6:
             raise UsageError(f"--{name} {value:g} is no percentage", "give a number from 0")
 
+    names: dict[str, str] = {}
+    for text in args.rename:
+        old, equals, new = text.partition("=")
+        if not (old and equals and new):
+            raise UsageError(f"--rename {text[:80]} names no two kernels", "write --rename OLD=NEW")
+        names[old] = new
+
     from ranksight.experiment import WHOLE
     from ranksight.model.comparison.change import UNSURE
     from ranksight.model.comparison.comparing import compare
@@ -92,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     if first.name == second.name:
         first, second = _apart(first, args.before), _apart(second, args.after)
     points = first.model.combinations(args.asked) if args.asked else None
-    found = compare(first, second, points, scatter=args.scatter / 100, level=args.level)
+    found = compare(first, second, points, scatter=args.scatter / 100, level=args.level, names=names)
     for kernel in args.kernel:
         if not any(each == kernel for each, _ in found.changes.keys):
             raise InputError(f"neither has a kernel {kernel!r}", "the kernels are those of 'ranksight fit'")
@@ -101,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     if slower:
         return 3
     row = found.changes.rows.get((WHOLE, found.timer))
-    return 4 if row is not None and (found.changes.verdict[row] == UNSURE).all() else 0
+    return 4 if not found.timer or (row is not None and (found.changes.verdict[row] == UNSURE).all()) else 0
 
 
 def _open(path: Path, platform: str | None) -> Subject:
@@ -150,7 +164,7 @@ def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse
 
 
 def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import blocks, scales
+    from ranksight.reports.comparisons import blocks, hints, scales
     from ranksight.reports.terminal import Text, next_step, show
 
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
@@ -160,7 +174,7 @@ def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argpar
         rest = len(found.points) - len(where)
         if rest:
             show(f"{rest} smaller configurations were compared as well; --format csv prints them")
-        show(*scales(found))
+        show(*scales(found), *hints(found))
     if args.threshold is not None:
         if not args.quiet:
             show("", f"slower by more than {args.threshold:g} %: {len(slower)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
 PROGRAM = "(whole program)"
 SHOWN = 20
+RENAMED = 5
 COLUMNS = ("kernel", "metric", "before", "after", "ratio", "lower", "upper", "verdict", "causes")
 
 
@@ -29,9 +31,22 @@ def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.2g} %" if abs(ratio - 1) >= 1e-4 else "0 %"
 
 
+def between(low: float, high: float) -> str:
+    """The ends of an interval of ratios in one unit: ``-8 % to +9 %``, or ``x 0.45 to x 1.2`` where one needs it."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    if max(low, high) >= 2 or min(low, high) <= 0.5:
+        return f"x {low:.2g} to x {high:.2g}"
+    return f"{percent(low)} to {percent(high)}"
+
+
 def because(causes: list[Cause]) -> str:
-    """The causes worth naming: ``instructions +12 % (+10 %), ...``: how it changed, and its part of the time."""
-    named = [cause for cause in causes if abs(cause.part) >= SMALL and cause.name != "time"]
+    """The causes worth naming: ``instructions +12 % (+10 %), ...``: how it changed, and its part of the time.
+
+    Beside the largest only those that are more than noise.
+    """
+    named = [cause for cause in causes[:1] + [each for each in causes[1:] if each.sure] if abs(cause.part) >= SMALL]
+    named = [cause for cause in named if cause.name != "time"]
     return ", ".join(f"{cause.name} {percent(cause.ratio)} (time {100 * cause.part:+.2g} %)" for cause in named[:3])
 
 
@@ -44,9 +59,31 @@ def blocks(comparison: Comparison, at: int, kernels: list[str] | None = None) ->
     said: list[Block] = [
         Text(f"{comparison.before.name} -> {comparison.after.name} at {where}, {how}", hanging=0, style="bold")
     ]
-    said += _times(comparison, at, kernels) if comparison.timer else []
+    said += _times(comparison, at, kernels) if comparison.timer else [_no_time(comparison)]
     said += _counts(comparison, at, kernels)
     return said
+
+
+def _no_time(comparison: Comparison) -> Text:
+    """Why no times are compared, and what of the counts did not change."""
+    clocks = [
+        sorted({name for _, name in side.rows if metric(name).kind == "time" or name == "cycles"})
+        for side in (comparison.before, comparison.after)
+    ]
+    sides = zip((comparison.before, comparison.after), clocks, strict=True)
+    told = [f"{side.name} has {', '.join(names) or 'none'}" for side, names in sides]
+    return Text(f"no time in common ({'; '.join(told)}): only counts are compared", 0, 2, "yellow")
+
+
+def hints(comparison: Comparison) -> list[Block]:
+    """Kernels that seem to have another name on the other side, with the options that take them for one."""
+    if not comparison.renamed:
+        return []
+    old = [f"{short(a, 40)} and {short(b, 40)}" for a, b in comparison.renamed[:RENAMED]]
+    rest = len(comparison.renamed) - len(old)
+    more = f" and {rest} more pairs" if rest else ""
+    options = " ".join("--rename " + shlex.quote(f"{a}={b}") for a, b in comparison.renamed[:RENAMED])
+    return [Text(f"perhaps one kernel under two names: {', '.join(old)}{more}; if so, add {options}", 0, 2, "yellow")]
 
 
 def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[Block]:
@@ -68,7 +105,9 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
         )
         ratio, low, high = (float(x[row, at]) for x in (found.ratio, found.lower, found.upper))
         what = percent(ratio) if verdict in (CHANGED, UNSURE) else NAMES[verdict]
-        span = f"{percent(low)} to {percent(high)}" if math.isfinite(low) and math.isfinite(high) else ""
+        span = between(low, high)
+        if verdict == CHANGED and not 0 < ratio < math.inf:
+            what, span = "to nothing" if ratio == 0 else "from nothing", ""
         style = ("red" if ratio > 1 else "green") if verdict == CHANGED else ""
         note = Cell("insufficient" if verdict == UNSURE else "", "yellow")
         rows.append([_name(kernel), old, new, Cell(what, style), span, note])
@@ -107,7 +146,7 @@ def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[
             how = percent(ratio) if math.isfinite(ratio) else "from nothing"
             changed.setdefault(kernel, []).append(f"{name} {how}")
     if not changed:
-        return []
+        return [] if comparison.timer else ["no count of a kernel that both have changed by 1 %"]
     text: list[Block] = ["", Text("counts that changed by 1 % or more", style="bold")]
     for kernel in list(changed)[:SHOWN]:
         text.append(Text(f"{short(_name(kernel), 40)}: {', '.join(changed[kernel])}", 2, 2))
@@ -128,9 +167,15 @@ def scales(comparison: Comparison) -> list[Block]:
         start = "at all scales" if onset.at <= low * 1.01 else f"from {onset.at:.3g} ranks on"
         how = "slower" if onset.part > 0 else "faster"
         part = f"{abs(100 * onset.part):.2g} % of the program's time"
-        text.append(Text(f"{short(_name(onset.kernel), 40)} matters {start}: {part} {how} at {high:g}", 2, 2))
+        key = (onset.kernel, comparison.timer)
+        only = "" if key in comparison.after.rows else ", gone,"
+        only = only if key in comparison.before.rows else ", new,"
+        text.append(Text(f"{short(_name(onset.kernel), 40)}{only} matters {start}: {part} {how} at {high:g}", 2, 2))
     if len(text) == 1:
         text.append(Text("no kernel's change is 2 % of the program's time and beyond the noise", 2, 2))
+    if comparison.untold:
+        are = "kernel is" if comparison.untold == 1 else "kernels are"
+        text.append(Text(f"{comparison.untold} {are} not told at {high:g}: the evidence carries no time there", 2, 2))
     return text
 
 
@@ -189,6 +234,7 @@ def to_dict(comparison: Comparison, slower: list[tuple[str, int, float]]) -> dic
         "matters": [
             {"kernel": each.kernel, "from_ranks": each.at, "part_of_program": each.part} for each in comparison.onsets
         ],
+        "perhaps_renamed": [{"before": old, "after": new} for old, new in comparison.renamed],
         "slower_than_threshold": [
             {"kernel": None if kernel == WHOLE else kernel, "configuration": k, "percent": growth}
             for kernel, k, growth in slower

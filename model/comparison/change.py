@@ -4,7 +4,8 @@
 
 t from Student's law with Welch's degrees of freedom. Of many kernels some differ by chance: of the changes told, at
 most a share of ``1 - level`` is expected to be false (Benjamini and Hochberg 1995, *Journal of the Royal Statistical
-Society* B 57, 289), told apart at each configuration.
+Society* B 57, 289), told apart at each configuration. The whole program is one question, asked by itself: its change is
+told when the interval leaves one out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from ranksight.experiment import WHOLE
 from ranksight.model.comparison.sides import Key, Side
 
 Array = NDArray[np.float64]
@@ -75,12 +77,14 @@ def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
         size = np.where(spread > 0, np.abs(middle) / spread, np.where(middle == 0, 0.0, np.inf))
     chance = np.where(known, 2 * stdtr(welch, -np.where(known, size, 0.0)), 1.0)
     told = known & sound[0] & sound[1]
-    verdict = np.where(_discovered(chance, told, 1 - level), CHANGED, SAME)
+    crowd = np.array([kernel != WHOLE for kernel, _ in keys], dtype=bool)[:, None]
+    differs = np.where(crowd, _discovered(chance, told & crowd, 1 - level), told & (chance <= 1 - level))
+    verdict = np.where(differs, CHANGED, SAME)
     verdict = np.where(~told, UNSURE, verdict)
     nothing = [~held[side] | np.isnan(value[side]) for side in (0, 1)]
     verdict = np.where(nothing[0] & ~nothing[1], NEW, np.where(nothing[1] & ~nothing[0], GONE, verdict))
-    appeared = (value[0] == 0) & (value[1] != 0) & ~nothing[1]
-    verdict = np.where(appeared, CHANGED, verdict)
+    apart = ((value[0] == 0) != (value[1] == 0)) & ~nothing[0] & ~nothing[1] & sound[0] & sound[1]
+    verdict = np.where(apart, CHANGED, verdict)
     with np.errstate(all="ignore"):
         low, high = ratio * np.exp(-reach * spread), ratio * np.exp(reach * spread)
     return Changes(keys, value[0], value[1], ratio, low, high, verdict.astype(np.intp), level)

@@ -13,6 +13,7 @@ from ranksight.experiment import WHOLE
 from ranksight.model.comparison.change import CHANGED, Changes, changes
 from ranksight.model.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
 from ranksight.model.comparison.explain import Cause, explain
+from ranksight.model.comparison.renaming import alike, renamed
 from ranksight.model.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
 from ranksight.model.model import Model
 from ranksight.model.series import Series
@@ -63,6 +64,10 @@ class Comparison:
     ranks : (float, float) or None
         Scales between which the last two were looked for.
     level : float
+    untold : int
+        Kernels whose time one side cannot predict at the largest of these scales.
+    renamed : tuple of (str, str)
+        Kernels that seem to be one under two names (:mod:`ranksight.model.comparison.renaming`).
     """
 
     before: Side
@@ -77,6 +82,8 @@ class Comparison:
     onsets: list[Onset]
     ranks: tuple[float, float] | None
     level: float
+    untold: int = 0
+    renamed: tuple[tuple[str, str], ...] = ()
 
     def slower(self, percent: float, least: float = 0.01) -> list[tuple[str, int, float]]:
         """Kernels whose time grew by more than `percent`, beyond the noise: kernel, configuration, growth in percent.
@@ -107,6 +114,7 @@ def compare(
     *,
     scatter: float = SCATTER,
     level: float = 0.95,
+    names: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Compare two subjects.
 
@@ -118,6 +126,8 @@ def compare(
         Relative standard deviation of measured times between jobs.
     level : float
         Probability of intervals; one less it is the share of false ones that is accepted among the changes told.
+    names : mapping of str to str, optional
+        What kernels of the first are called in the second, where it is not the same.
 
     Raises
     ------
@@ -136,7 +146,6 @@ def compare(
             "measure or import both over the same parameters in the same order",
         )
     common = common_points(before.model.training, after.model.training)
-    asked = points is not None
     chosen = common if points is None else np.atleast_2d(np.asarray(points, dtype=np.float64))
     if not len(chosen):
         raise InputError(
@@ -147,7 +156,9 @@ def compare(
     held = {tuple(point) for point in common.tolist()}
     known = all(tuple(point) in held for point in chosen.tolist())
     measured = known and before.series is not None and after.series is not None
-    sides = [_side(each, chosen, measured, scatter) for each in (before, after)]
+    names = names or {}
+    old, new = (_side(each, chosen, measured, scatter) for each in (before, after))
+    sides = [renamed(old, names), new]
     timer = time_metric(sides)
     if timer is None and not set(sides[0].rows) & set(sides[1].rows):
         raise InputError(
@@ -155,13 +166,18 @@ def compare(
         )
     found = changes(sides[0], sides[1], level)
     causes: dict[tuple[str, int], list[Cause]] = {}
-    resources = (before.model.equation.resources, after.model.equation.resources)
+    mine = before.model.equation.resources
+    if mine is not None:
+        mine = replace(mine, kernels=tuple(names.get(kernel, kernel) for kernel in mine.kernels))
+    resources = (mine, after.model.equation.resources)
     for (kernel, name), row in found.rows.items():
         if name != timer or kernel == WHOLE:
             continue
         for k in np.flatnonzero(found.verdict[row] == CHANGED):
             causes[kernel, int(k)] = explain(kernel, timer, sides[0], sides[1], int(k), resources)
-    crossing, onset, reach = _scales(before, after, timer, chosen, asked) if timer else ([], [], None)
+    scales = _Scales([], [], None, 0)
+    if timer:
+        scales = _scales(before, after, timer, chosen, names)
     return Comparison(
         sides[0],
         sides[1],
@@ -171,10 +187,12 @@ def compare(
         timer or "",
         found,
         causes,
-        crossing,
-        onset,
-        reach,
+        scales.crossovers,
+        scales.onsets,
+        scales.ranks,
         level,
+        scales.untold,
+        alike(*sides),
     )
 
 
@@ -212,21 +230,36 @@ def _with_messages(side: Side, model: Model, points: Array) -> Side:
     )
 
 
-def _scales(
-    before: Subject, after: Subject, timer: str, points: Array, asked: bool
-) -> tuple[list[Crossover], list[Onset], tuple[float, float] | None]:
+@dataclass(frozen=True)
+class _Scales:
+    crossovers: list[Crossover]
+    onsets: list[Onset]
+    ranks: tuple[float, float] | None
+    untold: int
+
+
+def _scales(before: Subject, after: Subject, timer: str, points: Array, names: Mapping[str, str]) -> _Scales:
     """Crossovers and onsets over the ranks, the other parameters as at the last configuration."""
+    nothing = _Scales([], [], None, 0)
     if "ranks" not in before.model.parameters:
-        return [], [], None
+        return nothing
     at = before.model.parameters.index("ranks")
     low = max(before.model.training[:, at].min(), after.model.training[:, at].min())
     most = max(before.model.training[:, at].max(), after.model.training[:, at].max())
     high = float(max(points[:, at].max(), most))
     if not high > low > 0:
-        return [], [], None
+        return nothing
     values = axis(float(low), high)
     line = np.repeat(points[-1][None], len(values), axis=0)
     line[:, at] = values
-    sides = [predicted_side(each.name, each.model, line) for each in (before, after)]
-    crossing = crossovers(sides[0], sides[1], timer, values)
-    return crossing, onsets(sides[0], sides[1], timer, values), (float(low), high)
+    old, new = (predicted_side(each.name, each.model, line) for each in (before, after))
+    old = renamed(old, names)
+    untold = {
+        kernel
+        for side in (old, new)
+        for (kernel, name), row in side.rows.items()
+        if name == timer and kernel != WHOLE and not side.sound[row, -1]
+    }
+    return _Scales(
+        crossovers(old, new, timer, values), onsets(old, new, timer, values), (float(low), high), len(untold)
+    )

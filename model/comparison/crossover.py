@@ -94,16 +94,21 @@ def crossovers(before: Side, after: Side, timer: str, values: Array, level: floa
 
 
 def onsets(before: Side, after: Side, timer: str, values: Array, level: float = 0.9) -> list[Onset]:
-    """From where on each kernel's change matters, the heaviest at the largest scale first."""
+    """From where on each kernel's change matters, the heaviest at the largest scale first; a kernel of one side only is
+    a change of all of its time."""
     whole = before.of(WHOLE, timer)
     reach = float(ndtri((1 + level) / 2))
+    changed = [
+        (kernel, after.of(kernel, timer) - before.of(kernel, timer), np.abs(ratio) > reach * error)
+        for kernel, ratio, error in _ratios(before, after, timer)
+        if kernel != WHOLE
+    ]
+    changed += [(kernel, seconds, reach * error < 1) for kernel, seconds, error in _alone(before, after, timer)]
     found = []
-    for kernel, ratio, error in _ratios(before, after, timer):
-        if kernel == WHOLE:
-            continue
+    for kernel, seconds, sure in changed:
         with np.errstate(all="ignore"):
-            part = (after.of(kernel, timer) - before.of(kernel, timer)) / whole
-        weighs = np.isfinite(part) & (np.abs(part) >= WEIGHS) & (np.abs(ratio) > reach * error)
+            part = seconds / whole
+        weighs = np.isfinite(part) & (np.abs(part) >= WEIGHS) & sure
         if not weighs[-1]:
             continue
         off = np.flatnonzero(~weighs)
@@ -123,4 +128,14 @@ def _ratios(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Arr
         with np.errstate(all="ignore"):
             ratio = np.where(sound, np.log(after.value[other] / before.value[row]), np.nan)
         found.append((kernel, ratio, np.hypot(before.error[row], after.error[other])))
+    return found
+
+
+def _alone(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Array]]:
+    """Seconds (k,) that kernels of one side only add or spare, and their relative standard error."""
+    found = []
+    for side, other, sign in ((before, after, -1.0), (after, before, 1.0)):
+        for (kernel, name), row in side.rows.items():
+            if name == timer and (kernel, name) not in other.rows:
+                found.append((kernel, np.where(side.sound[row], sign * side.value[row], np.nan), side.error[row]))
     return found

@@ -12,7 +12,7 @@ per level are missing, T = i (T/i); where instructions are missing, messages x b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ PLACES = dict(zip(LEVELS, ("L1", "L2", "L3", "memory"), strict=True))
 CPI = "cycles per instruction"
 SMALL = 0.01
 """Part of the time before, below which a cause is not named."""
+REACH = 2.0
+"""Standard errors of a cause's part within which it may be noise."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,19 @@ class Cause:
         Part of the change, in units of the time before; the parts add up to ``T'/T - 1``.
     ratio : float
         How the quantity itself changed, after over before.
+    error : float
+        Standard error of the part: what is left of a time when counts are taken out of it scatters as the time does.
     """
 
     name: str
     part: float
     ratio: float
+    error: float = 0.0
+
+    @property
+    def sure(self) -> bool:
+        """Whether the part is more than noise."""
+        return abs(self.part) > REACH * self.error
 
 
 def explain(
@@ -68,7 +78,30 @@ def explain(
         causes = _by_levels(split[0], split[1], time[0])
     else:
         causes = _by_factors(_factors(kernel, timer, sides, at, time), time)
+    weight = log_mean(time[1], time[0]) / time[0]
+    causes = [
+        replace(cause, error=_relative(kernel, _MADE_OF.get(cause.name, (timer,)), sides, at) * _share(cause, weight))
+        for cause in causes
+    ]
     return sorted(causes, key=lambda cause: -abs(cause.part))
+
+
+def _share(cause: Cause, whole: float) -> float:
+    """What one e-fold of the quantity changes, in units of the time before; the `whole` time where it did not change
+    by itself."""
+    step = float(np.log(cause.ratio)) if 0 < cause.ratio < np.inf else 0.0
+    return cause.part / step if cause.name in _MADE_OF and abs(step) > 1e-9 else whole
+
+
+def _relative(kernel: str, metrics: tuple[str, ...], sides: tuple[Side, Side], at: int) -> float:
+    """Standard error of the logarithm of a ratio of what is made of `metrics`."""
+    found = [
+        float(side.error[side.rows[kernel, name], at])
+        for side in sides
+        for name in metrics
+        if (kernel, name) in side.rows
+    ]
+    return float(np.sqrt(np.sum(np.square(found))))
 
 
 def log_mean(a: float, b: float) -> float:
@@ -111,6 +144,14 @@ def _factors(kernel: str, timer: str, sides: tuple[Side, Side], at: int, time: l
 
 
 _COUNTS = ("instructions", "cycles", "messages", "bytes_sent", "visits")
+_MADE_OF = {
+    "instructions": ("instructions",),
+    "messages": ("messages",),
+    "bytes per message": ("bytes_sent", "messages"),
+    "calls": ("visits",),
+    **{f"loads from {place}": (name,) for name, place in PLACES.items()},
+}
+"""Counts behind the causes that no time goes into."""
 
 
 def _by_factors(factors: dict[str, list[float]], time: list[float]) -> list[Cause]:

@@ -16,6 +16,7 @@ from ranksight.model.comparison.sides import Side, measured_side
 from ranksight.model.learning import model_of
 from ranksight.model.resource import Machine, Resources
 from ranksight.model.series import Series
+from ranksight.reports.comparisons import because, between
 
 RANKS = np.array([[2.0], [4], [8], [16], [32]])
 
@@ -43,8 +44,8 @@ def side(rows: dict[tuple[str, str], float], error: float = 0.01, freedom: float
 
 
 def test_a_difference_within_the_noise_is_none() -> None:
-    """Of programs that did not change, no more than the rate accepted are called changed."""
-    called = 0
+    """Of programs that did not change, no more than the rate accepted are called changed: kernels, and the program."""
+    crowd = program = 0
     for seed in range(100):
         generator = np.random.default_rng(seed)
         before, after = (
@@ -53,8 +54,11 @@ def test_a_difference_within_the_noise_is_none() -> None:
             for _ in range(2)
         )  # fmt: skip
         found = changes(measured_side("a", before, RANKS, 0.0), measured_side("b", after, RANKS, 0.0), 0.95)
-        called += int((found.verdict == CHANGED).any(axis=0).sum())
-    assert called / 500 < 0.08
+        changed, whole = found.verdict == CHANGED, found.rows[WHOLE, "time"]
+        crowd += int(np.delete(changed, whole, axis=0).any(axis=0).sum())
+        program += int(changed[whole].sum())
+    assert crowd / 500 < 0.08
+    assert program / 500 < 0.08
 
 
 def test_a_real_difference_is_found_with_its_interval() -> None:
@@ -84,6 +88,56 @@ def test_new_gone_and_unsure() -> None:
     found = changes(before, after)
     verdict = {kernel: int(found.verdict[row, 0]) for (kernel, _), row in found.rows.items()}
     assert verdict == {"old": GONE, "new": NEW, "both": SAME, "bad": UNSURE}
+
+
+def test_what_falls_to_nothing_is_changed() -> None:
+    before = side({("gone", "time"): 1.0, ("none", "time"): 0.0, ("come", "time"): 0.0})
+    found = changes(before, side({("gone", "time"): 0.0, ("none", "time"): 0.0, ("come", "time"): 1.0}))
+    assert found.verdict[:, 0].tolist() == [CHANGED, SAME, CHANGED]
+
+
+def test_the_program_is_no_part_of_the_crowd() -> None:
+    """Of twenty kernels that may differ by chance one at 1 in 50 is none; the program alone, as far off, is changed."""
+    rows = {(f"k{at}", "time"): 1.0 for at in range(20)} | {(WHOLE, "time"): 1.0}
+    later = {**rows, ("k3", "time"): 1.034, (WHOLE, "time"): 1.034}
+    found = changes(side(rows), side(later))
+    assert found.verdict[found.rows["k3", "time"], 0] == SAME
+    assert found.verdict[found.rows[WHOLE, "time"], 0] == CHANGED
+    crowded = changes(side(rows), side({**rows, ("k3", "time"): 1.2}))
+    assert crowded.verdict[crowded.rows["k3", "time"], 0] == CHANGED
+    assert crowded.verdict[crowded.rows[WHOLE, "time"], 0] == SAME
+
+
+def test_causes_within_the_noise_of_a_time_are_not_sure() -> None:
+    before = side({("k", "time"): 1.0, ("k", "instructions"): 1e9}, error=0.03)
+    after = side({("k", "time"): 0.52, ("k", "instructions"): 5e8}, error=0.03)
+    for each in (before, after):
+        each.error[each.rows["k", "instructions"]] = 1e-3
+    causes = {each.name: each for each in explain("k", "time", before, after, 0, (None, None))}
+    assert causes["instructions"].sure
+    assert not causes["time per instruction"].sure
+    assert because(list(causes.values())) == "instructions x 0.5 (time -51 %)"
+    # Another machine's counters, not another count: the time itself tells it.
+    slower = side({("k", "time"): 1.5, ("k", "instructions"): 1e9}, error=0.03)
+    assert explain("k", "time", before, slower, 0, (None, None))[0].sure
+
+
+def test_names_that_changed_are_told_and_can_be_taken_for_one() -> None:
+    law = {("k", "time"): lambda p: 1 / p, ("k", "instructions"): lambda p: 1e9 / p, ("l", "time"): lambda p: 2 / p}
+    other = {("new", "time"): law["k", "time"], ("new", "instructions"): law["k", "instructions"],
+             ("quite_else", "time"): law["l", "time"]}  # fmt: skip
+    first, second = subject("a", made(law)), subject("b", made(other, seed=1))
+    found = compare(first, second)
+    assert found.renamed == (("k", "new"),)
+    slower = {each.kernel: each.part > 0 for each in found.onsets}
+    assert slower == {"k": False, "l": False, "new": True, "quite_else": True}
+    same = compare(first, second, names={"k": "new"})
+    assert same.changes.verdict[same.changes.rows["new", "time"]].tolist() == [SAME] * 5
+    assert {each.kernel for each in same.onsets} == {"l", "quite_else"}
+    with pytest.raises(InputError, match="no kernel 'm'"):
+        compare(first, second, names={"m": "new"})
+    with pytest.raises(InputError, match="beside"):
+        compare(first, second, names={"k": "l"})
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
@@ -183,3 +237,10 @@ def test_what_cannot_be_compared() -> None:
     far = Series(("ranks",), RANKS * 3, one.series.values, ("k",), ("time",))  # type: ignore[union-attr]
     with pytest.raises(InputError, match="no configuration in common"):
         compare(one, subject("b", far))
+
+
+def test_an_interval_is_told_in_one_unit() -> None:
+    assert between(0.92, 1.09) == "-8 % to +9 %"
+    assert between(0.446, 0.54) == "x 0.45 to x 0.54"
+    assert between(0.9, 12.6) == "x 0.9 to x 13"
+    assert between(float("nan"), 1.0) == ""

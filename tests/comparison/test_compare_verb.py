@@ -97,6 +97,8 @@ def test_models_are_compared_where_asked(place: Path, capsys: pytest.CaptureFixt
         (["old.exp", "new.exp", "--level", "1"], 2, "no probability"),
         (["old.exp", "new.exp", "--kernel", "solver"], 1, "neither has a kernel"),
         (["old.exp", "new.exp", "--ranks", "x"], 2, "no list of numbers"),
+        (["old.exp", "new.exp", "--rename", "solve"], 2, "names no two kernels"),
+        (["old.exp", "new.exp", "--rename", "solve=sort"], 1, "two kernels are not one"),
     ],
 )
 def test_wrong_questions(
@@ -115,3 +117,14 @@ def test_an_experiment_is_the_same_as_itself(place: Path, capsys: pytest.Capture
     said = capsys.readouterr().out
     assert "3 of 3 kernels: no difference beyond the noise" in said
     assert "no kernel's change is 2 % of the program's time" in said
+
+
+def test_without_a_common_clock_only_counts_are_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = Experiment.create(place / "cycles.exp", "demo", ["ranks"])
+    for ranks in (2, 4, 8, 16):
+        table = pd.DataFrame({"kernel": ["solve"], "rank": -1, "cycles": 1e9 / ranks, "instructions": 4e9 / ranks})
+        other.add(Run({"ranks": ranks}, 0, "synthetic"), table)
+    assert main(["compare", str(place / "old.exp"), str(place / "cycles.exp")]) == 4
+    said = capsys.readouterr().out
+    assert "no time in common (old has time; cycles has cycles)" in said
+    assert "no count of a kernel that both have changed by 1 %" in said or "counts that changed" in said
