@@ -4,13 +4,13 @@
   ranksight calibrate -o my.toml --quick
   ranksight calibrate -o my.toml --network -- mpirun -n 2
 
-Topology comes from the system; clock, latency of every cache level and of memory, and bandwidth of one to all cores of
-a ccNUMA domain are measured by small C programs that are compiled on the spot. Run it on an idle node, in a job that
-has the node for itself. With --network, the parameters of messages between two ranks (LogGP, piecewise over the message
-size) are measured where the launcher after '--' places them, on one node or on two, and written into the file's
-[network.intra] or [network.inter]; a file that exists is completed. Every value in the file carries its source; edit
-what you know better. 'ranksight fit EXPERIMENT --platform' takes the file, or the name of a machine that is described
-already ('--list'); so does any other verb with --platform.
+Topology comes from the system; clock, latency of every cache level and of memory, what of the last cache the cores see,
+and bandwidth of one to all cores of a ccNUMA domain are measured by small C programs that are compiled on the spot. Run
+it on an idle node, in a job that has the node for itself. With --network, the parameters of messages between two ranks
+(LogGP, piecewise over the message size) are measured where the launcher after '--' places them, on one node or on two,
+and written into the file's [network.intra] or [network.inter]; a file that exists is completed. Every value in the file
+carries its source; edit what you know better. 'ranksight fit EXPERIMENT --platform' takes the file, or the name of a
+machine that is described already ('--list'); so does any other verb with --platform.
 """
 
 from __future__ import annotations
@@ -263,6 +263,7 @@ def _figures(machine: Platform) -> dict[str, object]:
         "domains": machine.domains,
         "cores_per_domain": machine.layout.cores_per_domain,
         "frequency": machine.frequency,
+        "caches": {cache.name: {"size": cache.size, "effective": cache.effective} for cache in machine.caches},
         "latencies": machine.latencies(),
         "memory_latency": machine.memory.latency,
         "bandwidth_core": machine.memory.bandwidth_core,
@@ -285,13 +286,15 @@ def _print(machine: Platform) -> None:
         rate = "" if cache.bandwidth is None else format_si(cache.bandwidth, "B/s")
         time_ = format_si(cache.latency / (machine.clock.single or machine.frequency), "s")
         size = f"{cache.size / 1024:.0f} KiB"
-        rows.append([cache.name, size, f"{cache.shared_by}", f"{cache.latency:.1f}", time_, rate])
+        seen = "" if cache.effective is None else f"{cache.effective / 1024:.0f} KiB"
+        rows.append([cache.name, size, seen, f"{cache.shared_by}", f"{cache.latency:.1f}", time_, rate])
     cycles, time_ = machine.latencies()["memory"], format_si(machine.memory.latency, "s")
     rate = format_si(machine.memory.bandwidth_core, "B/s")
-    rows.append(["memory", "", f"{layout.cores_per_domain}", f"{cycles:.1f}", time_, rate])
+    rows.append(["memory", "", "", f"{layout.cores_per_domain}", f"{cycles:.1f}", time_, rate])
     columns = [
         Column("level", "word"),
         Column("size"),
+        Column("seen", spare=3),
         Column("shared by", spare=2),
         Column("cycles", spare=1),
         Column("time"),

@@ -154,7 +154,7 @@ def _section(
     _known(table, (*known, "source"), origin, f"{where}.")
     shared = table.get("source")
     values: dict[str, Any] = {}
-    whole = {name for name, annotation in kind.__annotations__.items() if annotation == "int"}
+    whole = {name for name, annotation in kind.__annotations__.items() if annotation.startswith("int")}
     for key, about in known.items():
         full = f"{where}.{key}"
         if key not in table:

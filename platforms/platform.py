@@ -69,11 +69,17 @@ class Cache:
     shared_by: int = _value("physical cores that share an instance", least=1)
     latency: float = _value("load-to-use latency", "cycles")
     bandwidth: float | None = _value("read bandwidth of one core", "B/s", optional=True)
+    effective: int | None = _value("capacity that the node's cores see", "B", least=64, optional=True)
 
     @property
     def name(self) -> str:
         """``"L1"`` and so on."""
         return f"L{self.level}"
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of an instance that its cores can use: `effective` where it was measured, else `size`."""
+        return self.size if self.effective is None else self.effective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +233,8 @@ def check(platform: Platform) -> None:
             refuse(key, f"level {place + 1} is missing", "describe the levels from L1 on without a gap")
         if cache.size % (cache.line * cache.ways):
             refuse(f"{key}.size", f"{cache.size} B is no multiple of {cache.ways} x {cache.line} B", "correct one")
+        if cache.capacity > cache.size:
+            refuse(f"{key}.effective", f"{cache.capacity} B is more than the size, {cache.size} B", "correct one")
         if cache.shared_by > platform.cores:
             refuse(f"{key}.shared_by", f"{cache.shared_by} cores, the node has {platform.cores}", "correct one")
         if place and cache.latency <= platform.caches[place - 1].latency:

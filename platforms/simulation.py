@@ -55,7 +55,7 @@ def simulated_caches(platform: Platform, active: int = 1) -> tuple[SimulatedCach
         raise InputError(f"{active} active cores", "one core or more works under a cache")
     found: list[SimulatedCache] = []
     for cache in platform.caches:
-        share = cache.size // min(active, cache.shared_by)
+        share = cache.capacity // min(active, cache.shared_by)
         found.append(_fit(cache, max(share, found[-1].size if found else cache.line)))
     return tuple(found)
 
@@ -72,8 +72,10 @@ def _fit(cache: Cache, size: int) -> SimulatedCache:
     _, _, ways, sets = min(choices)
     fitted = sets * ways * line
     changes = []
-    if size != cache.size:
-        changes.append(f"one core's share of {cache.size} B is {size} B")
+    if cache.capacity != cache.size:
+        changes.append(f"{cache.capacity} B of {cache.size} B are seen")
+    if size != cache.capacity:
+        changes.append(f"one core's share of {cache.capacity} B is {size} B")
     if fitted != size:
         changes.append(f"{fitted} B instead of {size} B ({100 * (fitted / size - 1):+.1f} %)")
     if ways != cache.ways:

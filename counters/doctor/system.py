@@ -97,6 +97,7 @@ def _layout(machine: Machine) -> Iterator[Finding]:
             f"this process may use {allowed} of {len(topology.cpus)}",
             "a batch job or container limits it",
         )
+    yield from _last_cache(topology)
     yield from _platform(topology, machine)
     uneven = topology.uneven()
     if uneven:
@@ -104,6 +105,20 @@ def _layout(machine: Machine) -> Iterator[Finding]:
     if machine.text("proc/sys/kernel/numa_balancing") == "1" and layout.sockets * layout.domains_per_socket > 1:
         means = "the kernel moves pages during the run: times scatter"
         yield Finding("NUMA balancing", "note", "it is on", means, "sudo sysctl -w kernel.numa_balancing=0")
+
+
+def _last_cache(topology: Topology) -> Iterator[Finding]:
+    """A virtual machine is told the size of a whole chip's last cache, of which it has a part."""
+    levels = topology.levels(topology.cpus[0].number)
+    if topology.virtual and levels:
+        last = levels[-1]
+        yield Finding(
+            "last cache",
+            "note",
+            f"L{last.level} of {last.size / 2**20:.4g} MiB for {topology.cores_of(last.cpus)} cores, says the system",
+            "a virtual machine may have a part of it: loads then go to memory from smaller working sets on",
+            "ranksight calibrate -o this-node.toml",
+        )
 
 
 def _platform(topology: Topology, machine: Machine) -> Iterator[Finding]:

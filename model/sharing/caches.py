@@ -35,7 +35,7 @@ class SharedCache:
     ----------
     name : str
     size : float
-        Bytes of an instance.
+        Bytes of an instance that its cores can use.
     sharers : int
         Cores that share it.
     domains : Domains
@@ -59,9 +59,10 @@ class SharedCache:
         if asked <= self.most:
             return ""
         which = ", ".join(self.kernels[:3]) + (f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else "")
+        whole, then, now = (format_si(self.size / sharing, "B") for sharing in (1, asked, self.most))
         return (
-            f"{asked} ranks share an {self.name} of {format_si(self.size, 'B')}, {self.most} did in the runs: what it "
-            f"holds of {which} then was not seen, and times may lie above; measure as many on a node"
+            f"{asked} ranks share an {self.name} of {whole}, {then} each; in the runs {self.most} did, {now} each: "
+            f"what it holds of {which} then was not seen, and times may lie above; measure as many on a node"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,4 +131,4 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
         return None
     ranks = series.points[:, series.parameters.index("ranks")]
     most = int(ranks_on(domains, cache.shared_by, ranks).max(initial=1))
-    return SharedCache(cache.name, float(cache.size), cache.shared_by, domains, most, tuple(kernels))
+    return SharedCache(cache.name, float(cache.capacity), cache.shared_by, domains, most, tuple(kernels))

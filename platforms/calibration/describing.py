@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 
 from ranksight.errors import ToolError
 from ranksight.platforms.calibration.bandwidth import TRAFFIC, Bandwidths
+from ranksight.platforms.calibration.boundary import Boundary
 from ranksight.platforms.calibration.latency import Curve
 from ranksight.platforms.calibration.sampling import Samples
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Source
 from ranksight.platforms.topology import SystemCache, Topology
 
-_SHRUNK = 1 / 3  # of a cache's size, below which its plateau ends too early (small pages collide from a half on)
 _LINEAR = 0.9  # of the bandwidth per core of one, above which more cores would bring more
 _SYSFS = "the system's sysfs"
 
@@ -80,11 +80,9 @@ def describe_caches(
         else:
             span = f"{plateau.first / 1024:.0f} to {plateau.last / 1024:.0f} KiB"
             evidence.measured(f"{key}.latency", f"pointer chasing, plateau {span}")
-            if plateau.last < _SHRUNK * cache.size:
-                evidence.warnings.append(
-                    f"L{level}: flat up to {plateau.last / 1024:.0f} KiB only, the system says "
-                    f"{cache.size / 1024:.0f} KiB: others use it, or a part of it is given to this machine"
-                )
+        effective = None
+        if cache is caches[-1] and curve.edge is not None:
+            effective = describe_edge(f"L{level}", cache.size, curve.edge, evidence)
         if streamed is not None:
             evidence.measured(f"{key}.bandwidth", f"streaming reads of one core, {streamed.describe()}")
         found.append(
@@ -96,10 +94,28 @@ def describe_caches(
                 shared_by=max(topology.cores_of(cache.cpus), 1),
                 latency=rounded(seconds * clock),
                 bandwidth=None if streamed is None else rounded(streamed.rate),
+                effective=effective,
             )
         )
         above = cache.size
     return tuple(found)
+
+
+def describe_edge(name: str, nominal: int, edge: Boundary, evidence: Evidence) -> int | None:
+    """The effective size of the last cache in bytes; None, with a remark, where the curve does not tell it."""
+    if not edge.sure:
+        told = f"{nominal / 2**20:.4g} MiB"
+        evidence.warnings.append(f"{name}: the size is the {told} that the system names: {edge.doubt}")
+        return None
+    size = int(rounded(edge.size)) if edge.shrunk(nominal) else nominal
+    seen = f"{edge.size / 2**20:.3g} MiB ({edge.low / 2**20:.3g} to {edge.high / 2**20:.3g})"
+    evidence.measured(f"caches.{name}.effective", f"pointer chasing, half of the loads go to memory at {seen}")
+    if size < nominal:
+        evidence.warnings.append(
+            f"{name}: loads go to memory from {seen} on, the system names {nominal / 2**20:.4g} MiB: others use it, or "
+            "this machine has a part of it; models and callgrind take what was measured"
+        )
+    return size
 
 
 def associativity(cache: SystemCache) -> tuple[int, bool]:

@@ -5,14 +5,20 @@
  *
  * One pointer stands every STRIDE bytes: twice the line size keeps the neighbour line that prefetchers fetch along
  * out of the way.  The cycle visits all pointers of one WINDOW in random order before it goes to the next window, so
- * that a page is entered once for many loads and the answer hardly depends on the size of pages.  Reports loads and
- * processor time, for a warm-up and then SAMPLES times; loads are doubled until a sample takes SECONDS.
+ * that a page is entered once for many loads; large pages are asked for, where the system gives them on demand.
+ * Reports loads and processor time, for a warm-up and then SAMPLES times; loads are doubled until a sample takes SECONDS.
+ *
+ * Linking writes the nodes in the order of the cycle, so that the caches are left as a walk through all of it would; one
+ * walk more, up to WARM loads, cleans the lines that they write back.  A sample goes on where the last one ended and need
+ * not go round: all parts of the cycle are alike.
  */
 #define _GNU_SOURCE
 #include "timing.h"
 #include <stdint.h>
+#include <sys/mman.h>
 
-enum { UNROLLED = 16 };
+enum { UNROLLED = 16, FEWEST = 1024, WARM = 1 << 22 };
+static const size_t HUGE = (size_t)2 << 20; /* bytes of a large page */
 
 static uint64_t state;
 
@@ -53,6 +59,18 @@ static void link_cycle(char *memory, size_t nodes, size_t stride, size_t window)
     free(order), free(inner);
 }
 
+/* Memory on large pages where there are any, so that translations are not what is waited for. */
+static char *pages_of(size_t bytes) {
+    void *memory = NULL;
+    if (bytes < HUGE) return lines_of(bytes);
+    const size_t whole = (bytes + HUGE - 1) / HUGE * HUGE;
+    if (posix_memalign(&memory, HUGE, whole) != 0) stop("no memory for the measurement");
+#ifdef MADV_HUGEPAGE
+    (void)madvise(memory, whole, MADV_HUGEPAGE); /* refused where the kernel has none: ordinary pages then */
+#endif
+    return memory;
+}
+
 static void **follow(void **at, size_t rounds) {
     for (size_t r = 0; r < rounds; r++)
         for (int i = 0; i < UNROLLED; i++) {
@@ -70,12 +88,13 @@ int main(int argc, char **argv) {
     const int samples = (int)number(argv[7], 1);
     pin((int)number(argv[4], -1));
     state = (uint64_t)number(argv[5], 1);
-    char *memory = lines_of(bytes);
+    char *memory = pages_of(bytes);
     link_cycle(memory, nodes, stride, window);
 
     void **at = (void **)memory;
+    at = follow(at, (nodes < WARM ? nodes : WARM) / UNROLLED + 1);
     size_t rounds = nodes / UNROLLED + 1;
-    at = follow(at, rounds);
+    if (rounds > FEWEST) rounds = FEWEST;
     for (int s = -1; s < samples; s++) { /* the first is the warm-up, and finds out how long to go on */
         double seconds;
         for (;;) {

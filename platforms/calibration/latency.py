@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ranksight.platforms.calibration.boundary import BEYOND, Boundary, find_boundary
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.plateaus import Plateau, assign, find_plateaus
 from ranksight.platforms.calibration.programs import Programs
@@ -14,6 +15,7 @@ from ranksight.platforms.calibration.sampling import Samples, merge
 SMALLEST = 4096
 _PAGES = 32  # fit the first-level translation buffers of all processors described here
 _WITHOUT_CACHES = 256 << 20  # largest working set where the system tells no caches
+_LARGE = 1 << 30  # a working set that takes seconds to set up
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,15 @@ class Curve:
         All that were found.
     levels : tuple of (Plateau or None)
         That of each cache and, last, of memory.
+    edge : Boundary, optional
+        Where the last cache ends; None where the system tells no caches.
     """
 
     sizes: tuple[int, ...]
     samples: tuple[Samples, ...]
     plateaus: tuple[Plateau, ...]
     levels: tuple[Plateau | None, ...]
+    edge: Boundary | None = None
 
     @property
     def memory(self) -> Plateau | None:
@@ -50,8 +55,13 @@ class Curve:
 
 
 def working_sets(caches: Sequence[int], per_octave: int, largest: int) -> tuple[int, ...]:
-    """Working sets from 4 KiB to eight times the last cache, evenly in their logarithm, and no more than `largest`."""
-    end = min(8 * max(caches, default=_WITHOUT_CACHES // 8), largest)
+    """Working sets from 4 KiB to eight times the last cache, evenly in their logarithm, and no more than `largest`.
+
+    Of caches so large that this takes long, to twice the last.
+    """
+    last = max(caches, default=_WITHOUT_CACHES // 8)
+    # a step more, so that a point lies beyond what the boundary asks for
+    end = min(8 * last, max(int(BEYOND * last * 2 ** (1 / per_octave)), _LARGE), largest)
     found = []
     step = 0
     while (size := int(SMALLEST * 2 ** (step / per_octave))) <= max(end, SMALLEST):
@@ -98,4 +108,8 @@ def measure_latency(
         samples.append(merge(parts))
         say(f"{label}: {1e9 * samples[-1].seconds:.2f} ns ({place + 1} of {len(sizes)} working sets)")
     plateaus = find_plateaus(sizes, [each.seconds for each in samples])
-    return Curve(sizes, tuple(samples), plateaus, tuple(assign(plateaus, caches)))
+    levels = tuple(assign(plateaus, caches))
+    edge = None
+    if caches:
+        edge = find_boundary(sizes, [each.per_unit() for each in samples], levels[-2], levels[-1], caches[-1])
+    return Curve(sizes, tuple(samples), plateaus, levels, edge)

@@ -73,6 +73,8 @@ def calibrate(
                 for level, plateau in enumerate(curve.plateaus[:-1], start=1)
             )
         sizes = [cache.size for cache in caches]
+        if curve.edge is not None and curve.edge.shrunk(sizes[-1]):
+            sizes[-1] = int(curve.edge.size)
         bandwidths = measure_bandwidth(programs, cpus, sizes, effort, largest, say)
         compiler = f"{Path(programs.compiler).name} {' '.join(programs.flags)}"
     samples = (*dict.fromkeys((single, loaded)), *curve.samples, *bandwidths.samples())

@@ -46,10 +46,7 @@ def find_plateaus(sizes: Sequence[float], latencies: Sequence[float]) -> tuple[P
     x, y = np.log2(np.asarray(sizes, dtype=float)), np.log2(np.asarray(latencies, dtype=float))
     if len(x) < LEAST:
         return ()
-    # A running median of three takes single glitches out and leaves steps where they are.
-    padded = np.concatenate([y[:1], y, y[-1:]])
-    smooth = np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
-    flat = np.abs(np.diff(smooth) / np.diff(x)) < STEEP
+    flat = np.abs(np.diff(smoothed(y)) / np.diff(x)) < STEEP
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flat.astype(int), [0]])))
     runs: list[tuple[int, int]] = []
     for start, end in zip(edges[::2], edges[1::2], strict=True):  # points start..end, both included
@@ -59,6 +56,12 @@ def find_plateaus(sizes: Sequence[float], latencies: Sequence[float]) -> tuple[P
             runs.append((int(start), int(end)))
     kept = [(start, end) for start, end in runs if end - start + 1 >= LEAST]
     return tuple(Plateau(float(sizes[a]), float(sizes[b]), float(2.0 ** _level(y, a, b))) for a, b in kept)
+
+
+def smoothed(y: np.ndarray) -> np.ndarray:
+    """Running median of three (n,): it takes single glitches out and leaves steps where they are."""
+    padded = np.concatenate([y[:1], y, y[-1:]])
+    return np.asarray(np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0))
 
 
 def _level(y: np.ndarray, start: int, end: int) -> float:

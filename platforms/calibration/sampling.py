@@ -56,7 +56,7 @@ class Samples:
     @property
     def seconds(self) -> float:
         """Median seconds per unit of work."""
-        return float(np.median(self._per_unit()))
+        return float(np.median(self.per_unit()))
 
     @property
     def rate(self) -> float:
@@ -66,17 +66,18 @@ class Samples:
     @property
     def scatter(self) -> float:
         """Standard deviation of the samples over their mean."""
-        values = self._per_unit()
+        values = self.per_unit()
         return float(values.std(ddof=1) / values.mean()) if len(values) > 1 else 0.0
 
-    def _per_unit(self) -> np.ndarray:
+    def per_unit(self) -> np.ndarray:
+        """Seconds per unit of work of every sample."""
         work, seconds = np.asarray(self.pairs).T
         return np.asarray(seconds / work)
 
     def warnings(self) -> tuple[str, ...]:
         """What speaks against these samples, with its figures."""
         found = []
-        values = self._per_unit()
+        values = self.per_unit()
         shortest = min(seconds for _, seconds in self.pairs)
         if shortest < SHORTEST:
             found.append(f"the shortest sample took {shortest * 1e6:.0f} us, too short to time")

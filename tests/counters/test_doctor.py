@@ -33,6 +33,12 @@ NODE = {
 }
 
 
+LAST_CACHE = {
+    f"sys__devices__system__cpu__cpu0__cache__index3__{name}": text
+    for name, text in {"type": "Unified", "level": "3", "size": "491520K", "shared_cpu_list": "0-1"}.items()
+}
+
+
 def machine(folder: Path, **changes: str | None) -> Machine:
     content = {**NODE, **{key.replace("__", "/").replace("·", "."): value for key, value in changes.items()}}
     for name, text in content.items():
@@ -66,6 +72,7 @@ def test_a_node_in_order(tmp_path):
         assert found[topic].level == "ok", found[topic]
     assert "NMI watchdog" not in found
     assert "SMT" not in found
+    assert "last cache" not in by_topic(examine(machine(tmp_path / "real", **LAST_CACHE)))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +84,7 @@ def test_a_node_in_order(tmp_path):
         ({"sys__bus__event_source__devices__cpu__type": None}, "PMU", "missing", "virtual PMU"),
         ({"sys__class__dmi__id__sys_vendor": "QEMU"}, "virtual machine", "warning", "real node"),
         ({"proc__cpuinfo": "processor : 0\nflags : fpu hypervisor\n"}, "virtual machine", "warning", "real node"),
+        ({"proc__cpuinfo": "processor : 0\nflags : fpu hypervisor\n", **LAST_CACHE}, "last cache", "note", "calibrate"),
         ({"proc__sys__kernel__nmi_watchdog": "1"}, "NMI watchdog", "warning", "nmi_watchdog=0"),
         (
             {"sys__devices__system__clocksource__clocksource0__current_clocksource": "hpet"},

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ranksight.cli.main import main
 from ranksight.errors import ToolError
-from ranksight.platforms import load
+from ranksight.platforms import load, simulated_caches
 from ranksight.platforms.calibration import node
 from ranksight.platforms.calibration.bandwidth import cache_working_set, core_counts
 from ranksight.platforms.calibration.describing import associativity
@@ -342,6 +342,7 @@ def test_a_known_machine_is_described_as_it_is(tmp_path: Path, machine: Callable
     assert rates[-1] == pytest.approx(60e9)
     assert "traffic is 2 times" in platform.sources["memory.scaling.write"].text
     assert platform.estimates() == ()
+    assert platform.caches[-1].effective == platform.caches[-1].size
     target = tmp_path / "known.toml"
     target.write_text(dumps(platform))
     assert load(target) == platform
@@ -364,13 +365,20 @@ def test_doubts_are_told(tmp_path: Path, machine: Callable[..., Path], monkeypat
         "'powersave'",
         "virtual machine",
         "2 of the 8 cores",
-        "L3: flat up to",
+        "L3: loads go to memory from",
         "no table of hardware events",
     )
     for part in expected:
         assert part in told
     assert "2 cores reach 2.0 times" in told
     assert "clock.base" in found.platform.estimates()
+    last = found.platform.caches[-1]
+    assert last.size == 54 * MI
+    assert 8 * MI / 2 ** (1 / 3) <= last.capacity <= 8 * MI * 2 ** (1 / 3)
+    assert simulated_caches(found.platform)[2].size == pytest.approx(last.capacity, rel=0.1)
+    target = tmp_path / "doubtful.toml"
+    target.write_text(dumps(found.platform))
+    assert load(target) == found.platform
 
 
 @pytest.mark.usefixtures("synthetic")

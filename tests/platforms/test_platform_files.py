@@ -340,3 +340,17 @@ def test_contradictions_are_refused_in_python_too() -> None:
         Platform(
             name="x", vendor="", model="", layout=layout, clock=Clock(base=1e9), caches=(cache, slower), memory=memory
         )
+    grown = dataclasses.replace(cache, effective=65536)
+    with pytest.raises(InputError, match=r"caches\.L1\.effective: 65536 B is more than the size"):
+        Platform(name="x", vendor="", model="", layout=layout, clock=Clock(base=1e9), caches=(grown,), memory=memory)
+
+
+def test_what_cores_see_of_a_cache_goes_before_its_size() -> None:
+    text = SMALL.replace('size = "32 KiB"', 'size = "32 KiB"\neffective = { value = "8 KiB", source = "chase" }')
+    platform = parse(text.encode(), "small.toml")
+    assert (platform.caches[0].size, platform.caches[0].capacity) == (32768, 8192)
+    assert parse(dumps(platform).encode(), "again") == platform
+    (level,) = simulated_caches(platform)
+    assert level.size == 8192
+    assert "8192 B of 32768 B are seen" in level.note
+    assert parse(SMALL.encode(), "small.toml").caches[0].capacity == 32768

@@ -45,7 +45,7 @@ def test_more_ranks_to_a_cache_than_were_measured_are_told(tmp_path: Path) -> No
     assert _notes(model, 8) == []
     (note,) = _notes(model, 72)
     assert note.startswith("36 ranks share an L3 of ")
-    assert "8 did in the runs: what it holds of cached then" in note
+    assert "of 56.6 MB, 1.57 MB each; in the runs 8 did, 7.08 MB each: what it holds of cached then" in note
     assert "calm" not in note
 
 
