@@ -246,14 +246,13 @@ class Application:
     def _fullest(self, refined: Refined, timed: Mapping[str, int], points: Array) -> tuple[Array, Array, Array]:
         """What the fullest rank has over the mean, with the ends of its interval, each (k,)."""
         uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
+        if self.imbalances is not None and not self.imbalances.held:
+            # What kernels were counted to do rank by rank tells more than the sum of a rank's scattering times.
+            own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
+            return (self.imbalances.program(tuple(timed), own, points) * uneven,) * 3
         if self.balance is None:
             return (self.imbalance * uneven,) * 3
         value, low, high = self.balance.imbalance(points, refined.said.level)
-        if self.imbalances is not None and not self.imbalances.held:
-            # No rank is fuller than one that were the fullest of every kernel.
-            own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
-            bound = self.imbalances.bound(tuple(timed), own, points)
-            value, low, high = np.minimum(value, bound), np.minimum(low, bound), np.fmax(value, np.minimum(high, bound))
         return value * uneven, low * uneven, high * uneven
 
     def _each(
@@ -283,15 +282,13 @@ class Application:
         if self.sharing is not None and refined.shared is not None:
             split(self.sharing.kernels, refined.shared.time.value, self._shared(refined.shared, refined.parts))
         if self.imbalances is not None:
-            self._attribute(each, own, tuple(timed), points, fullest)
+            self._attribute(each, own, tuple(timed), points)
         return each
 
-    def _attribute(
-        self, each: dict[str, Array], own: Array, kernels: tuple[str, ...], points: Array, fullest: Array
-    ) -> None:
+    def _attribute(self, each: dict[str, Array], own: Array, kernels: tuple[str, ...], points: Array) -> None:
         """Give the imbalance to the kernels that are uneven; times of slowest ranks hold it, and give it up."""
         assert self.imbalances is not None
-        waiting = self.imbalances.parts(kernels, own, fullest, points)
+        waiting = self.imbalances.parts(kernels, own, points)
         if self.imbalances.held:
             left = 1 - waiting / np.where(own > 0, own, 1.0)
             for name in PARTS:

@@ -328,7 +328,7 @@ def _equation(
     balance = fit_balance(experiment, units, **each) if means else None
     # What whole units make uneven is another at every number of ranks, and known already.
     told = over_ranks in ("mean", "max") and units is None
-    imbalances = fit_imbalances(experiment, not means, **each) if told else None
+    imbalances = fit_imbalances(experiment, not means, sampled.series, **each) if told else None
     paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
     sharing = None if domains is None else fit_sharing(experiment, domains, units, **each)
     return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances)

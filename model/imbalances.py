@@ -1,29 +1,38 @@
-"""The imbalance of each kernel: what the fullest rank takes over the mean, as a function of the parameters.
+"""The imbalance of each kernel, and of the program: what the fullest rank takes over the mean, by the parameters.
 
     r_k = max over ranks T_k / mean over ranks T_k
 
-Where a kernel's time is that of its slowest rank, T_k (1 - 1 / r_k) of it is waited for by the others; where it is the
-mean, what the fullest rank of the program works beyond it belongs to the kernels that are uneven:
+Where a kernel's time is that of its slowest rank, T_k (1 - 1 / r_k) of it is waited for by the others. Where it is the
+mean, the program's fullest rank is the fullest of every kernel, of some, or of none: what falls together on one rank,
 
-    imbalance_k = (imbalance of the program) x T_k (r_k - 1) / sum_j T_j (r_j - 1)
+    c = max over ranks sum_k T_k (w_kr / mean w_k - 1) / sum_k T_k (r_k - 1),
+
+w_kr the work of rank r in kernel k, is taken from the measurements, and
+
+    imbalance_k = c T_k (r_k - 1),   program's = 1 + c sum_k T_k (r_k - 1) / sum_k T_k
+
+(the inverse of POP's load balance). So one count tells both, and no kernel is uneven in a program that is in balance.
 
 Both the largest and the mean are functions of their own, as sums of what all ranks do and of what one does besides are
-simpler than their ratio. A kernel whose ranks differ by less than a twentieth everywhere is even.
+simpler than their ratio. A kernel whose ranks differ by less than a twentieth everywhere is even; the most uneven one
+is kept all the same, so that an even program is known as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
+from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
 from ranksight.model.varied import fit_varied
 
@@ -33,6 +42,8 @@ UNEVEN = 1.05
 """Largest over mean from which a kernel is uneven."""
 FEWEST = 3
 """Configurations of two ranks or more that tell how an imbalance goes on."""
+COVERED = 0.9
+"""Part of the program's time that kernels counted rank by rank must have for their imbalance to be the program's."""
 TOLD_BY = ("instructions", "cycles", "time")
 """Metrics that tell what a rank of a kernel does, the steadiest first."""
 
@@ -49,11 +60,14 @@ class Imbalances:
         Smallest and largest ratio measured.
     held : bool
         Whether the kernels' times are those of their slowest ranks, and hold the imbalance.
+    together : float
+        c, the part of the kernels' imbalances that falls on one rank.
     """
 
     fitted: Fitted
     seen: Array
     held: bool
+    together: float = 1.0
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -75,32 +89,23 @@ class Imbalances:
         ranks = points[:, self.fitted.parameters.index("ranks")]
         return np.clip(value, 1.0, np.maximum(ranks, 1.0))
 
-    def parts(self, kernels: tuple[str, ...], times: Array, program: Array, points: Array) -> Array:
-        """Seconds of each kernel that are waiting for its fullest rank, (K, k).
+    def parts(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """Seconds of each kernel that are waiting for the fullest rank, (K, k).
 
         Parameters
         ----------
         kernels : tuple of str
         times : (K, k)
             Their predicted times.
-        program : (k,)
-            Work of the program's fullest rank over the mean.
         points : (k, m)
         """
         ratio = self._of(kernels, points)
-        if self.held:
-            return np.asarray(times * (1 - 1 / ratio))
-        weight = times * (ratio - 1)
-        total = weight.sum(axis=0)
-        # Where no kernel is uneven, what little the fullest rank has more is spread as the time is.
-        weight = np.where(total > 0, weight, times)
-        total = np.where(total > 0, total, times.sum(axis=0))
-        return np.asarray((program - 1) * times.sum(axis=0) * weight / np.where(total > 0, total, 1.0))
+        return np.asarray(times * (1 - 1 / ratio) if self.held else self.together * times * (ratio - 1))
 
-    def bound(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """The most that one rank could have over the mean: the sum of all kernels' fullest ranks, (k,)."""
+    def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """What the program's fullest rank has over the mean, where times are means, (k,)."""
         total = times.sum(axis=0)
-        return np.asarray((times * self._of(kernels, points)).sum(axis=0) / np.where(total > 0, total, 1.0))
+        return np.asarray(1 + self.parts(kernels, times, points).sum(axis=0) / np.where(total > 0, total, 1.0))
 
     def _of(self, kernels: tuple[str, ...], points: Array) -> Array:
         """r_k of any kernels, 1 of the even ones, (len(kernels), k)."""
@@ -114,7 +119,8 @@ class Imbalances:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        return {"fitted": self.fitted.to_dict(), "seen": self.seen.tolist(), "held": self.held}
+        content = {"fitted": self.fitted.to_dict(), "seen": self.seen.tolist()}
+        return {**content, "held": self.held, "together": self.together}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Imbalances:
@@ -122,21 +128,22 @@ class Imbalances:
         try:
             fitted = Fitted.from_dict(content["fitted"])
             seen = np.array(content["seen"], dtype=np.float64).reshape(len(fitted) // 2, 2)
-            held = content["held"]
+            held, together = content["held"], float(content.get("together", 1.0))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"'imbalances' is damaged: {error}", "fit the model again") from error
         if (
             not isinstance(held, bool)
+            or not 0 <= together <= 1
             or "ranks" not in fitted.parameters
             or fitted.kernels != 2 * fitted.kernels[: len(seen)]
             or not ((seen >= 1).all() and (seen < np.inf).all() and (seen[:, 0] <= seen[:, 1]).all())
         ):
             raise InputError("'imbalances' does not fit together", "fit the model again")
-        return cls(fitted, seen, held)
+        return cls(fitted, seen, held, together)
 
 
-def fit_imbalances(experiment: Experiment, held: bool, **settings: Any) -> Imbalances | None:
-    """Learn the imbalance of each uneven kernel; None where ranks were not told one by one or all are even.
+def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings: Any) -> Imbalances | None:
+    """Learn the imbalance of each uneven kernel; None where what ranks do was not told one by one.
 
     Parameters
     ----------
@@ -144,6 +151,8 @@ def fit_imbalances(experiment: Experiment, held: bool, **settings: Any) -> Imbal
     held : bool
         Whether the kernels' times are those of their slowest ranks: these tell the imbalance then, as it is a part of
         them; else the steadiest of :data:`TOLD_BY` does.
+    times : Series
+        With the kernels' times, by which their imbalances weigh.
     **settings
         Of :func:`ranksight.model.fitting.fit_series`.
     """
@@ -160,9 +169,15 @@ def fit_imbalances(experiment: Experiment, held: bool, **settings: Any) -> Imbal
         for kernel, cells in ((kernel, cells) for (kernel, other), cells in found.items() if other == name):
             if len(cells) >= FEWEST and kernel not in {key for key, _ in told}:
                 told[kernel, name] = {point: np.median(pairs, axis=0) for point, pairs in cells.items()}
-    told = {key: cells for key, cells in told.items() if max(most / mean for most, mean in cells.values()) >= UNEVEN}
     if not told:
         return None
+    weights = _weights(times)
+    counted = sum(weights.get(kernel, 0.0) for kernel, _ in told)
+    if not held and counted < COVERED * sum(weights.values()):
+        return None
+    ratios = {key: max(most / mean for most, mean in cells.values()) for key, cells in told.items()}
+    least = min(UNEVEN, max(ratios.values()))
+    told = {key: cells for key, cells in told.items() if ratios[key] >= least}
     points = sorted({point for cells in told.values() for point in cells})
     none = np.full(2, np.nan)
     values = np.array([[cells.get(point, none) for point in points] for cells in told.values()])
@@ -171,7 +186,48 @@ def fit_imbalances(experiment: Experiment, held: bool, **settings: Any) -> Imbal
     kernels, names = zip(*told, strict=True)
     both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
     series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
-    return Imbalances(fit_varied(series, **settings), seen, held)
+    together = 1.0 if held else _together(experiment, dict(told), weights)
+    return Imbalances(fit_varied(series, **settings), seen, held, together)
+
+
+def _weights(series: Series) -> dict[str, float]:
+    """Mean time of each kernel over the configurations."""
+    mine = [
+        at
+        for at, (kernel, name) in enumerate(zip(series.kernels, series.metrics, strict=True))
+        if name == "time" and kernel != WHOLE
+    ]
+    mean = np.nan_to_num(reduce(series.values[mine], "median", axis=2)).mean(axis=1)
+    return {series.kernels[at]: float(value) for at, value in zip(mine, mean, strict=True)}
+
+
+def _together(experiment: Experiment, told: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
+    """The part of the kernels' imbalances that falls on one rank: c, the median over runs; 1 where no run has all."""
+    found = []
+    for run in experiment.runs:
+        columns = []
+        for name in dict.fromkeys(name for _, name in told):
+            table = _by_rank(experiment, run, name)
+            if table is not None:
+                columns.append(table[[kernel for kernel, other in told if other == name and kernel in table]])
+        if not columns or sum(each.shape[1] for each in columns) < len(told):
+            continue
+        work = pd.concat(columns, axis=1)
+        beyond = (work / work.mean() - 1).fillna(0.0) * [weights.get(str(kernel), 0.0) for kernel in work]
+        if (most := float(beyond.max().clip(lower=0.0).sum())) > 0:
+            found.append(float(beyond.sum(axis=1).max()) / most)
+    return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
+
+
+def _by_rank(experiment: Experiment, run: Run, name: str) -> pd.DataFrame | None:
+    """A metric by rank (rows) and kernel (columns) in a run of two ranks or more; sampled values tell none."""
+    table = None if run.sampled(name) else experiment.table(run, "counters")
+    if table is None or name not in table.columns:
+        return None
+    table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
+    if table["rank"].nunique() < 2:
+        return None
+    return table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
 
 
 def _measured(experiment: Experiment, run: Run, name: str, every: bool) -> dict[str, tuple[float, float]]:
@@ -179,16 +235,10 @@ def _measured(experiment: Experiment, run: Run, name: str, every: bool) -> dict[
 
     The mean is over all ranks, those without the kernel too, where `every`; else over those that have it.
     """
-    if run.sampled(name):
+    table = _by_rank(experiment, run, name)
+    if table is None:
         return {}
-    table = experiment.table(run, "counters")
-    if table is None or name not in table.columns:
-        return {}
-    table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
-    if table["rank"].nunique() < 2:
-        return {}
-    grouped = table.groupby("kernel", observed=True)[name]
-    found = grouped.agg(["max", "sum", "count"])
-    mean = found["sum"] / (float(run.configuration["ranks"]) if every else found["count"])
-    pairs = zip(found.index, found["max"].tolist(), mean.tolist(), strict=True)
+    most, total, count = table.max(), table.sum(), table.count()
+    mean = total / (float(run.configuration["ranks"]) if every else count)
+    pairs = zip(table.columns, most.tolist(), mean.tolist(), strict=True)
     return {str(kernel): (most, average) for kernel, most, average in pairs if average > 0}

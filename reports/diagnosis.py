@@ -10,6 +10,7 @@ import pandas as pd
 
 from ranksight._names import short
 from ranksight.model.diagnosis.diagnosis import Diagnosis
+from ranksight.model.diagnosis.ranking import clear
 from ranksight.model.forecast import BORROWED, REASONS
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 from ranksight.units import format_factor, format_si
@@ -24,6 +25,8 @@ HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x
 
 STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": "magenta", "compute-bound": "green",
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
+WAITS = ("serialisation", "late arrival")
+"""Troubles that are told by times in MPI as measured, and not by the model."""
 NAME = 36
 """Columns of a kernel's name in running text."""
 POINTS = 6
@@ -125,14 +128,15 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
             text += [Text(f"{verdict}: {names}", 2)] if names else []
             continue
         for row in rows.to_dict("records"):
-            proof = "" if row["named"] or verdict != "grows" else ", by its times alone"
-            where = f"{verdict} {'from' if verdict == 'grows' else 'at'} {row['at']:g} ranks"
-            said = f"{where}: {format_factor(row['growth'])} times its least{proof}"
-            text.append(Text(f"{short(row['kernel'], NAME)} {said}", 2))
-    crossings = found.crossovers()
-    first = crossings[crossings["largest"]] if len(crossings) else crossings
-    for row in pd.concat([first, crossings[~crossings["largest"].astype(bool)]]).head(5).to_dict("records"):
-        text.append(Text(crossing(row, found.level), 2))
+            where = f"{short(row['kernel'], NAME)} {verdict} from {row['at']:g} rank{'s' if row['at'] > 1 else ''} on"
+            if verdict == "grows":
+                proof = "" if row["named"] else ", by its times alone"
+                text.append(Text(f"{where}: {format_factor(row['growth'])} times its least{proof}", 2))
+            else:
+                slower = format_factor(1 / row["efficiency"])
+                said = f"{format_si(row['last'], 's')} at {ranks[-1]:g}, {slower} times what dividing it would leave"
+                text.append(Text(f"{where}: {said}", 2))
+    text += [Text(crossing(row, found.level), 2) for row in clear(found.crossovers()).head(5).to_dict("records")]
     return text
 
 
@@ -177,7 +181,7 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
     for name, label in names.items():
         values = chosen[name].to_numpy(dtype=float)
         if np.isfinite(values).all():
-            rows.append([label, *(f"{value:.0%}" for value in values)])
+            rows.append([label, *(f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)])
     # The least and the most ranks are told wherever there is room for two columns.
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
     columns = [Column(f"{ranks:g}", spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
@@ -224,14 +228,12 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
     named = table[~table["kind"].isin(["kernel", "network", "decomposition"])]
     text: list[Block] = []
     for row in named.head(most).to_dict("records"):
-        gain = (
-            f", {row['saves']:.0%} of the time"
-            if row["saves"] == row["saves"] and row["kind"] != "late arrival"
-            else ""
-        )
+        gain = f", {row['saves']:.0%} of the time" if row["saves"] == row["saves"] and row["kind"] not in WAITS else ""
         who = f"{short(row['kernel'], NAME)}: " if row["kernel"] else ""
         text.append(Text(f"{row['kind']}: {who}{row['text']}{gain}", 2))
     head = Text("troubles named", style="bold")
+    if named["kind"].isin(WAITS).any():
+        text.append(Text("What ranks wait for each other is in no predicted time and no efficiency above.", 2))
     text = [head, *text] if text else [f"no trouble is named: {_untroubled(found)}"]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
         text += ["", Text("another layout of the ranks", style="bold"), Text(row["text"], 2)]

@@ -37,9 +37,9 @@ def table(
     Returns
     -------
     DataFrame
-        ``kind`` (``growth``, ``imbalance``, ``serialisation``, ``late arrival``, ``decomposition``, ``kernel``,
-        ``network``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last
-        configuration; NaN where it is not told), ``text``.
+        ``kind`` (``growth``, ``imbalance``, ``serial section``, ``serialisation``, ``late arrival``, ``decomposition``,
+        ``kernel``, ``network``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at
+        the last configuration; NaN where it is not told), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
     total = float(evidence.whole[:, -1].sum())
@@ -49,13 +49,17 @@ def table(
         text = f"grows with the ranks from {row['at']:.0f} on: {format_factor(row['growth'])} times as long at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
     for row in balance[balance["named"]].to_dict("records"):
+        if row["having"] == 1:
+            text = f"rank {row['fullest']} alone runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
+            rows.append(("serial section", str(row["kernel"]), row["lost"], text))
+            continue
         text = f"rank {row['fullest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
         if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
             text += f", the fullest {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
     rows += _waits(waits, set(balance.loc[balance["named"].astype(bool), "fullest"]))
     whole = evidence.whole[:, -1]
-    saved = whatif.savings(causes, evidence.computing, evidence.whole)[:, :, -1]
+    saved = whatif.savings(causes, evidence.mean, evidence.whole)[:, :, -1]
     for at in np.argsort(-whole, kind="stable").tolist():
         if evidence.kernels[at] == WHOLE or total <= 0 or whole[at] / 2 < HEAVY * total:
             continue

@@ -7,7 +7,7 @@ scatter of times, where they were counted on every rank; cycles and times, where
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +35,8 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     -------
     dict
         ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (what told it),
-        ``ratio`` (a number or None for each configuration) and ``fullest`` (the rank that did most). Empty where no
-        run has several ranks.
+        ``ratio`` (a number or None for each configuration), ``having`` (ranks that have the kernel, likewise) and
+        ``fullest`` (the rank that did most). Empty where no run has several ranks.
     """
     tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
     for run in experiment.runs:
@@ -54,15 +54,16 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     kernels: dict[str, dict[str, Any]] = {}
     for name in TOLD_BY:
         for at, point in enumerate(points):
-            for kernel, ratio, fullest in _ratios(tables[point].get(name, []), name):
-                entry = kernels.setdefault(kernel, {"metric": name, "ratio": [None] * len(points), "fullest": fullest})
+            for kernel, ratio, having, fullest in _ratios(tables[point].get(name, []), name):
+                none = [None] * len(points)
+                entry = kernels.setdefault(kernel, {"metric": name, "ratio": none, "having": [*none]})
                 if entry["metric"] == name:
-                    entry["ratio"][at] = round(ratio, 6)
+                    entry["ratio"][at], entry["having"][at] = round(ratio, 6), having
                     entry["fullest"] = fullest
     return {"configurations": [list(point) for point in points], "kernels": kernels}
 
 
-def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int]]:
+def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int, int]]:
     if not parts:
         return []
     ranks = max(int(part["rank"].nunique()) for part in parts)
@@ -71,30 +72,50 @@ def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int]
     grouped = each.groupby("kernel", observed=True)
     # A rank without a row did nothing in the kernel.
     mean, most = grouped.sum() / ranks, grouped.max()
-    fullest = grouped.idxmax()
+    fullest, having = grouped.idxmax(), grouped.count()
     return [
-        (str(kernel), float(most[kernel] / mean[kernel]), int(fullest[kernel][1]))
+        (str(kernel), float(most[kernel] / mean[kernel]), int(having[kernel]), int(fullest[kernel][1]))
         for kernel in mean.index
         if mean[kernel] > 0
     ]
 
 
-def table(evidence: Evidence, observed: Mapping[str, Any], uneven: Collection[str] | None = None) -> pd.DataFrame:
-    """Balance of each kernel, the one that costs most first.
+def part_having(observed: Mapping[str, Any], at: int, kernels: tuple[str, ...], ranks: Array) -> Array:
+    """The part of all ranks that have each of K kernels where `ranks` (k,) run, (K, k).
 
-    `uneven` are the kernels whose ranks differ among those that have them, where times are means over these; the time
-    of others is that of the ranks that have them.
+    The number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all but one
+    (workers). `at` is the place of the ranks among the parameters.
+    """
+    points = np.array(observed.get("configurations", []), dtype=np.float64)
+    found = np.ones((len(kernels), len(ranks)))
+    entries = observed.get("kernels", {})
+    for place, kernel in enumerate(kernels):
+        counted = np.array([np.nan if n is None else float(n) for n in entries.get(kernel, {}).get("having", [])])
+        known = np.isfinite(counted)
+        if not known.any() or (counted[known] == points[known, at]).all():
+            continue
+        measured = points[known, at]
+        if np.ptp(measured) > 0:
+            slope, first = np.polyfit(measured, counted[known], 1)
+            found[place] = np.round(first + slope * ranks, 6) / ranks
+        else:
+            found[place] = counted[known].mean() / measured[0]
+    return np.asarray(np.clip(found, 1 / np.maximum(ranks, 1.0), 1.0))
+
+
+def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
+    """Balance of each kernel, the one that costs most first.
 
     Returns
     -------
     DataFrame
         ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
         ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last
-        configuration asked for; NaN where it is not), ``fullest`` (rank), ``metric`` (what told it), ``lost`` (part of
-        the program's predicted time there that ranks wait for the fullest of them), ``named`` (whether it is uneven and
-        costs more than :data:`HEAVY`).
+        configuration asked for; NaN where it is not), ``having`` (ranks that have the kernel where it was measured),
+        ``fullest`` (rank), ``metric`` (what told it), ``lost`` (part of the program's predicted time there that ranks
+        wait for the fullest of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
     """
-    columns = ["kernel", "ranks", "ratio", "before", "ahead", "fullest", "metric", "lost", "named"]
+    columns = ["kernel", "ranks", "ratio", "before", "ahead", "having", "fullest", "metric", "lost", "named"]
     points = np.array(observed.get("configurations", []), dtype=np.float64)
     if not len(points) or "ranks" not in evidence.parameters:
         return pd.DataFrame(columns=columns)
@@ -109,26 +130,24 @@ def table(evidence: Evidence, observed: Mapping[str, Any], uneven: Collection[st
         if kernel == WHOLE or not len(known):
             continue
         last, first = float(ratio[known[-1]]), float(ratio[known[0]])
-        ahead, lost = _predicted(evidence, place.get(kernel), last, total, uneven is not None and kernel not in uneven)
+        ahead, lost = _predicted(evidence, place.get(kernel), last, total)
         named = last >= UNEVEN and lost >= HEAVY
         most, metric = count[order][known[-1]], str(entry["metric"])
-        rows.append((kernel, int(most), last, first, ahead, int(entry["fullest"]), metric, lost, named))
+        having = int(np.array(entry["having"])[order][known[-1]])
+        rows.append((kernel, int(most), last, first, ahead, having, int(entry["fullest"]), metric, lost, named))
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _predicted(evidence: Evidence, at: int | None, measured: float, total: float, alone: bool) -> tuple[float, float]:
+def _predicted(evidence: Evidence, at: int | None, measured: float, total: float) -> tuple[float, float]:
     """Largest over mean at the last configuration, and what waiting for the fullest takes of `total`.
 
-    Where the model knows the kernel's imbalance it tells; else what was measured last stands. Of a kernel that few
-    ranks have `alone` the time is theirs, and all but their share of it is waited for.
+    Where the model knows the kernel's imbalance it tells; else what was measured last stands.
     """
     if at is None:
         return float("nan"), 0.0
-    computing, waiting = float(evidence.computing[at, -1]), float(evidence.imbalance[at, -1])
-    if computing > 0 and waiting > 0:
-        return 1 + waiting / computing, waiting / total
-    if alone:
-        return float("nan"), (1 - 1 / measured) * computing / total
-    lost = (measured - 1) * computing / total
+    mean, waiting = float(evidence.mean[at, -1]), float(evidence.lost[at, -1])
+    if mean > 0 and waiting > 0:
+        return 1 + waiting / mean, waiting / total
+    lost = (measured - 1) * mean / total
     return float("nan"), lost / (1 + lost)

@@ -125,9 +125,7 @@ class Diagnosis:
 
     def balance(self) -> pd.DataFrame:
         """Load balance as measured; see :func:`ranksight.model.diagnosis.balance.table`."""
-        told = self.model.equation.imbalances
-        uneven = None if told is None or told.held else told.kernels
-        return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {}), uneven))
+        return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
 
     def waits(self) -> pd.DataFrame:
         """Wait states as measured; see :func:`ranksight.model.diagnosis.waits.table`."""
@@ -268,11 +266,11 @@ def _causes(evidence: Evidence) -> Causes:
     told = np.isfinite(stalls) | counted
     return judge(
         known,
-        evidence.computing,
+        evidence.mean,
         evidence.communication,
-        evidence.imbalance,
-        waiting,
-        _used(evidence),
+        evidence.lost,
+        waiting * evidence.having,
+        _used(evidence) * evidence.having,
         np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:],
         told & (evidence.computing > 0),
     )

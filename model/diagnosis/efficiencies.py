@@ -1,6 +1,6 @@
 """Efficiencies after the POP method: where the processor time goes that more ranks do not turn into speed.
 
-With C the mean computing time of a rank, I what the fullest rank computes beyond it, M the messages' time and
+With C the mean computing time of all ranks, I what the fullest rank computes beyond it, M the messages' time and
 T = C + I + M,
 
     parallel efficiency = load balance x communication efficiency,  C / T = C / (C + I) x (C + I) / T,
@@ -33,17 +33,18 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
         model knows one clock), ``ipc``.
     """
     mine = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
-    computing, imbalance = line.computing[mine].sum(axis=0), line.imbalance[mine].sum(axis=0)
+    computing, imbalance = line.mean[mine].sum(axis=0), line.lost[mine].sum(axis=0)
     messages = line.communication[mine].sum(axis=0)
     whole = computing + imbalance + messages
     times = line.ranks if strong else np.ones(len(line.ranks))
     counted = mine & np.isfinite(line.instructions).all(axis=1)
-    instructions = line.instructions[counted].sum(axis=0) if counted.any() else np.full(len(whole), np.nan)
+    work = (line.instructions * line.having)[counted].sum(axis=0)
+    instructions = work if counted.any() else np.full(len(whole), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         balance = computing / (computing + imbalance)
         communication = (computing + imbalance) / whole
         scaling = computing[0] * times[0] / (computing * times)
-        work = instructions[0] * times[0] / (instructions * times)
+        executed = instructions[0] * times[0] / (instructions * times)
         rate = instructions / (computing * line.frequency)
         ipc = (instructions / computing) / (instructions[0] / computing[0])
     overall = balance * communication * scaling
@@ -60,7 +61,7 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
             "load_balance": balance,
             "communication": communication,
             "computation_scaling": scaling,
-            "instruction_scaling": work,
+            "instruction_scaling": executed,
             "ipc_scaling": ipc,
             "frequency_scaling": np.where(np.isfinite(ipc), 1.0, np.nan),
             "ipc": rate,

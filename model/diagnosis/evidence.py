@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model.application import Breakdown
 from ranksight.model.diagnosis import topdown
+from ranksight.model.diagnosis.balance import part_having
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.forecast import BORROWED, OK, Forecast
 from ranksight.model.resource import LEVELS
@@ -37,7 +39,9 @@ class Evidence:
     points : (k, m)
     broken : Breakdown
     computing, imbalance, communication : (K, k)
-        Seconds a rank; `computing` is the mean rank's.
+        Seconds a rank; `computing` is the mean of the ranks that have the kernel, as are counts.
+    having : (K, k)
+        Part of all ranks that have the kernel.
     shared : (K, k)
         Seconds of `computing` that a rank's bytes take on the memory that a domain's cores share; 0 where that was not
         told (:mod:`ranksight.model.sharing`).
@@ -76,6 +80,7 @@ class Evidence:
     computing: Array
     imbalance: Array
     communication: Array
+    having: Array
     shared: Array
     low: Array
     high: Array
@@ -107,6 +112,16 @@ class Evidence:
     def frequency(self) -> float:
         """Clock in Hz; NaN where no machine was told."""
         return float("nan") if self.ceilings is None else self.ceilings.frequency
+
+    @property
+    def mean(self) -> Array:
+        """Seconds of computing of the mean of all ranks, (K, k)."""
+        return self.computing * self.having
+
+    @property
+    def lost(self) -> Array:
+        """Seconds that the fullest rank computes beyond the mean of all ranks, (K, k)."""
+        return self.imbalance + self.computing * (1 - self.having)
 
     @property
     def whole(self) -> Array:
@@ -187,6 +202,7 @@ def gather(
         computing,
         np.maximum(each["imbalance"], 0.0),
         each["communication"],
+        _having(model, kernels, points, extras),
         _shared(equation.sharing, kernels, each["loads_mem"] + each["contention"]),
         computing * np.minimum(down, 1.0),
         computing * np.maximum(up, 1.0),
@@ -207,6 +223,20 @@ def gather(
         source,
         None if given is None else Ceilings.from_dict(given),
     )
+
+
+def _having(model: Model, kernels: tuple[str, ...], points: Array, extras: Any) -> Array:
+    """Part of the ranks that have each kernel, where times are means over these."""
+    equation = model.equation
+    means = equation.balance is not None if equation.imbalances is None else not equation.imbalances.held
+    observed = extras.get("balance") if isinstance(extras, dict) else None
+    if not means or not isinstance(observed, dict) or "ranks" not in model.parameters:
+        return np.ones((len(kernels), len(points)))
+    at = model.parameters.index("ranks")
+    try:
+        return part_having(observed, at, kernels, points[:, at])
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError("'diagnosis' of the model is damaged, at balance", "fit the model again") from error
 
 
 def served(first: Array, second: Array, third: Array) -> Array:

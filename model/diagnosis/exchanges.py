@@ -50,7 +50,9 @@ def observe_exchanges(experiment: Experiment, fabric: Fabric | None = None) -> d
     calls: list[pd.DataFrame] = []
     for run in experiment.runs:
         table = experiment.table(run, "messages")
-        if table is None or run.configuration.get("ranks", 1) < 2 or shares_cores(run):
+        if table is None or run.configuration.get("ranks", 1) < 2:
+            continue
+        if shares_cores(run, experiment.table(run, "counters")):
             continue
         if (table["rank"] < 0).any() or not {"seconds", *KEYS} <= set(table.columns):
             continue

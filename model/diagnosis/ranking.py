@@ -104,6 +104,17 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     return found.sort_values(["largest", "share"], ascending=False, kind="stable").reset_index(drop=True)
 
 
+def clear(crossings: pd.DataFrame) -> pd.DataFrame:
+    """The crossovers worth telling a reader.
+
+    Two kernels are of one size where they cross anywhere as far as is known, or more than once without bounds.
+    """
+    names = crossings[["kernel", "over"]].to_numpy(dtype=str)
+    pair = pd.Series([" ".join(sorted(both)) for both in names], index=crossings.index, dtype=str)
+    ends = crossings[["lower", "upper"]].notna().sum(axis=1)
+    return crossings[(ends == 2) | ((ends == 1) & ~pair.duplicated(keep=False))]
+
+
 def _fine(line: Evidence, index: NDArray[np.intp], sums: Array, level: float) -> tuple[Array, Array, Array, Array]:
     """Ranks, times, standard deviations of their logarithms and shares between the points of the line."""
     x = np.log(line.ranks)

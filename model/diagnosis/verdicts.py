@@ -38,7 +38,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     count, k = evidence.computing.shape
     whole = evidence.whole
     sums = whole.sum(axis=0)
-    saved = whatif.savings(causes, evidence.computing, whole)
+    saved = whatif.savings(causes, evidence.mean, whole)
     change, most = whatif.best(saved)
     cycles = evidence.computing * evidence.frequency
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -41,6 +41,8 @@ CERTAIN = 4.0
 """Standard deviations by which waiting must follow the number of the rank, over all runs, for a chain to be told."""
 ORDERED = 0.5
 """Rank correlation (Spearman) with the number of the rank below which a configuration is not said to wait in turn."""
+HINDERED = 1.1
+"""Time between MPI calls over the processor time of the same stretches from which ranks had no cores of their own."""
 FEWEST = 4
 """Ranks from which an order is looked for."""
 MOST_EVENTS = 4_000_000
@@ -76,7 +78,7 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         if counters is not None and "wall_time" in counters.columns:
             wall = float(counters["wall_time"].max())
         point = tuple(float(run.configuration[name]) for name in experiment.parameters)
-        runs.setdefault(point, []).append((table, wall, shares_cores(run)))
+        runs.setdefault(point, []).append((table, wall, shares_cores(run, counters)))
         if (waited := _matched(experiment, run)) is not None:
             told.setdefault(point, []).append(waited / ranks)
     found: list[dict[str, Any]] = []
@@ -86,10 +88,19 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
     return found
 
 
-def shares_cores(run: Run) -> bool:
-    """Whether a run is known to have had more ranks than cores: its times hold the scheduler's waiting."""
+def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
+    """Whether ranks of a run had to wait for cores: its times hold the scheduler's waiting.
+
+    They had where they were more than the cores, or where what they computed took longer by the clock than by their
+    processor time, because others used the cores.
+    """
     cores = run.environment.get("cores", "")
-    return cores.isdigit() and 0 < int(cores) < float(run.configuration.get("ranks", 1))
+    if cores.isdigit() and 0 < int(cores) < float(run.configuration.get("ranks", 1)):
+        return True
+    if counters is None or not {"compute_time", "compute_cpu_time"} <= set(counters.columns):
+        return False
+    both = counters[["compute_time", "compute_cpu_time"]].dropna().sum()
+    return bool(both["compute_time"] > HINDERED * both["compute_cpu_time"] > 0)
 
 
 def _matched(experiment: Experiment, run: Run) -> pd.Series[float] | None:

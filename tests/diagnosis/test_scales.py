@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
@@ -184,3 +185,33 @@ def test_what_nothing_tells_has_no_efficiency(evidence: Make) -> None:
     assert found[["parallel", "load_balance"]].isna().all(axis=None)
     assert found["communication"].iloc[-1] == pytest.approx((8 / 1024) / (8 / 1024 + 0.01))
     assert found["global"].iloc[-1] == pytest.approx((8 / 1024) / (8 / 1024 + 0.01))
+
+
+def test_what_one_rank_does_alone_is_lost_balance_and_not_lost_speed(evidence: Make) -> None:
+    ranks = [1.0, 4.0, 16.0]
+    divided, serial = [8.0, 2.0, 0.5], [2.0, 2.0, 2.0]
+    found = efficiencies.table(
+        evidence(
+            {"divided": divided, "serial": serial},
+            ranks,
+            instructions={"divided": [1e9 * t for t in divided], "serial": [1e9 * t for t in serial]},
+            having={"serial": [1 / p for p in ranks]},
+        ),
+        strong=True,
+    )
+    # Amdahl: all ranks do 10 s of work together in 2.5 s and more.
+    assert found["load_balance"].tolist() == pytest.approx([10 / p / (8 / p + 2) for p in ranks])
+    assert found["computation_scaling"].tolist() == pytest.approx([1, 1, 1])
+    assert found["ipc_scaling"].tolist() == pytest.approx([1, 1, 1])
+    product = found["load_balance"] * found["computation_scaling"]
+    assert found["global"].tolist() == pytest.approx(product.tolist())
+
+
+def test_kernels_of_one_size_are_not_told_to_cross() -> None:
+    rows = [
+        ("a", "b", 10.0, np.nan, np.nan), ("c", "d", 10.0, 5.0, np.nan), ("c", "e", 10.0, 5.0, np.nan),
+        ("e", "c", 20.0, np.nan, 40.0), ("f", "g", 10.0, 8.0, 12.0), ("g", "f", 90.0, 80.0, 99.0),
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["kernel", "over", "ranks", "lower", "upper"])
+    assert (ranking.clear(table)["kernel"] + ranking.clear(table)["over"]).tolist() == ["cd", "fg", "gf"]
+    assert ranking.clear(table[:0]).empty

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from ranksight.experiment import Experiment, Run
-from ranksight.model.diagnosis.balance import observe_balance
-from ranksight.model.diagnosis.waits import observe_waits, table
+from ranksight.model.diagnosis.balance import observe_balance, part_having
+from ranksight.model.diagnosis.waits import observe_waits, shares_cores, table
 
 RANKS = 8
 
@@ -60,6 +60,28 @@ def test_on_shared_cores_late_arrival_is_not_told_but_a_chain_is(tmp_path: Path)
     assert found["state"].to_dict() == {"chain": "serialisation", "even": "", "reduce": "not told", "light": ""}
 
 
+@pytest.mark.parametrize(("took", "shared"), [(0.0102, False), (0.03, True)])
+def test_ranks_that_others_hinder_share_cores(took: float, shared: bool) -> None:
+    """A run with a core a rank whose stretches between MPI calls took three times their processor time."""
+    run = Run({"ranks": 2}, environment={"cores": "2"})
+    counters = pd.DataFrame({"compute_time": [took, 0.01], "compute_cpu_time": [0.01, 0.01]})
+    assert shares_cores(run, counters) == shared
+    assert not shares_cores(run, counters[["compute_time"]])
+    assert not shares_cores(run, None)
+    assert shares_cores(Run({"ranks": 4}, environment={"cores": "2"}), None)
+
+
+def test_ranks_that_have_a_kernel_are_a_line_over_the_ranks(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "e", "roles", ["ranks"])
+    for p in (2, 4, 8):
+        who = [("all", range(p)), ("root", [0]), ("workers", range(1, p))]
+        frames = [pd.DataFrame({"kernel": name, "rank": [*ranks], "instructions": 1e6}) for name, ranks in who]
+        made.add(Run({"ranks": p}), pd.concat(frames))
+    kernels = ("all", "root", "workers", "unseen")
+    found = part_having(observe_balance(made), 0, kernels, np.array([8.0, 100.0]))
+    assert found == pytest.approx(np.array([[1, 1], [1 / 8, 0.01], [7 / 8, 0.99], [1, 1]]))
+
+
 def test_a_single_repetition_names_no_late_rank(tmp_path: Path) -> None:
     found = table(observe_waits(measured(tmp_path / "e", KINDS, cores="64", repetitions=1))).set_index("kernel")
     assert found.loc["reduce", "state"] == ""
@@ -75,7 +97,8 @@ def test_balance_is_told_by_what_is_counted_and_not_by_samples(tmp_path: Path) -
     experiment.add(Run({"ranks": RANKS}, collector="perf-clock", provenance={"time": "sampled, n = 9"}), sampled)
     found = observe_balance(experiment)
     assert found["configurations"] == [[RANKS]]
-    assert found["kernels"]["solve"] == {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "fullest": 7}
+    solve = {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "having": [RANKS], "fullest": 7}
+    assert found["kernels"]["solve"] == solve
     assert found["kernels"]["write"]["ratio"] == [pytest.approx(8)]
 
 

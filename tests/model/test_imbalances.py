@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.imbalances import Imbalances
 from ranksight.model.model import Model
@@ -87,12 +87,34 @@ def test_people_read_whose_imbalance_it_is(
     assert "uneven" in capsys.readouterr().out
 
 
-def test_even_kernels_have_no_functions_of_imbalance(tmp_path: Path) -> None:
+def test_an_even_program_is_known_as_one(tmp_path: Path) -> None:
+    """Processor times of ranks that shared cores scatter; what was counted tells that they work alike."""
     made = Experiment.create(tmp_path / "even.exp", "even", ["ranks"])
+    noise = np.random.default_rng(1)
     for p in RANKS:
-        table = pd.DataFrame({"kernel": "k", "rank": np.arange(p), "time": 1.0 + 0.001 * np.arange(p) / p})
+        table = pd.DataFrame({"kernel": "k", "rank": np.arange(p), "time": 1.0, "instructions": 1e9})
         made.add(Run({"ranks": p}), table)
-    assert fit(made).equation.imbalances is None
+        whole = {"kernel": WHOLE, "rank": np.arange(p), "compute_cpu_time": noise.uniform(0.9, 1.1, p)}
+        made.add(Run({"ranks": p}, collector="pmpi"), pd.DataFrame(whole))
+    found = fit(made, over_ranks={"time": "mean"}).diagnose(ranks=64)
+    assert found.evidence.imbalance.max() == 0
+    assert not found.balance()["named"].any()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_imbalances_that_fall_on_different_ranks_do_not_add_up(tmp_path: Path, together: bool) -> None:
+    made = Experiment.create(tmp_path / "two.exp", "two", ["ranks"])
+    for p in RANKS[1:]:
+        first, other = np.where(np.arange(p) == 0, 2.0, 1.0), np.where(np.arange(p) == 1, 1.5, 1.0)
+        parts = [("a", 0.01 * first), ("b", 0.01 * (other[[1, 0, *range(2, p)]] if together else other))]
+        frames = [
+            pd.DataFrame({"kernel": name, "rank": np.arange(p), "time": t, "instructions": 1e9 * t})
+            for name, t in parts
+        ]
+        made.add(Run({"ranks": p}), pd.concat(frames, ignore_index=True))
+    evidence = fit(made, over_ranks={"time": "mean"}).diagnose(ranks=32).evidence
+    true = 0.01 * (3.5 if together else 3.0)
+    assert evidence.whole[:, -1].sum() == pytest.approx(true, rel=0.02)
 
 
 def test_a_damaged_description_is_refused(planted: Experiment) -> None:
@@ -100,7 +122,7 @@ def test_a_damaged_description_is_refused(planted: Experiment) -> None:
     assert held is not None
     content = json.loads(json.dumps(held.to_dict()))
     assert Imbalances.from_dict(content).kernels == ("uneven",)
-    for broken in ({"seen": [[2.0, 1.0]]}, {"seen": [[1.0]]}, {"held": 1}, {"fitted": {}}):
+    for broken in ({"seen": [[2.0, 1.0]]}, {"seen": [[1.0]]}, {"held": 1}, {"fitted": {}}, {"together": 2.0}):
         with pytest.raises(InputError):
             Imbalances.from_dict({**content, **broken})
 

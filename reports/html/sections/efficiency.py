@@ -17,7 +17,7 @@ NAMES = {
     "computation_scaling": ("computation scaling", 1),
     "instruction_scaling": ("instructions", 2),
     "ipc_scaling": ("instructions a cycle", 2),
-    "frequency_scaling": ("clock and waiting for bandwidth", 2),
+    "frequency_scaling": ("clock", 2),
 }
 """Column, its name, and its depth: each is the product of those below it."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.model.diagnosis.ranking import clear
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, shown, value
@@ -66,7 +67,7 @@ def _crossings(context: Context) -> list[dict[str, Any]]:
             "largest": bool(row["largest"]),
             "beyond": row["ranks"] > sweep.trained[1],
         }
-        for row in found.crossovers().to_dict("records")
+        for row in clear(found.crossovers()).to_dict("records")
     ]
 
 
@@ -76,4 +77,4 @@ def _between(lower: float, upper: float, level: float) -> str:
         return f"{level:.0%} interval {lower:,.0f} to {upper:,.0f}"
     if np.isfinite(lower):
         return f"{level:.0%} sure from {lower:,.0f} on"
-    return f"{level:.0%} sure up to {upper:,.0f}" if np.isfinite(upper) else "no rank count is sure"
+    return f"{level:.0%} sure up to {upper:,.0f}"
