@@ -11,7 +11,7 @@ import numpy as np
 from ranksight._names import short
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
-from ranksight.model.comparison.change import CHANGED, NAMES, SAME, UNSURE
+from ranksight.model.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, UNSURE
 from ranksight.model.comparison.comparing import Comparison
 from ranksight.model.comparison.explain import SMALL, Cause
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
@@ -19,6 +19,12 @@ from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 PROGRAM = "(whole program)"
 SHOWN = 20
 RENAMED = 5
+COUNTED, EACH = 10, 4
+"""Kernels whose counts are shown, and counts of each."""
+PLAIN = ("visits", "messages", "bytes_sent", "bytes_received")
+"""Counts that are few and matter."""
+TINY = 1e-3
+"""Part of a kernel's instructions below which another count is not shown."""
 COLUMNS = ("kernel", "metric", "before", "after", "ratio", "lower", "upper", "verdict", "causes")
 
 
@@ -29,6 +35,11 @@ def percent(ratio: float) -> str:
     if ratio >= 2 or ratio <= 0.5:
         return f"x {ratio:.3g}"
     return f"{100 * (ratio - 1):+.2g} %" if abs(ratio - 1) >= 1e-4 else "0 %"
+
+
+def _percent_or_nothing(ratio: float) -> str:
+    """:func:`percent` of what changed, which may have been nothing or become so."""
+    return percent(ratio) if 0 < ratio < math.inf else "to nothing" if ratio == 0 else "from nothing"
 
 
 def between(low: float, high: float) -> str:
@@ -47,7 +58,12 @@ def because(causes: list[Cause]) -> str:
     """
     named = [cause for cause in causes[:1] + [each for each in causes[1:] if each.sure] if abs(cause.part) >= SMALL]
     named = [cause for cause in named if cause.name != "time"]
-    return ", ".join(f"{cause.name} {percent(cause.ratio)} (time {100 * cause.part:+.2g} %)" for cause in named[:3])
+    return ", ".join(f"{cause.name} {percent(cause.ratio)} (time {_points(cause.part)})" for cause in named[:3])
+
+
+def _points(part: float) -> str:
+    """A part of the time before in percent."""
+    return f"{100 * part:+.0f} %" if abs(part) >= 0.1 else f"{100 * part:+.2g} %"
 
 
 def blocks(comparison: Comparison, at: int, kernels: list[str] | None = None) -> list[Block]:
@@ -94,7 +110,10 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
         kernel: abs(np.nan_to_num(found.after[row, at]) - np.nan_to_num(found.before[row, at])) for kernel, row in mine
     }
     mine = [pair for pair in mine if (kernels is None or pair[0] in (*kernels, WHOLE)) and size[pair[0]] > 0]
-    order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, found.verdict[pair[1], at] == SAME, -moved[pair[0]]))
+    told = {kernel: int(found.verdict[row, at]) in (CHANGED, NEW, GONE) for kernel, row in mine}
+    # What changed comes first, by how much; then the rest, by its time.
+    weight = {kernel: moved[kernel] if told[kernel] else size[kernel] for kernel, _ in mine}
+    order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, not told[pair[0]], -weight[pair[0]]))
     shown = order[:SHOWN]
     rows: list[list[str | Cell]] = []
     reasons: list[Block] = []
@@ -104,10 +123,9 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
             unit.format(float(x)) if math.isfinite(x) else "-" for x in (found.before[row, at], found.after[row, at])
         )
         ratio, low, high = (float(x[row, at]) for x in (found.ratio, found.lower, found.upper))
-        what = percent(ratio) if verdict in (CHANGED, UNSURE) else NAMES[verdict]
-        span = between(low, high)
-        if verdict == CHANGED and not 0 < ratio < math.inf:
-            what, span = "to nothing" if ratio == 0 else "from nothing", ""
+        what = percent(ratio) if verdict == UNSURE else NAMES[verdict]
+        what = _percent_or_nothing(ratio) if verdict == CHANGED else what
+        span = between(low, high) if 0 < ratio < math.inf else ""
         style = ("red" if ratio > 1 else "green") if verdict == CHANGED else ""
         note = Cell("insufficient" if verdict == UNSURE else "", "yellow")
         rows.append([_name(kernel), old, new, Cell(what, style), span, note])
@@ -131,26 +149,37 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
 
 
 def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[Block]:
-    """What changed beside times, one line a kernel."""
+    """What changed beside times, one line a kernel: those with the most time or instructions first, and the counts that
+    are not tiny beside the kernel's instructions."""
     found = comparison.changes
-    changed: dict[str, list[str]] = {}
+    held = {key: np.nan_to_num(np.fmax(found.before[row, at], found.after[row, at])) for key, row in found.rows.items()}
+    changed: dict[str, list[tuple[float, str]]] = {}
     for (kernel, name), row in found.rows.items():
         if (
             metric(name).kind != "requirement"
             or int(found.verdict[row, at]) != CHANGED
             or (kernels is not None and kernel not in kernels)
+            or (name not in PLAIN and held[kernel, name] < TINY * held.get((kernel, "instructions"), 0.0))
         ):
             continue
         ratio = float(found.ratio[row, at])
         if abs(ratio - 1) >= SMALL or not math.isfinite(ratio):
-            how = percent(ratio) if math.isfinite(ratio) else "from nothing"
-            changed.setdefault(kernel, []).append(f"{name} {how}")
+            step = abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf
+            how = (
+                percent(ratio) if ratio > 0 and math.isfinite(ratio) else "to nothing" if ratio == 0 else "from nothing"
+            )
+            changed.setdefault(kernel, []).append((-math.inf if name == "instructions" else -step, f"{name} {how}"))
     if not changed:
         return [] if comparison.timer else ["no count of a kernel that both have changed by 1 %"]
+    heavy = comparison.timer or "instructions"
+    order = sorted(changed, key=lambda kernel: (kernel != WHOLE, -held.get((kernel, heavy), 0.0)))
     text: list[Block] = ["", Text("counts that changed by 1 % or more", style="bold")]
-    for kernel in list(changed)[:SHOWN]:
-        text.append(Text(f"{short(_name(kernel), 40)}: {', '.join(changed[kernel])}", 2, 2))
-    return [*text, *([f"  ... and {len(changed) - SHOWN} more kernels"] if len(changed) > SHOWN else [])]
+    for kernel in order[:COUNTED]:
+        said = [how for _, how in sorted(changed[kernel], key=lambda each: each[0])]
+        more = f" and {len(said) - EACH} more" if len(said) > EACH else ""
+        text.append(Text(f"{short(_name(kernel), 40)}: {', '.join(said[:EACH])}{more}", 2, 2))
+    rest = len(order) - COUNTED
+    return [*text, *([f"  ... and {rest} more kernels; --format csv prints all"] if rest > 0 else [])]
 
 
 def scales(comparison: Comparison) -> list[Block]:

@@ -4,7 +4,8 @@
 
 t from Student's law with Welch's degrees of freedom. Of many kernels some differ by chance: of the changes told, at
 most a share of ``1 - level`` is expected to be false (Benjamini and Hochberg 1995, *Journal of the Royal Statistical
-Society* B 57, 289), told apart at each configuration. The whole program is one question, asked by itself: its change is
+Society* B 57, 289), told apart at each configuration and for each metric: counts that all changed say nothing of times.
+The whole program is one question, asked by itself: its change is
 told when the interval leaves one out.
 """
 
@@ -77,12 +78,18 @@ def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
         size = np.where(spread > 0, np.abs(middle) / spread, np.where(middle == 0, 0.0, np.inf))
     chance = np.where(known, 2 * stdtr(welch, -np.where(known, size, 0.0)), 1.0)
     told = known & sound[0] & sound[1]
-    crowd = np.array([kernel != WHOLE for kernel, _ in keys], dtype=bool)[:, None]
-    differs = np.where(crowd, _discovered(chance, told & crowd, 1 - level), told & (chance <= 1 - level))
+    differs = told & (chance <= 1 - level)
+    crowd = np.array([kernel != WHOLE for kernel, _ in keys], dtype=bool)
+    names = np.array([name for _, name in keys], dtype=object)
+    for name in dict.fromkeys(names[crowd].tolist()):
+        mine = np.flatnonzero(crowd & (names == name))
+        differs[mine] = _discovered(chance[mine], told[mine], 1 - level)
     verdict = np.where(differs, CHANGED, SAME)
     verdict = np.where(~told, UNSURE, verdict)
     nothing = [~held[side] | np.isnan(value[side]) for side in (0, 1)]
-    verdict = np.where(nothing[0] & ~nothing[1], NEW, np.where(nothing[1] & ~nothing[0], GONE, verdict))
+    known = [_known(side, keys) for side in (before, after)]
+    verdict = np.where(nothing[0] & ~nothing[1] & ~known[0], NEW, verdict)
+    verdict = np.where(nothing[1] & ~nothing[0] & ~known[1], GONE, verdict)
     apart = ((value[0] == 0) != (value[1] == 0)) & ~nothing[0] & ~nothing[1] & sound[0] & sound[1]
     verdict = np.where(apart, CHANGED, verdict)
     with np.errstate(all="ignore"):
@@ -96,6 +103,15 @@ def _aligned(side: Side, keys: tuple[Key, ...], which: str | None, fill: float |
     if which is None:
         return np.repeat((index >= 0)[:, None], side.value.shape[1], axis=1)
     return np.where(index[:, None] >= 0, getattr(side, which)[index], fill)
+
+
+def _known(side: Side, keys: tuple[Key, ...]) -> NDArray[np.bool_]:
+    """Where (s, k) a side has the kernel of each key by some metric: one on which no sample fell is not gone."""
+    there: dict[str, NDArray[np.bool_]] = {}
+    for (kernel, _), row in side.rows.items():
+        there[kernel] = there.get(kernel, False) | np.isfinite(side.value[row])
+    nowhere = np.zeros(side.value.shape[1], dtype=bool)
+    return np.array([there.get(kernel, nowhere) for kernel, _ in keys]).reshape(len(keys), -1)
 
 
 def _discovered(chance: Array, told: NDArray[np.bool_], rate: float) -> NDArray[np.bool_]:

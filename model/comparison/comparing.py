@@ -198,10 +198,21 @@ def compare(
 
 def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Side:
     if measured and subject.series is not None:
-        side = measured_side(subject.name, subject.series, points, scatter, subject.samples)
+        side = _timed(measured_side(subject.name, subject.series, points, scatter, subject.samples), subject.model)
     else:
         side = predicted_side(subject.name, subject.model, points)
     return _with_messages(side, subject.model, points)
+
+
+def _timed(side: Side, model: Model) -> Side:
+    """The side with the times of kernels on which no sample fell told apart: they were not measured."""
+    resources = model.equation.resources
+    if resources is None or not resources.borrowed.any():
+        return side
+    short = {kernel for kernel, borrowed in zip(resources.kernels, resources.borrowed, strict=True) if borrowed}
+    sound = side.sound.copy()
+    sound[[row for (kernel, name), row in side.rows.items() if name == "time" and kernel in short]] = False
+    return replace(side, sound=sound)
 
 
 def _with_messages(side: Side, model: Model, points: Array) -> Side:

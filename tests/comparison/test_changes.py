@@ -96,6 +96,27 @@ def test_what_falls_to_nothing_is_changed() -> None:
     assert found.verdict[:, 0].tolist() == [CHANGED, SAME, CHANGED]
 
 
+def test_a_kernel_that_no_sample_fell_on_is_not_gone() -> None:
+    """It is counted there; only its time is not known."""
+    before = side({("k", "time"): 1.0, ("k", "instructions"): 1e9, ("old", "time"): 1.0})
+    after = side({("k", "instructions"): 1e9, ("k2", "time"): 1.0, ("k2", "instructions"): 1.0})
+    found = changes(before, after)
+    verdict = dict(zip(found.keys, found.verdict[:, 0].tolist(), strict=True))
+    assert verdict["k", "time"] == UNSURE
+    assert verdict["k", "instructions"] == SAME
+    assert verdict["old", "time"] == GONE
+    assert verdict["k2", "time"] == NEW
+
+
+def test_counts_that_changed_do_not_make_times_change() -> None:
+    """Metrics are judged apart: fifty counts that all changed do not let a time at 1 in 25 of twenty pass."""
+    rows = {(f"k{at}", "time"): 1.0 for at in range(20)} | {(f"k{at}", "instructions"): 1.0 for at in range(50)}
+    later = {key: 2.0 if key[1] == "instructions" else 1.0 for key in rows} | {("k3", "time"): 1.03}
+    found = changes(side(rows), side(later))
+    assert found.verdict[found.rows["k3", "time"], 0] == SAME
+    assert found.verdict[found.rows["k3", "instructions"], 0] == CHANGED
+
+
 def test_the_program_is_no_part_of_the_crowd() -> None:
     """Of twenty kernels that may differ by chance one at 1 in 50 is none; the program alone, as far off, is changed."""
     rows = {(f"k{at}", "time"): 1.0 for at in range(20)} | {(WHOLE, "time"): 1.0}
