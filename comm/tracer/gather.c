@@ -1,13 +1,14 @@
-/* In MPI_Finalize the ranks' contents are gathered: one file for each group of ranks, written by the first of the group.
+/* In MPI_Finalize the contents of a node's ranks are gathered: one file for each group of ranks, written by its leader.
  *
- * Messages pass over a duplicate of MPI_COMM_WORLD that was made in MPI_Init, by PMPI calls that no count sees. A member of
- * a group says HERE; the leader answers GO to one member at a time, writes what comes, and says WRITTEN when the file is
- * complete. So the leader holds one content at a time, however many ranks there are.
+ * Not every rank of a program need have the tracer: one of a program's parts may be started without it, one node may not
+ * find the library. Whatever MPI does collectively would wait for those, so no message of MPI is sent: ranks that share a
+ * node find each other by the name of a local socket. The first to take the name leads; the others connect to it in MPI_Init
+ * and are taken up by the leader in MPI_Finalize. A member then sends its content, and the leader answers when the file is
+ * complete. The leader holds one content at a time, however many ranks there are.
  *
- * Other ranks may have died, or be late by hours: nobody waits for longer than a limit without news. A member that has
- * waited in vain says GONE and writes a file of its own, as after a signal; a leader that has waited in vain says NO to
- * whom it misses, who will not wait then. Nobody sends data who was not asked, and only receives are ever given up, which
- * MPI can cancel: MPI_Finalize finds nothing under way. A content that is in two files is told apart by the reader. */
+ * Other ranks may have died, which closes their connection, or be late by hours: nobody waits for longer than a limit
+ * without news. A member that has waited in vain, or whose leader is gone, writes a file of its own, as after a signal. A
+ * content that is in two files is told apart by the reader. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -21,279 +22,272 @@ int rs_gather(void) { return 0; }
 #else
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 enum { LARGEST = 4 << 20 }; /* bytes of content; larger ones, which event traces are, each rank writes by itself */
-enum { TO_LEADER = 1, TO_MEMBER, DATA };
-enum { HERE = 1, GONE, GO, NO, WRITTEN };
-typedef struct {
-    uint64_t what, bytes;
-} word;
+enum { NAMES = 64 };        /* groups on a node */
+enum { WRITTEN = 'W' };
 
-static MPI_Comm channel = MPI_COMM_NULL;
-static int leader, members; /* world rank; ranks of the group beside it */
-static double limit;        /* seconds without news */
-
-/* RANKSIGHT_TRACE_GATHER: the limit in seconds, 0: each rank writes a file; RANKSIGHT_TRACE_GROUP: ranks a file. Both are
- * the same on every rank, as whatever preloads the tracer is. */
-void rs_gather_begin(void)
-{
-    const char *seconds = getenv("RANKSIGHT_TRACE_GATHER"), *ranks = getenv("RANKSIGHT_TRACE_GROUP");
-    int group = ranks != NULL && atoi(ranks) > 0 ? atoi(ranks) : 256;
-    limit = seconds != NULL ? strtod(seconds, NULL) : 30;
-    leader = rs_state.rank;
-    if (!(limit > 0) || rs_state.size == 1 || group == 1 || PMPI_Comm_dup(MPI_COMM_WORLD, &channel) != MPI_SUCCESS)
-        return;
-    PMPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN);
-    leader = rs_state.rank / group * group;
-    members = (rs_state.size - leader < group ? rs_state.size - leader : group) - 1;
-}
-
-int rs_gather_leads(void) { return leader == rs_state.rank; }
-
-/* Words are small and mostly on their way when the call returns; `from` stays as it is until the end. */
-static void say(const word *from, int rank, int tag)
-{
-    MPI_Request request;
-    if (PMPI_Isend(from, sizeof *from, MPI_BYTE, rank, tag, channel, &request) == MPI_SUCCESS)
-        PMPI_Request_free(&request);
-}
-
-static void say_to_leader(uint64_t what, uint64_t bytes)
-{
-    static word said[3];
-    static int n;
-    said[n % 3] = (word){what, bytes};
-    say(&said[n++ % 3], leader, TO_LEADER);
-}
-
-static void say_to_member(uint64_t what, int rank)
-{
-    static const word words[] = {{GO, 0}, {NO, 0}, {WRITTEN, 0}};
-    say(&words[what - GO], rank, TO_MEMBER);
-}
+static enum { ALONE, LEADER, MEMBER } part;
+static int channel = -1;
+static ino_t channel_is; /* a program may close what it did not open, and open its own in that place */
+static int group = 256;  /* ranks that share a file */
+static double limit;     /* seconds without news */
 
 static double now(void) { return (double)rs_clock_ns(CLOCK_MONOTONIC) * 1e-9; }
 
-static void pause_between(unsigned *tries)
+/* What a rank has sent may need its own calls of MPI to arrive, so a rank that waits makes some: testing a request that is
+ * nobody's serves all others. */
+static MPI_Request idle = MPI_REQUEST_NULL;
+
+static int no_query(void *state, MPI_Status *status)
 {
-    struct timespec moment = {0, 50000};
-    if (++*tries < 200)
-        sched_yield();
-    else
-        nanosleep(&moment, NULL);
+    (void)state;
+    PMPI_Status_set_elements(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = status->MPI_TAG = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+static int no_free(void *state) { return (void)state, MPI_SUCCESS; }
+static int no_cancel(void *state, int complete) { return (void)state, (void)complete, MPI_SUCCESS; }
+
+static void progress(void)
+{
+    int done;
+    if (idle != MPI_REQUEST_NULL || PMPI_Grequest_start(no_query, no_free, no_cancel, NULL, &idle) == MPI_SUCCESS)
+        PMPI_Test(&idle, &done, MPI_STATUS_IGNORE);
 }
 
-/* Give a receive up; returns whether it is: otherwise a message was faster, and is there. */
-static int give_up(MPI_Request *request)
+static void end_progress(void)
 {
-    MPI_Status status;
-    int cancelled = 1;
-    if (*request == MPI_REQUEST_NULL)
-        return 1;
-    PMPI_Cancel(request);
-    if (PMPI_Wait(request, &status) == MPI_SUCCESS)
-        PMPI_Test_cancelled(&status, &cancelled);
-    return cancelled;
+    if (idle != MPI_REQUEST_NULL && PMPI_Grequest_complete(idle) == MPI_SUCCESS)
+        PMPI_Wait(&idle, MPI_STATUS_IGNORE);
+}
+
+/* How many of some sockets are ready before the time is over. */
+static int wait_for(struct pollfd *sockets, int n, double seconds)
+{
+    double end = now() + seconds;
+    int ready;
+    do {
+        progress();
+        ready = poll(sockets, (nfds_t)n, 1);
+    } while ((ready == 0 || (ready < 0 && errno == EINTR)) && now() < end);
+    return ready > 0 ? ready : 0;
+}
+
+/* Send or receive all of some bytes, waiting up to so many seconds at a time. Returns whether all went. */
+static int transfer(int fd, int sends, char *data, size_t bytes, double seconds)
+{
+    while (bytes > 0) {
+        struct pollfd one = {fd, sends ? POLLOUT : POLLIN, 0};
+        ssize_t n = sends ? send(fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) : recv(fd, data, bytes, MSG_DONTWAIT);
+        if (n > 0) {
+            data += n;
+            bytes -= (size_t)n;
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(&one, 1, seconds))
+            return 0;
+    }
+    return 1;
+}
+
+/* Another user of the node might take the name, or connect to it. */
+static int own(int fd)
+{
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+/* The name of a group: alike for all ranks of a program that leave their traces in one folder. */
+static socklen_t name(struct sockaddr_un *address, const char *folder, int number)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    int length;
+    while (*folder != '\0')
+        hash = (hash ^ (unsigned char)*folder++) * UINT64_C(1099511628211);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "ranksight-%ld-%016llx-%d-%d", (long)geteuid(),
+                      (unsigned long long)hash, rs_state.size, number);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+/* Take the name, or connect to who has it; a group that is full lets nobody in. Returns whether there is a next to try. */
+static int join(int fd, const char *folder, int number)
+{
+    struct sockaddr_un address;
+    socklen_t length = name(&address, folder, number);
+    unsigned tries;
+    for (tries = 0; tries < 10000; tries++) { /* the name is taken a moment before it listens */
+        if (bind(fd, (struct sockaddr *)&address, length) == 0) {
+            part = listen(fd, group - 2) == 0 ? LEADER : ALONE; /* a queue holds one more than it is told */
+            return 0;
+        }
+        if (errno == EADDRINUSE && connect(fd, (struct sockaddr *)&address, length) == 0) {
+            part = own(fd) ? MEMBER : ALONE;
+            return part == ALONE;
+        }
+        if (errno == EAGAIN)
+            return 1;
+        if (errno != ECONNREFUSED)
+            return 0;
+        sched_yield();
+    }
+    return 1;
+}
+
+/* RANKSIGHT_TRACE_GATHER: the limit in seconds, 0: each rank writes a file; RANKSIGHT_TRACE_GROUP: ranks a file. */
+void rs_gather_begin(void)
+{
+    const char *seconds = getenv("RANKSIGHT_TRACE_GATHER"), *ranks = getenv("RANKSIGHT_TRACE_GROUP");
+    const char *folder = getenv("RANKSIGHT_TRACE_DIR");
+    struct stat is;
+    int number, more = 1;
+    group = ranks != NULL && atoi(ranks) > 0 ? atoi(ranks) : group;
+    limit = seconds != NULL ? strtod(seconds, NULL) : 30;
+    if (!(limit > 0) || rs_state.size == 1 || group == 1 || folder == NULL)
+        return;
+    for (number = 0; number < NAMES && more; number++) {
+        rs_gather_leave();
+        channel = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        more = channel >= 0 && join(channel, folder, number);
+    }
+    if (part == ALONE || fstat(channel, &is) != 0)
+        rs_gather_leave();
+    else
+        channel_is = is.st_ino;
+}
+
+int rs_gather_leads(void) { return part != MEMBER; }
+
+static int channel_stands(void)
+{
+    struct stat is;
+    return channel >= 0 && fstat(channel, &is) == 0 && S_ISSOCK(is.st_mode) && is.st_ino == channel_is;
+}
+
+/* This rank takes no part: it could not begin a trace, or is done. */
+void rs_gather_leave(void)
+{
+    if (channel >= 0)
+        close(channel);
+    channel = -1;
+    part = ALONE;
 }
 
 /* ---- members ----------------------------------------------------------------------------------------------------- */
 
-/* Whether the request completed within so many seconds and without an error. */
-static int completes(MPI_Request *request, double seconds)
-{
-    double end = now() + seconds;
-    unsigned tries = 0;
-    int done = 0;
-    for (;;) {
-        if (PMPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-            return 0;
-        if (done || now() > end)
-            return done;
-        pause_between(&tries);
-    }
-}
-
-/* The leader's next word; NO where none came in time. A leader may itself wait for others. */
-static uint64_t hear(void)
-{
-    word heard = {NO, 0};
-    MPI_Request request;
-    if (PMPI_Irecv(&heard, sizeof heard, MPI_BYTE, leader, TO_MEMBER, channel, &request) != MPI_SUCCESS)
-        return NO;
-    if (!completes(&request, 2 * limit) && give_up(&request))
-        return NO;
-    return heard.what;
-}
-
+/* A leader may itself wait for others: its members are twice as patient. */
 static int follow(void)
 {
     uint64_t bytes = rs_content_size();
-    char *content = bytes <= LARGEST ? malloc(bytes) : NULL;
-    MPI_Request request;
+    char *content = bytes <= LARGEST ? malloc(bytes) : NULL, answer = 0;
     int sent;
-    if (content == NULL) {
-        say_to_leader(GONE, 0);
+    if (content == NULL)
         return 0;
-    }
     rs_content_copy(content);
-    say_to_leader(HERE, bytes);
-    if (hear() != GO) {
-        say_to_leader(GONE, 0);
-        free(content);
-        return 0;
-    }
-    sent = PMPI_Isend(content, (int)bytes, MPI_BYTE, leader, DATA, channel, &request) == MPI_SUCCESS
-           && completes(&request, limit); /* the content stays: an unfinished send reads it */
-    return sent && hear() == WRITTEN;
+    sent = transfer(channel, 1, (char *)&bytes, sizeof bytes, 2 * limit) && transfer(channel, 1, content, bytes, 2 * limit);
+    free(content);
+    return sent && transfer(channel, 0, &answer, 1, 2 * limit) && answer == WRITTEN;
 }
 
 /* ---- the leader -------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    enum { ABSENT, WAITING, SERVED, AWAY } state;
+/* Take up who has connected; the leader's own socket stands first. */
+static void take_up(struct pollfd *sockets, int *n)
+{
+    int fd;
+    while (*n < group && (fd = accept4(channel, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        if (own(fd))
+            sockets[(*n)++] = (struct pollfd){fd, POLLIN, 0};
+        else
+            close(fd);
+    }
+}
+
+/* A member's content, into the file. Returns whether it came whole; `error` is one of the file. */
+static int serve(int from, char *content, int file, int *error)
+{
     uint64_t bytes;
-} member;
-
-typedef struct {
-    member *members; /* by rank in the group, from 1 */
-    int left, served;     /* how many have neither sent nor gone; whose content is on its way, 0: nobody's */
-    int next;             /* where the search for one that waits goes on */
-    word heard;
-    char *content;
-    MPI_Request words, data;
-} service;
-
-static int listen(service *s)
-{
-    return PMPI_Irecv(&s->heard, sizeof s->heard, MPI_BYTE, MPI_ANY_SOURCE, TO_LEADER, channel, &s->words) == MPI_SUCCESS;
+    if (!transfer(from, 0, (char *)&bytes, sizeof bytes, limit) || bytes > LARGEST
+        || !transfer(from, 0, content, bytes, limit))
+        return 0;
+    if (*error == 0 && rs_file_put(file, content, bytes) != 0)
+        *error = errno;
+    return 1;
 }
 
-/* A member spoke. */
-static void attend(service *s, int rank)
+/* Write what the members send until all have, or none has been heard of for the limit; those that are served come first,
+ * from 1. Returns how many. */
+static int collect(struct pollfd *sockets, int *n, char *content, int file, int *error)
 {
-    int who = rank - leader;
-    member *m = &s->members[who];
-    if (s->heard.what == HERE && s->heard.bytes <= LARGEST && m->state == ABSENT) {
-        m->state = WAITING;
-        m->bytes = s->heard.bytes;
-    } else if (s->heard.what == GONE && m->state != SERVED && m->state != AWAY) {
-        if (s->served == who && !give_up(&s->data))
-            return; /* it came after all */
-        s->served = s->served == who ? 0 : s->served;
-        m->state = AWAY;
-        s->left--;
-    }
-}
-
-/* Ask the next one that waits; returns whether there is one. */
-static int serve(service *s)
-{
-    int i, who;
-    for (i = 0; i < members; i++) {
-        who = 1 + (s->next + i) % members;
-        if (s->members[who].state != WAITING)
-            continue;
-        s->next = who;
-        s->served = who;
-        if (PMPI_Irecv(s->content, (int)s->members[who].bytes, MPI_BYTE, leader + who, DATA, channel, &s->data) != MPI_SUCCESS) {
-            s->data = MPI_REQUEST_NULL;
-            s->served = 0;
-            return 0;
-        }
-        say_to_member(GO, leader + who);
-        return 1;
-    }
-    return 0;
-}
-
-/* Write what the members send until all have, or none has said a word for the limit. Returns 0 or an error of the file. */
-static int collect(service *s, int fd, int error)
-{
-    double news = now();
-    unsigned tries = 0;
-    MPI_Status status;
-    int done;
-    if (!listen(s))
-        return error;
-    while (s->left > 0 && now() - news < limit) {
-        int heard = 0;
-        if (PMPI_Test(&s->words, &heard, &status) != MPI_SUCCESS)
-            break; /* a rank has failed, and the library says so */
-        if (heard) {
-            attend(s, status.MPI_SOURCE);
-            if (!listen(s))
-                break;
-        }
-        done = 0;
-        if (s->served != 0 && PMPI_Test(&s->data, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    int served = 0, i;
+    take_up(sockets, n);
+    while (served + 1 < *n) {
+        struct pollfd *waiting = sockets + 1 + served;
+        if (!wait_for(waiting, *n - 1 - served, limit))
             break;
-        if (done) {
-            member *m = &s->members[s->served];
-            if (error == 0 && rs_file_put(fd, s->content, m->bytes) != 0)
-                error = errno;
-            m->state = SERVED;
-            s->served = 0;
-            s->left--;
+        for (i = 1 + served; i < *n; i++) {
+            struct pollfd one = sockets[i];
+            if (one.revents == 0)
+                continue;
+            if (serve(one.fd, content, file, error)) {
+                sockets[i] = sockets[++served];
+                sockets[served] = one;
+            } else { /* it has died, or writes a file of its own */
+                close(one.fd);
+                sockets[i--] = sockets[--*n];
+            }
         }
-        if (heard || done || (s->served == 0 && serve(s))) {
-            news = now();
-            tries = 0;
-        } else
-            pause_between(&tries);
+        take_up(sockets, n);
     }
-    if (s->served != 0)
-        give_up(&s->data);
-    give_up(&s->words);
-    return error;
+    return served;
 }
 
 static int lead(void)
 {
-    service s = {.left = members, .words = MPI_REQUEST_NULL, .data = MPI_REQUEST_NULL};
-    int fd, error = 0, i;
-    s.members = calloc((size_t)members + 1, sizeof *s.members);
-    s.content = malloc(LARGEST);
-    if (s.members == NULL || s.content == NULL) {
-        rs_gather_leave();
+    struct pollfd *sockets = calloc((size_t)group, sizeof *sockets);
+    char *content = malloc(LARGEST), written = WRITTEN;
+    int file, error = 0, n = 1, served, i;
+    if (sockets == NULL || content == NULL) {
+        free(sockets);
+        free(content);
         return 0;
     }
     rs_content_size(); /* the mappings anew */
-    fd = rs_file_open();
-    if (fd < 0 || rs_file_content(fd, RS_END_FINALIZE, 0) != 0)
+    file = rs_file_open();
+    if (file < 0 || rs_file_content(file, RS_END_FINALIZE, 0) != 0)
         error = errno;
-    error = collect(&s, fd, error);
-    rs_file_close(fd, error, members);
-    for (i = 1; i <= members; i++) {
-        if (s.members[i].state == SERVED)
-            say_to_member(WRITTEN, leader + i); /* or lost, which has been told: their own files would find no more room */
-        else if (s.members[i].state != AWAY)
-            say_to_member(NO, leader + i);
+    served = collect(sockets, &n, content, file, &error);
+    rs_file_close(file, error, served);
+    for (i = 1; i < n; i++) {
+        if (i <= served) /* or lost, which has been told: their own files would find no more room */
+            send(sockets[i].fd, &written, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        close(sockets[i].fd);
     }
-    free(s.members);
-    free(s.content);
+    free(sockets);
+    free(content);
     return 1;
-}
-
-/* This rank will take no part: it could not begin a trace. */
-void rs_gather_leave(void)
-{
-    int i;
-    if (channel == MPI_COMM_NULL)
-        return;
-    if (leader != rs_state.rank)
-        say_to_leader(GONE, 0);
-    for (i = 1; leader == rs_state.rank && i <= members; i++)
-        say_to_member(NO, leader + i);
 }
 
 /* Whether this rank's content is in a file of its group, or was lost with it. */
 int rs_gather(void)
 {
-    if (channel == MPI_COMM_NULL)
+    int done;
+    if (!channel_stands())
         return 0;
-    return leader == rs_state.rank ? lead() : follow();
+    done = part == LEADER ? lead() : follow();
+    end_progress();
+    close(channel);
+    channel = -1; /* what it was, leader or member, is still asked for */
+    return done;
 }
 
 #endif

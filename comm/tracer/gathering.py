@@ -60,7 +60,8 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
             "trace one program a run, and none that it spawns",
         )
     missing = [rank for rank in range(size or total) if rank not in ranks]
-    return traces, [f"{named(missing)} left no trace: killed, or the disk was full"] if missing else []
+    why = "killed, started without the tracer, or the disk was full"
+    return traces, [f"{named(missing)} left no trace: {why}"] if missing else []
 
 
 def named(ranks: Sequence[int]) -> str:

@@ -2,7 +2,7 @@
  *
  * A handle may be freed, by whomever, and its value used again for another communicator. Each communicator that was seen
  * therefore carries an attribute whose deletion, wherever it comes from, makes the tracer forget what it knew. */
-#include "tracer.h"
+#include "handles.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef RANKSIGHT_HOOKS_H
 #define RANKSIGHT_HOOKS_H
 
-#include "tracer.h"
+#include "handles.h"
 
 #include <stdlib.h>
 

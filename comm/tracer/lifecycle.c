@@ -1,6 +1,6 @@
 /* Beginning and end: clocks, memory, and every way in which a program may stop. */
 #define _GNU_SOURCE
-#include "tracer.h"
+#include "handles.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -256,7 +256,7 @@ void rs_after_init(rs_call *c, int result, int provided)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rs_state.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &rs_state.size);
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    rs_gather_begin(); /* all ranks, whatever else fails */
+    rs_gather_begin();
     begin(c, rs_init_operation, world);
 }
 

@@ -296,8 +296,11 @@ static void tell_loss(int error, int others)
     int n;
     if (fstat(STDERR_FILENO, &now) != 0 || now.st_dev != first_stderr.st_dev || now.st_ino != first_stderr.st_ino)
         return;
-    snprintf(who, sizeof who, others > 0 ? "the traces of ranks %d to %d are" : "the trace of rank %d is", rs_state.rank,
-             rs_state.rank + others);
+    snprintf(who, sizeof who,
+             others > 1    ? "the traces of rank %d and %d others are"
+             : others == 1 ? "the traces of rank %d and %d other are"
+                           : "the trace of rank %d is",
+             rs_state.rank, others);
     n = snprintf(line, sizeof line, "ranksight: %s lost, %s: %s; the program itself is not affected\n", who, folder,
                  why(error));
     if (write(STDERR_FILENO, line, (size_t)(n < (int)sizeof line ? n : (int)sizeof line - 1)) < 0)

@@ -1,5 +1,5 @@
 /* Requests that a completion or a start has to be told from: posted receives, and everything persistent. */
-#include "tracer.h"
+#include "handles.h"
 
 #include <stdlib.h>
 

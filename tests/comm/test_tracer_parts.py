@@ -179,7 +179,7 @@ def test_a_file_of_several_ranks_is_read_as_files_of_each(tmp_path: Path) -> Non
     traces, lost = read_folder(tmp_path)
     assert [trace.head["rank"] for trace in traces] == [0, 1, 2, 3]
     assert {trace.ended for trace in traces} == {"finalize"}
-    assert lost == ["rank 4 left no trace: killed, or the disk was full"]
+    assert lost == ["rank 4 left no trace: killed, started without the tracer, or the disk was full"]
     (tmp_path / "rank-000000.trace").write_bytes(trace_bytes(0, 5) + trace_bytes(1, 5)[:-20])
     with pytest.raises(InputError, match=r"rank-000000.trace, byte \d+: "):
         read_folder(tmp_path)
@@ -261,7 +261,7 @@ def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:
     assert not reader.recognises(tmp_path.parent, b"")
     (reading,) = reader.read(tmp_path)
     assert reading.configuration == {"ranks": 3.0}
-    assert reading.notes == ("rank 2 left no trace: killed, or the disk was full",)
+    assert reading.notes == ("rank 2 left no trace: killed, started without the tracer, or the disk was full",)
     assert reading.counters is not None
     assert reading.messages is not None
     assert set(reading.tables) == {"peers", "phases", "ranks"}

@@ -116,6 +116,17 @@ int main(int argc, char **argv)
             sleep(3);
     } else if (argc > 2 && !strcmp(argv[2], "slowly"))
         sleep(1); /* time for the launcher to end the others */
+    if (!strcmp(way, "buffered")) { /* what a rank has sent goes on its way while it finalizes */
+        static double data[1 << 18];
+        if (rank == 0) {
+            int bytes = sizeof data + MPI_BSEND_OVERHEAD;
+            MPI_Buffer_attach(malloc(bytes), bytes);
+            MPI_Bsend(data, 1 << 18, MPI_DOUBLE, 1, 9, MPI_COMM_WORLD);
+        } else if (rank == 1) {
+            sleep(1);
+            MPI_Recv(data, 1 << 18, MPI_DOUBLE, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    }
     MPI_Finalize();
     puts("done");
     return 0;
