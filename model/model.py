@@ -24,7 +24,7 @@ from ranksight.model.fitted import Fitted
 from ranksight.model.forecast import NO_DATA, Forecast
 from ranksight.model.functions import Functions, join, rows_of
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.modelfile import parts, read, write
+from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.pace import TIMED
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known
@@ -375,12 +375,17 @@ class Model:
         Raises
         ------
         InputError
-            When the file is no model, is damaged, or was written by a newer version.
+            When the file is no model, is damaged, or was written by an older or a newer version.
         """
         content = read(Path(path))
         try:
             model = cls(**parts(content))
+            # Read here, where the file is known.
+            _ = model.coordinates, model.functions, model.staircase, model.equation
         except InputError as error:
-            raise InputError(f"{path}: {error.what}", error.remedy) from error
+            raise misread(Path(path), content, error) from error
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            damage = InputError(f"an entry is of another kind than it should be: {error}", "fit the model again")
+            raise misread(Path(path), content, damage) from error
         told("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
         return model

@@ -1,7 +1,12 @@
-"""The file of a model: one JSON object, written whole or not at all, and read with suspicion."""
+"""The file of a model: one JSON object, written whole or not at all, and read with suspicion.
+
+It names the version that wrote it and carries the digest of its content. So a file that cannot be read is told apart:
+one that is as it was written comes from another version, and is to be fitted again; any other is damaged.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from ranksight import __version__
 from ranksight._files import check_output, write_output
 from ranksight.errors import InputError
 from ranksight.model.fitted import Fitted
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 KIND = "ranksight model"
 LARGEST_FILE = 1 << 30
+_HEAD = ("schema_version", "kind", "made_by", "digest")
+_AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
 
 
 def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:
@@ -27,8 +35,17 @@ def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:
         When there is a file already and `force` is not given, or it cannot be written.
     """
     check_output(path, force)
-    whole = {"schema_version": SCHEMA_VERSION, "kind": KIND, **content}
-    write_output(path, json.dumps(whole, separators=(",", ":"), allow_nan=False) + "\n")
+    head = {"schema_version": SCHEMA_VERSION, "kind": KIND, "made_by": __version__, "digest": _digest(content)}
+    write_output(path, _text({**head, **content}) + "\n")
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of all but the file's head."""
+    return hashlib.sha256(_text({k: v for k, v in content.items() if k not in _HEAD}).encode()).hexdigest()
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -37,7 +54,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        When the file is no model, is damaged, or was written by a newer version.
+        When the file is no model, is damaged, or was written by an older or a newer version.
     """
     try:
         if path.is_dir():
@@ -61,7 +78,21 @@ def read(path: Path) -> dict[str, Any]:
             f"{path}: schema version {version} is newer than {SCHEMA_VERSION}, which this version reads",
             "install a newer ranksight",
         )
+    if version < SCHEMA_VERSION:
+        raise InputError(f"{path} was made by an older version of ranksight", _AGAIN)
     return content
+
+
+def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
+    """What to tell where the content of a model's file raised `error`."""
+    try:
+        intact = content.get("digest") == _digest(content)
+    except ValueError:  # a number that JSON cannot hold
+        intact = False
+    if not intact:
+        return InputError(f"{path}: {error.what}", error.remedy)
+    maker = f"another version of ranksight, {content.get('made_by')}"
+    return InputError(f"{path} was made by {maker}: {error.what}", _AGAIN)
 
 
 def parts(content: Mapping[str, Any]) -> dict[str, Any]:

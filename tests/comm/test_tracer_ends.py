@@ -101,7 +101,8 @@ def test_a_killed_rank_is_named(tracing, tmp_path: Path) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, "kill", "slowly")
     assert tracing.run(launch, tmp_path).returncode == tracing.plain(launch).returncode != 0
     with pytest.raises(
-        RanksightError, match=r"1 left no trace: killed, started without the tracer, or the disk was full|is empty: the rank was killed"
+        RanksightError,
+        match=r"1 left no trace: killed, started without the tracer, or the disk was full|is empty: the rank was killed",
     ):
         COLLECTORS["pmpi"].collect(launch, tmp_path)
 

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.experiment import Experiment, Run
+from ranksight.model import modelfile
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +112,8 @@ def test_wrong_questions(
         ("", "is no JSON"),
         ("[]", "is no model"),
         ('{"kind": "ranksight model", "schema_version": 99}', "is newer"),
-        ('{"kind": "ranksight model", "schema_version": 1}', "'fitted' is missing"),
+        ('{"kind": "ranksight model", "schema_version": 2}', "'fitted' is missing"),
+        ('{"kind": "ranksight model", "schema_version": 1}', "older version of ranksight; fit it again"),
         ("[" * 100_000, "is no JSON"),
     ],
 )
@@ -119,6 +122,30 @@ def test_files_that_are_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[
     file.write_text(content)
     assert main(["predict", str(file), "--ranks", "2"]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("entry", ["fitted", "application", "structures"])
+@pytest.mark.parametrize("edited", [False, True])
+def test_what_another_version_wrote_is_told_from_what_is_damaged(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str, edited: bool
+) -> None:
+    """A layout that cannot be read: as it was written by a version of its own, or changed since."""
+    content = json.loads((folder / "heat.exp.model.json").read_text())
+    if entry == "fitted":
+        content[entry] = {"layout": "of tomorrow"}
+    else:
+        content["extras"][entry] = ["layout", "of tomorrow"]
+    file = tmp_path / "m.json"
+    head = ("schema_version", "kind", "made_by", "digest")
+    modelfile.write(file, {name: content[name] for name in content if name not in head})
+    assert json.loads(file.read_text())["made_by"] == rs.__version__
+    if edited:
+        file.write_text(file.read_text().replace("of tomorrow", "of nowhere"))
+    assert main(["predict", str(file), "--ranks", "2", "--size", "8"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert str(file) in said
+    assert ("was made by another version of ranksight" in said and "fit it again" in said) == (not edited)
 
 
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,8 +190,6 @@ def test_predicting_loads_little(folder: Path) -> None:
 
 
 def test_python_gives_the_same_table(folder: Path) -> None:
-    import ranksight as rs
-
     model = rs.Model.load(folder / "heat.exp.model.json")
     table = model.predict(ranks=[64, 128], size=96, metrics=["instructions"]).table()
     assert list(table.columns) == [
