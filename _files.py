@@ -16,10 +16,12 @@ from ranksight.telling import told
 def read_json(file: Path) -> dict[str, Any]:
     """The object that a JSON file holds; InputError naming the file where it holds none."""
     try:
+        if not file.is_file():  # a device or a pipe may never end
+            raise InputError(f"{file} is no file" if file.exists() else f"{file} does not exist")
         content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is no JSON: {error}", "the file is damaged or not ours") from error
     if not isinstance(content, dict):
         raise InputError(f"{file} holds no JSON object", "the file is damaged or not ours")

@@ -11,24 +11,23 @@ all, and a campaign that was killed goes on where it stopped.
 
 from __future__ import annotations
 
-import math
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight._files import read_json, sync, sync_tree, write_json
 from ranksight.errors import InputError
+from ranksight.run import SCHEMA_VERSION, Run
 from ranksight.telling import told
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA_VERSION = 1
+__all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "read"]
+
 ALL_RANKS = -1
 """The rank of a value that its source had already reduced over ranks."""
 WHOLE = "(whole program)"
@@ -36,74 +35,6 @@ WHOLE = "(whole program)"
 
 COUNTER_KEYS = ("kernel", "rank")
 MESSAGE_COLUMNS = ("kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One execution of the application, or one file of measurements that another tool made.
-
-    Attributes
-    ----------
-    configuration : mapping of str to float
-        Value of every parameter of the experiment.
-    repetition : int
-        Counts from 0 within one configuration and collector.
-    collector : str
-        What measured it: a collector's or a reader's name.
-    id : str
-        Folder name; derived from the three above when left empty.
-    command, launcher, environment, wall_time, started, state, exit_status
-        How it was run; wall time in seconds, `started` in ISO 8601.
-    provenance : mapping of str to str
-        For each metric where the number comes from: ``measured``, ``simulated``, ``sampled, n = 1200``,
-        ``derived from ...``.
-    notes : tuple of str
-        What a reader of the numbers must know.
-    source : tuple of str
-        Files the numbers were read from.
-    """
-
-    configuration: Mapping[str, float]
-    repetition: int = 0
-    collector: str = "unknown"
-    id: str = ""
-    command: tuple[str, ...] = ()
-    launcher: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    wall_time: float | None = None
-    started: str = ""
-    state: str = "complete"
-    exit_status: int | None = None
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    source: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, value in self.configuration.items():
-            if not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise InputError(f"parameter {name} has the value {value!r}", "parameters are finite numbers")
-        if not self.id:
-            values = "-".join(f"{name}{_number(value)}" for name, value in sorted(self.configuration.items()))
-            object.__setattr__(self, "id", _safe(f"{values}-{self.collector}-r{self.repetition}"))
-        elif self.id != _safe(self.id):
-            raise InputError(f"run id {self.id!r} is no folder name", "use letters, digits, '.', '_', '+' and '-'")
-
-    def sampled(self, metric: str) -> bool:
-        """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""
-        return self.provenance.get(metric, "").startswith("sampled")
-
-    @property
-    def key(self) -> tuple[tuple[tuple[str, float], ...], int]:
-        """What joins the passes of one measurement: configuration and repetition."""
-        return tuple(sorted((name, float(value)) for name, value in self.configuration.items())), self.repetition
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".")[:200] or "run"
 
 
 class Experiment:
@@ -174,7 +105,7 @@ class Experiment:
         if not isinstance(parameters, list) or not all(isinstance(name, str) for name in parameters):
             raise InputError(f"{head}: 'parameters' is no list of names", "the file is damaged or not ours")
         folder = path / "runs"
-        runs = [_read_run(entry) for entry in sorted(folder.iterdir()) if _is_run(entry)] if folder.is_dir() else []
+        runs = [Run.read(entry) for entry in sorted(folder.iterdir()) if _is_run(entry)] if folder.is_dir() else []
         for run in runs:
             if set(run.configuration) != set(parameters):
                 raise InputError(
@@ -297,12 +228,16 @@ class Experiment:
         place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
         try:
             fill(place)
-            write_json(place / "run.json", {"schema_version": SCHEMA_VERSION, **asdict(run)})
+            run.write(place)
             sync_tree(place)
             place.chmod(0o755)
             os.rename(place, folder / run.id)
             sync(folder)
         except OSError as error:
+            if (folder / run.id).exists():
+                raise InputError(
+                    f"run {run.id} came into {self.path} meanwhile", "let one command at a time measure into it"
+                ) from error
             raise InputError(
                 f"cannot store run {run.id} in {folder}: {error.strerror or error}", "free space or name another folder"
             ) from error
@@ -384,26 +319,3 @@ def read(path: str | os.PathLike[str]) -> Experiment:
 
 def _is_run(entry: Path) -> bool:
     return entry.is_dir() and not entry.name.startswith(".")
-
-
-def _read_run(folder: Path) -> Run:
-    file = folder / "run.json"
-    content = read_json(file)
-    if content.pop("schema_version", None) != SCHEMA_VERSION:
-        raise InputError(
-            f"{file}: schema_version is missing or unknown", "the file is damaged or was written by another version"
-        )
-    known = set(Run.__dataclass_fields__)
-    unknown = sorted(set(content) - known)
-    if unknown or not isinstance(content.get("configuration"), dict):
-        raise InputError(
-            f"{file}: {'unknown entry ' + unknown[0] if unknown else 'configuration is missing'}",
-            "the file is damaged or not ours",
-        )
-    for name in ("command", "notes", "source"):
-        content[name] = tuple(content.get(name, ()))
-    try:
-        run = Run(**content)
-    except TypeError as error:
-        raise InputError(f"{file}: {error}", "the file is damaged or not ours") from error
-    return run if run.id == folder.name else replace(run, id=folder.name)

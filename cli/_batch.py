@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._saying import say
 from ranksight.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
 
@@ -130,12 +131,12 @@ def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: li
     lost = missing(folder, taken, states)
     for fate in lost:
         more = ": give more time with --job-time" if fate.state == "TIMEOUT" else ""
-        print(f"ranksight: {fate.part} is not complete, its job's state is {fate.state.lower()}{more}", file=sys.stderr)
+        say(f"{fate.part} is not complete, its job's state is {fate.state.lower()}{more}")
         for line in fate.last_lines:
-            print(f"  | {line}", file=sys.stderr)
-        print(f"  its output is in {fate.log}", file=sys.stderr)
+            say(line, "  | ")
+        say(f"its output is in {fate.log}", "  ")
     if lost:
-        print("ranksight: give the same line again to measure what is missing", file=sys.stderr)
+        say("give the same line again to measure what is missing")
     if Path(chosen.output).exists():
         if not chosen.quiet:
             show(next_step(f"ranksight fit {chosen.output}"))

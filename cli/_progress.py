@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ranksight._names import short
+from ranksight._names import printable, short
+from ranksight.cli._saying import say
 
 if TYPE_CHECKING:
     from ranksight.experiment import Run
@@ -92,14 +93,14 @@ class Progress:
         if now - self.told >= self.every:
             self.told = now
             ahead = f", {_left(rest)}" if _left(rest) else ""
-            print(f"[{done:.0f}/{self.total}] {line or text}{ahead}", file=sys.stderr, flush=True)
+            say(f"{line or text}{ahead}", f"[{done:.0f}/{self.total}] ")
 
     def say(self, text: str) -> None:
         """A line that stays, above the bar where there is one."""
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
+            self._bar.console.print(printable(text), markup=False, highlight=False)
         else:
-            print(text, file=sys.stderr, flush=True)
+            say(text, "")
 
 
 def _left(seconds: float) -> str:

@@ -1,24 +1,12 @@
-"""Messages of one kind, the first few printed, and files that cannot be used passed over."""
+"""Files that cannot be used are passed over."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from ranksight.cli._saying import SHOWN, say
 from ranksight.errors import InputError
-
-SHOWN = 10
-"""Messages of one kind that are printed; the others are counted."""
-
-
-def tell(what: str, messages: Iterable[str], kind: str) -> None:
-    """Print the first of `messages` on standard error, each after `what`, and how many of the `kind` there are more."""
-    texts = list(messages)
-    for text in texts[:SHOWN]:
-        print(f"ranksight: {what}: {text}", file=sys.stderr)
-    if len(texts) > SHOWN:
-        print(f"ranksight: {len(texts) - SHOWN} more {kind}", file=sys.stderr)
 
 
 class Skips:
@@ -50,10 +38,10 @@ class Skips:
     def _skip(self, error: InputError) -> None:
         self.count += 1
         if self.count <= SHOWN:
-            print(f"ranksight: skipped: {error}", file=sys.stderr)
+            say(f"skipped: {error}")
 
     def end(self) -> int:
         """How many were passed over; those that were not named are counted in a line."""
         if self.count > SHOWN:
-            print(f"ranksight: {self.count - SHOWN} more skipped", file=sys.stderr)
+            say(f"{self.count - SHOWN} more skipped")
         return self.count

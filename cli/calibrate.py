@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight._files import check_output
+from ranksight.cli._saying import say, tell
 from ranksight.errors import InputError, UsageError
 from ranksight.reports.terminal import Column, Table, Text, next_step, show
 from ranksight.units import parse_size
@@ -112,8 +113,7 @@ def run(args: argparse.Namespace) -> int:
     elif not args.quiet:
         _print(found.platform)
     if not args.quiet:
-        for warning in found.warnings:
-            print(f"ranksight: warning: {warning}", file=sys.stderr)
+        tell("warning", found.warnings, "warnings")
         if args.format == "table":
             if (known := described(found.platform.model, found.platform.layout)) is not None:
                 told = f"{known.name} describes this machine from manuals and published measurements ('--list')"
@@ -163,8 +163,7 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
         _print_network(found)
         _written(f"written to [network.{found.level}] of {output}", output)
     if not args.quiet:
-        for warning in warnings:
-            print(f"ranksight: warning: {warning}", file=sys.stderr)
+        tell("warning", warnings, "warnings")
     return 0
 
 
@@ -234,13 +233,13 @@ def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     else:
         last = time.monotonic() - _EVERY
 
-        def say(line: str) -> None:
+        def tick(line: str) -> None:
             nonlocal last
             if time.monotonic() - last >= _EVERY:
                 last = time.monotonic()
-                print(line, file=sys.stderr)
+                say(line, "")
 
-        yield say
+        yield tick
 
 
 def _keep(samples: tuple[Samples, ...], target: Path, force: bool) -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
-from ranksight.cli._skipping import Skips, tell
+from ranksight.cli._saying import say, tell
+from ranksight.cli._skipping import Skips
 from ranksight.errors import InputError, UsageError
 from ranksight.reports.terminal import Column, Table, next_step, show
 
@@ -148,7 +148,7 @@ def run(chosen: argparse.Namespace) -> int:
     tell("note", notes, "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        print(f"ranksight: not recognised: {', '.join(map(str, unknown[:3]))}{more}", file=sys.stderr)
+        say(f"not recognised: {', '.join(map(str, unknown[:3]))}{more}")
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
     return 0
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from ranksight import __version__
+from ranksight.cli._saying import say
 from ranksight.errors import RanksightError, UsageError
 
 VERBS: dict[str, str] = {
@@ -129,13 +130,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RanksightError as error:
         if debug:
             raise
-        print(f"ranksight: {error}", file=sys.stderr)
+        say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("ranksight: cancelled; what was complete is kept, the same line goes on from there", file=sys.stderr)
+        say("cancelled; what was complete is kept, the same line goes on from there")
         return 130
     except MemoryError:
-        print("ranksight: out of memory; use a larger node, or ask for less at once", file=sys.stderr)
+        say("out of memory; use a larger node, or ask for less at once")
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -143,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if debug:
             raise
-        print(f"ranksight: {error.filename or 'the answer'}: {error.strerror or error}", file=sys.stderr)
+        say(f"{error.filename or 'the answer'}: {error.strerror or error}")
         if error.filename is None:
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -152,5 +153,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        print(f"ranksight: a fault of ours: {what}; RANKSIGHT_DEBUG=1 shows where, please report it", file=sys.stderr)
+        say(f"a fault of ours: {what}; RANKSIGHT_DEBUG=1 shows where, please report it")
         return 1

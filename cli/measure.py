@@ -22,13 +22,12 @@ last job that joins their parts. --submit slurm submits and follows them; the sa
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._names import printable
 from ranksight.cli import _batch
+from ranksight.cli._saying import say
 from ranksight.errors import InputError, UsageError
 from ranksight.launching import Template
 
@@ -145,13 +144,13 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.emit or chosen.submit:
         return _batch.run(chosen)
     template.fill({name: values[0] for name, values in chosen.grid.items()})
-    say = None if chosen.quiet else _say
+    aside = None if chosen.quiet else _say
     kernels = tuple(dict.fromkeys(chosen.refine))
     platform = load(chosen.platform) if chosen.platform is not None else None
     if chosen.distant and chosen.collector is None:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
-    collectors = choose_collectors(chosen.collector, say)
-    collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=say)
+    collectors = choose_collectors(chosen.collector, aside)
+    collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=aside)
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template)
     check_alike(experiment, collectors, kernels)
@@ -227,23 +226,20 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
 
     told: set[tuple[str, ...]] = set()
     for failure in outcome.failures:
-        print(f"ranksight: run {failure.run.id} failed: {failure.what}", file=sys.stderr)
+        say(f"run {failure.run.id} failed: {failure.what}")
         if failure.last_lines and failure.last_lines in told:
-            print("  | (the same as before)", file=sys.stderr)
+            say("(the same as before)", "  | ")
         else:
             told.add(failure.last_lines)
             for line in failure.last_lines:
-                print(f"  | {printable(line)}", file=sys.stderr)
+                say(line, "  | ")
         if failure.remedy:
-            print(f"  {failure.remedy}", file=sys.stderr)
-        print(f"  its output is kept in {failure.folder}", file=sys.stderr)
+            say(failure.remedy, "  ")
+        say(f"its output is kept in {failure.folder}", "  ")
     if outcome.stopped:
-        print(
-            "ranksight: stopped, the last runs failed one after another; mend the cause and give the same line again",
-            file=sys.stderr,
-        )
+        say("stopped, the last runs failed one after another; mend the cause and give the same line again")
     elif outcome.failures:
-        print("ranksight: give the same line again to measure what is missing", file=sys.stderr)
+        say("give the same line again to measure what is missing")
     if not quiet:
         kept = f", {outcome.kept} kept from before" if outcome.kept else ""
         show(

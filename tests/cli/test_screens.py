@@ -72,6 +72,18 @@ def test_screens_fit_and_end_with_the_next_command(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_an_error_is_one_line_that_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "m\x1b]0;owned\x07\n\u2028" + "x" * 100
+    (tmp_path / name).write_text("9" * 5000)
+    for verb in (("predict", "--ranks", "2"), ("import",), ("fit",), ("predict", "--metric", "\x1b[31m" + "y" * 5000)):
+        assert main([verb[0], str(tmp_path / name), *verb[1:]]) in (1, 2)
+        said = capsys.readouterr().err
+        assert said.startswith("ranksight: ")
+        assert said.endswith("\n")
+        assert len(said) < 1300
+        assert not [letter for letter in said[:-1] if ord(letter) < 32 or letter == "\u2028"]
+
+
 def test_a_full_disk_and_a_closed_output_are_told(folder: Path) -> None:
     words = f"{sys.executable} -m ranksight predict {folder / 'm'} --ranks 32 --size 24"
     full = subprocess.run(f"{words} > /dev/full", shell=True, capture_output=True, text=True)

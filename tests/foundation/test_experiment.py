@@ -137,6 +137,7 @@ def test_no_experiment_is_named(tmp_path: Path) -> None:
     [
         ("{", "no JSON"),
         ("[]", "no JSON object"),
+        ("[" * 100_000, "no JSON"),
         ('{"schema_version": 99, "parameters": []}', "newer"),
         ('{"schema_version": "1"}', "schema_version"),
         ('{"schema_version": 1, "parameters": "ranks"}', "no list of names"),
@@ -155,6 +156,13 @@ def test_damaged_heads_are_named(experiment: Experiment, content: str, message: 
         ({"surprise": 1}, "unknown entry surprise"),
         ({"schema_version": 7}, "schema_version"),
         ({"configuration": {"ranks": 1}}, "its parameters are ranks"),
+        ({"configuration": {"ranks": 10**400, "size": 1}}, "parameter ranks has the value"),
+        ({"notes": 3.5}, "notes is '3.5'"),
+        ({"command": [1]}, "command is"),
+        ({"environment": {"OMP_NUM_THREADS": {}}}, "environment is"),
+        ({"repetition": "first"}, "repetition is 'first'"),
+        ({"wall_time": []}, "wall_time is"),
+        ({"state": None}, "state is 'None'"),
     ],
 )
 def test_damaged_runs_are_named(experiment: Experiment, change: dict[str, object], message: str) -> None:
@@ -164,6 +172,31 @@ def test_damaged_runs_are_named(experiment: Experiment, change: dict[str, object
     with pytest.raises(InputError, match=message) as caught:
         read(experiment.path)
     assert "run.json" in str(caught.value)
+
+
+def test_what_never_ends_is_not_read(experiment: Experiment) -> None:
+    (experiment.path / "experiment.json").unlink()
+    (experiment.path / "experiment.json").symlink_to("/dev/zero")
+    run = experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
+    with pytest.raises(InputError, match="is missing"):
+        read(experiment.path)
+    with pytest.raises(InputError, match="is no file"):
+        Run.read(_zeros(experiment.path / "runs" / run.id))
+
+
+def _zeros(folder: Path) -> Path:
+    (folder / "run.json").unlink()
+    (folder / "run.json").symlink_to("/dev/zero")
+    return folder
+
+
+def test_a_run_that_another_process_stored_meanwhile_stays(experiment: Experiment) -> None:
+    other = read(experiment.path)
+    run = experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
+    with pytest.raises(InputError, match="came into .* meanwhile; let one command at a time"):
+        other.add(Run({"ranks": 1, "size": 1}), counters(2))
+    assert len(read(experiment.path).table(run, "counters")) == len(counters(1))
+    assert [path.name for path in (experiment.path / "runs").iterdir()] == [run.id]
 
 
 def test_a_damaged_table_is_named(experiment: Experiment) -> None:

@@ -1,0 +1,27 @@
+"""What is said on standard error, beside the answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from ranksight._names import short
+
+SHOWN = 10
+"""Messages of one kind that are printed; the others are counted."""
+LONGEST = 1200
+"""Characters of a message: what others wrote may stand in it."""
+
+
+def say(text: str, lead: str = "ranksight: ") -> None:
+    """Print one line after `lead`; names in it may be anybody's, so what would steer a terminal is left out."""
+    print(f"{lead}{short(text, LONGEST)}", file=sys.stderr, flush=True)
+
+
+def tell(what: str, messages: Iterable[str], kind: str) -> None:
+    """Say the first of `messages`, each after `what`, and how many of the `kind` there are more."""
+    texts = list(messages)
+    for text in texts[:SHOWN]:
+        say(f"{what}: {text}")
+    if len(texts) > SHOWN:
+        say(f"{len(texts) - SHOWN} more {kind}")
