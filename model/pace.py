@@ -89,8 +89,17 @@ class Pace:
         return replace(given, status=status.astype(np.intp), reason=reason)
 
     def rows(self, functions_rows: Mapping[tuple[str, str], int]) -> NDArray[np.intp]:
-        """Rows of the kernels' instructions."""
-        return np.array([functions_rows[kernel, "instructions"] for kernel in self.kernels], dtype=np.intp)
+        """Rows of the kernels' instructions.
+
+        Raises
+        ------
+        InputError
+            When the functions have none of a kernel.
+        """
+        try:
+            return np.array([functions_rows[kernel, "instructions"] for kernel in self.kernels], dtype=np.intp)
+        except KeyError as error:
+            raise InputError(f"a pace does not fit the functions: {error}", "fit the model again") from error
 
     @property
     def evidence(self) -> tuple[str, ...]:

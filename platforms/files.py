@@ -6,19 +6,18 @@ import difflib
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ranksight._toml import check_known, decode, is_line, read, table_of
 from ranksight.errors import InputError
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source, measurable
 from ranksight.telling import told
 from ranksight.units import parse_size
 
 SCHEMA = 1
-_LARGEST = 1 << 20
 _DEPTH = 16
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEAD = ("name", "vendor", "model", "architecture", "events")
@@ -66,27 +65,22 @@ def load(name_or_path: str | os.PathLike[str]) -> Platform:
     path = Path(text)
     if not path.is_file():
         raise InputError(f"{path} is no platform file", f"name a file, or one of {', '.join(names())}")
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    return parse(content, str(path))
+    return parse(read(path), str(path))
 
 
 def parse(content: bytes, origin: str) -> Platform:
     """A platform from the bytes of a TOML file; `origin` names the file in messages."""
-    table = _decode(content, origin)
+    table = decode(content, origin, _SEE)
     schema = table.pop("schema", None)
     if schema != SCHEMA or isinstance(schema, bool):
         raise InputError(f"{origin}: schema is {schema!r}", f"this version reads 'schema = {SCHEMA}'")
-    _known(table, (*_HEAD, _NAMED, *_TABLES), origin, "")
+    check_known(table, (*_HEAD, _NAMED, *_TABLES), origin, "")
     head = {key: _text(table.get(key, "" if key in ("architecture", "events") else None), origin, key) for key in _HEAD}
     if not _NAME.fullmatch(head["name"]):
         raise InputError(f"{origin}: name: {head['name']!r}", "use letters, digits, '.', '_' and '-'")
     sources: dict[str, Source] = {}
     caches = _table(table, "caches", origin)
-    _known(caches, [f"L{level}" for level in range(1, 6)], origin, "caches.")
+    check_known(caches, [f"L{level}" for level in range(1, 6)], origin, "caches.")
     memory = dict(_table(table, "memory", origin))
     scaling = _scaling(memory.pop("scaling", {}), sources, origin)
     try:
@@ -104,38 +98,15 @@ def parse(content: bytes, origin: str) -> Platform:
         raise error if error.what.startswith(origin) else InputError(f"{origin}: {error.what}", error.remedy) from None
 
 
-def _decode(content: bytes, origin: str) -> dict[str, Any]:
-    if len(content) > _LARGEST:
-        raise InputError(f"{origin} is larger than {_LARGEST} bytes", "a platform file holds a few kilobytes")
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{origin}: byte {error.start} is not UTF-8", _SEE) from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{origin} is not TOML: {error}", _SEE) from error
-    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
-        raise InputError(f"{origin} is not readable as TOML: {type(error).__name__}", _SEE) from None
-
-
-def _known(table: Mapping[str, Any], known: Any, origin: str, where: str) -> None:
-    for key in table:
-        if key not in known:
-            near = difflib.get_close_matches(key, list(known), n=1)
-            raise InputError(f"{origin}: unknown key {where}{key}", f"known: {', '.join(near or known)}")
-
-
 def _table(table: Mapping[str, Any], key: str, origin: str, where: str = "") -> Mapping[str, Any]:
-    found = table.get(key)
-    if not isinstance(found, dict):
-        raise InputError(f"{origin}: {'no table' if found is None else 'not a table:'} [{where}{key}]", _SEE)
-    return found
+    return table_of(table, key, origin, _SEE, where)
 
 
 def _text(value: object, origin: str, key: str) -> str:
-    if not isinstance(value, str) or len(value) > 2000 or any(ord(letter) < 32 for letter in value):
+    if not is_line(value):
         found = "missing" if value is None else f"{value!r:.60}"
         raise InputError(f"{origin}: {key}: {found}", "give one line of text")
-    return value
+    return str(value)
 
 
 def _processors(value: object, origin: str) -> tuple[str, ...]:
@@ -151,7 +122,7 @@ def _section(
 ) -> S:
     """Values of one table; each is bare, or ``{ value, source, estimate }``; bare ones take the table's `source`."""
     known = measurable(kind)
-    _known(table, (*known, "source"), origin, f"{where}.")
+    check_known(table, (*known, "source"), origin, f"{where}.")
     shared = table.get("source")
     values: dict[str, Any] = {}
     whole = {name for name, annotation in kind.__annotations__.items() if annotation.startswith("int")}
@@ -178,7 +149,7 @@ def _unit(about: Mapping[str, Any]) -> str:
 def _sourced(found: Any, shared: object, origin: str, key: str) -> tuple[Any, Source]:
     estimate, text = False, shared
     if isinstance(found, dict):
-        _known(found, ("value", "source", "estimate"), origin, f"{key}.")
+        check_known(found, ("value", "source", "estimate"), origin, f"{key}.")
         estimate, text = found.get("estimate", False), found.get("source", shared)
         if "value" not in found or not isinstance(estimate, bool):
             raise InputError(f"{origin}: {key}: no value, or 'estimate' is not true or false", _SOURCED)

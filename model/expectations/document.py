@@ -37,13 +37,13 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ranksight._toml import decode, read
 from ranksight.errors import InputError
 from ranksight.model.expectations import grammar
 from ranksight.model.expectations.growth import NONE, Growth
@@ -52,7 +52,6 @@ from ranksight.model.expectations.places import locate
 from ranksight.model.expectations.space import DEPTH, Ruler
 
 T = TypeVar("T")
-LARGEST_FILE = 1 << 20
 LEAST_R2 = 0.5
 """Adjusted R2 below which there is no verdict: the model leaves more of the variance unexplained than it explains."""
 LEAST_SETTINGS = 5
@@ -158,24 +157,17 @@ def read_study(path: Path) -> Study:
     InputError
         Naming file, line and column of what cannot be read or contradicts itself.
     """
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path} is larger than {LARGEST_FILE >> 20} MiB", "expectations are a page or two")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text: {error.reason} at byte {error.start}", "write it in UTF-8") from error
-    return parse_study(text, str(path))
+    return _study(read(path), str(path))
 
 
 def parse_study(text: str, source: str = "expectations") -> Study:
     """Read expectations from text; see :func:`read_study`."""
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{source}: {error}", "mend it; an example stands in docs/expectations.md") from error
-    return _Document(text, source, content).study()
+    return _study(text.encode("utf-8", "surrogatepass"), source)
+
+
+def _study(content: bytes, source: str) -> Study:
+    tables = decode(content, source, "mend it; an example stands in docs/expectations.md")
+    return _Document(content.decode("utf-8"), source, tables).study()
 
 
 class _Document:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ranksight._toml import check_known, decode, is_line, read, table_of
 from ranksight.errors import InputError
 from ranksight.platforms.events.formulas import Formula, read_formula
 
 SCHEMA = 1
-_LARGEST = 1 << 20
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _EVENT = re.compile(r"[a-z_][a-z0-9_.]{0,80}")
 _HEAD = ("name", "title", "vendor", "source")
@@ -148,12 +147,7 @@ def load(name_or_path: str | os.PathLike[str]) -> EventTable:
             raise InputError(f"no event table is named {text!r}", f"known: {', '.join(near or names())}")
         content = files("ranksight.platforms.events").joinpath(f"{text}.toml").read_bytes()
         return parse(content, f"event table {text}")
-    try:
-        with Path(text).open("rb") as stream:
-            content = stream.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{text} cannot be read: {error.strerror}", f"or name one of {', '.join(names())}") from error
-    return parse(content, text)
+    return parse(read(Path(text), f"or name one of {', '.join(names())}"), text)
 
 
 def parse(content: bytes, origin: str) -> EventTable:
@@ -164,13 +158,8 @@ def parse(content: bytes, origin: str) -> EventTable:
     InputError
         With the key that makes no sense.
     """
-    if len(content) > _LARGEST:
-        raise InputError(f"{origin} is larger than {_LARGEST} bytes", "an event table holds a few kilobytes")
-    try:
-        table = tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{origin} is no TOML: {error}", "see the tables that ship with the package") from None
-    _known(table, ("schema", *_HEAD, "note", "counters", "processors", "events", "metrics"), origin, "")
+    table = decode(content, origin, "see the tables that ship with the package")
+    check_known(table, ("schema", *_HEAD, "note", "counters", "processors", "events", "metrics"), origin, "")
     if table.get("schema") != SCHEMA or isinstance(table["schema"], bool):
         raise InputError(f"{origin}: schema is {table.get('schema')!r}", f"this version reads 'schema = {SCHEMA}'")
     head = {key: _text(table, key, origin) for key in _HEAD}
@@ -179,10 +168,10 @@ def parse(content: bytes, origin: str) -> EventTable:
     counters = table.get("counters")
     if not isinstance(counters, int) or isinstance(counters, bool) or not 1 <= counters <= 64:
         raise InputError(f"{origin}: counters: {counters!r}", "give the number that a core counts at once")
-    events = {name: _event(name, entry, origin) for name, entry in _table(table, "events", origin).items()}
+    events = {name: _event(name, entry, origin) for name, entry in table_of(table, "events", origin).items()}
     metrics = {
         name: _metric(name, entry, events, head["source"], origin)
-        for name, entry in _table(table, "metrics", origin).items()
+        for name, entry in table_of(table, "metrics", origin).items()
     }
     processors = table.get("processors", [])
     if not isinstance(processors, list) or not all(isinstance(entry, dict) for entry in processors):
@@ -197,7 +186,7 @@ def _event(name: str, entry: object, origin: str) -> Event:
     where = f"{origin}: events.{name}"
     if not _EVENT.fullmatch(name) or not isinstance(entry, dict):
         raise InputError(f"{where}: no event", 'write "name" = { event = 0xd1, umask = 0x01 }')
-    _known(entry, (*_CODES, "perf", "precise", "note"), origin, f"events.{name}.")
+    check_known(entry, (*_CODES, "perf", "precise", "note"), origin, f"events.{name}.")
     for key, most in _CODES.items():
         value = entry.get(key, 0)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < most:
@@ -216,7 +205,7 @@ def _metric(name: str, entry: object, events: Mapping[str, Event], source: str, 
     where = f"{origin}: metrics.{name}"
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,60}", name) or not isinstance(entry, dict):
         raise InputError(f"{where}: no metric", "write loads = { formula = '...' }")
-    _known(entry, ("formula", "source", "note"), origin, f"metrics.{name}.")
+    check_known(entry, ("formula", "source", "note"), origin, f"metrics.{name}.")
     formula = read_formula(_text(entry, "formula", where), where)
     unknown = [event for event in formula.events if event not in events]
     if unknown:
@@ -227,19 +216,6 @@ def _metric(name: str, entry: object, events: Mapping[str, Event], source: str, 
 
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table.get(key)
-    if not isinstance(value, str) or not value or len(value) > 2000 or any(ord(letter) < 32 for letter in value):
+    if not value or not is_line(value):
         raise InputError(f"{where}: {key}: {value!r:.60}", "write a line of text")
-    return value
-
-
-def _table(table: Mapping[str, Any], key: str, origin: str) -> Mapping[str, Any]:
-    found = table.get(key)
-    if not isinstance(found, dict):
-        raise InputError(f"{origin}: no table [{key}]")
-    return found
-
-
-def _known(table: Mapping[str, Any], known: Iterable[str], origin: str, where: str) -> None:
-    for key in table:
-        if key not in tuple(known):
-            raise InputError(f"{origin}: unknown key {where}{key}", f"known: {', '.join(known)}")
+    return str(value)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from ranksight import __version__
 from ranksight._files import check_output, write_output
+from ranksight._names import printable
 from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
@@ -31,6 +32,8 @@ def render(context: Context, title: str | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=False,
+        # Names of others stand in sentences too; what is markup has been looked through where it was made.
+        finalize=lambda said: printable(said) if type(said) is str else said,
     )
     environment.filters |= {
         "shown": writing.shown,

@@ -242,7 +242,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
         ('note = "kept"', "note = 1979-05-27", "network.note: a date"),
         ('note = "kept"', "note = nan", "network.note"),
         ('note = "kept"', f"note = {'[' * 40}{']' * 40}", "nested too deeply"),
-        ("[topology]", "[topology", "not TOML"),
+        ("[topology]", "[topology", "no TOML"),
         ("[topology]", "[[topology]]", "topology"),
         ('processors = ["X 1"]', 'processors = "X 1"', "processors"),
         ('processors = ["X 1"]', "processors = [1]", "processors: 1"),
