@@ -39,6 +39,7 @@ from ranksight.model.stated import BYTES, Stated
 from ranksight.model.structured import structured
 from ranksight.model.unsampled import with_unsampled
 from ranksight.model.varied import fit_varied
+from ranksight.model.whole import without_sums
 from ranksight.model.wholeunits import WholeUnits
 from ranksight.platforms import Platform, load
 from ranksight.telling import told
@@ -176,7 +177,7 @@ def assemble(
     """
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
-    series = series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks))
+    series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
     check(settings.get("iterations"), series.parameters, series.points)
     sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))

@@ -125,6 +125,7 @@ class Neighbours:
             "parameters": list(self.parameters),
             "dimensions": self.grid.dimensions,
             "periodic": list(self.grid.periodic),
+            "rising": self.grid.rising,
             "kernels": list(self.kernels),
             "metrics": list(self.metrics),
             "over_ranks": list(self.over_ranks),
@@ -142,7 +143,8 @@ class Neighbours:
                 key: tuple(map(str, content[key]))
                 for key in ("parameters", "kernels", "metrics", "over_ranks", "others")
             }
-            grid = Cartesian(int(content["dimensions"]), tuple(bool(x) for x in content["periodic"]))
+            ring = tuple(bool(x) for x in content["periodic"])
+            grid = Cartesian(int(content["dimensions"]), ring, bool(content.get("rising", False)))
             kind, given = content["kind"], content["coefficients"]
             residual = np.array(content["residual"], dtype=np.float64)
             coefficients: Fitted | Levels | Array

@@ -5,10 +5,38 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.experiment import WHOLE
+from ranksight.metrics import metric
 from ranksight.model import forecast
 from ranksight.model.forecast import Forecast
+from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
+
+
+SAME = 1e-6
+"""Largest relative difference between a program's count and the sum of its kernels' where both are one number."""
+
+
+def without_sums(series: Series) -> Series:
+    """The series without requirements of the whole program that are nothing but the sum of its kernels'.
+
+    A sum has a form of its own only where its parts have one: fitted beside them it would contradict them, as what is
+    sent by kernels that one rank does not call and by others that it does.
+    """
+    rows: dict[str, list[int]] = {}
+    for i, name in enumerate(series.metrics):
+        if metric(name).kind == "requirement" and metric(name).additive:
+            rows.setdefault(name, []).append(i)
+    kept = np.ones(len(series), dtype=bool)
+    for mine in rows.values():
+        index = np.array(mine)
+        of_whole = np.array([series.kernels[i] == WHOLE for i in mine])
+        if of_whole.any() and not of_whole.all():
+            said, parts = series.values[index[of_whole]][0], np.nansum(series.values[index[~of_whole]], axis=0)
+            known = np.isfinite(said)
+            kept[index[of_whole]] = not np.allclose(said[known], parts[known], rtol=SAME, atol=0.0)
+    return series.select(kept)
 
 
 def correlation(residuals: Array, sizes: Array) -> float:

@@ -28,10 +28,14 @@ class Cartesian:
     dimensions : int
     periodic : tuple of bool
         For each dimension whether its ends are neighbours.
+    rising : bool
+        Whether the extents rise, as where a program numbers ranks along its longest dimension first;
+        ``MPI_Dims_create`` gives falling ones.
     """
 
     dimensions: int
     periodic: tuple[bool, ...]
+    rising: bool = False
 
     def __post_init__(self) -> None:
         if self.dimensions < 1 or len(self.periodic) != self.dimensions:
@@ -39,7 +43,8 @@ class Cartesian:
 
     def extents(self, ranks: int) -> tuple[int, ...]:
         """Ranks along each dimension, by :func:`dims_create`."""
-        return dims_create(ranks, self.dimensions)
+        found = dims_create(ranks, self.dimensions)
+        return found[::-1] if self.rising else found
 
     def neighbours(self, ranks: int) -> NDArray[np.int64]:
         """Number of neighbours of every rank in every dimension, (ranks, dimensions).
@@ -144,14 +149,19 @@ def cartesian_of(talks: Sequence[tuple[int, Collection[tuple[int, int]]]]) -> Ca
     -------
     Cartesian or None
         None where no grid explains all runs, or several do: grids of two and of three dimensions are the same below
-        eight ranks, and a ring of two ranks is a line, so only runs with more ranks tell them apart.
+        eight ranks, and a ring of two ranks is a line, so only runs with more ranks tell them apart. Extents rise
+        where falling ones explain nothing.
     """
-    candidates = [
-        Cartesian(dimensions, ring)
-        for dimensions in range(1, MOST_DIMENSIONS + 1)
-        for ring in itertools.product((False, True), repeat=dimensions)
-    ]
-    for ranks, pairs in sorted(talks, key=lambda talk: talk[0]):
-        wanted = set(pairs)
-        candidates = [grid for grid in candidates if grid.pairs(ranks) == wanted]
+    candidates: list[Cartesian] = []
+    for rising in (False, True):
+        candidates = [
+            Cartesian(dimensions, ring, rising)
+            for dimensions in range(1 + rising, MOST_DIMENSIONS + 1)
+            for ring in itertools.product((False, True), repeat=dimensions)
+        ]
+        for ranks, pairs in sorted(talks, key=lambda talk: talk[0]):
+            wanted = set(pairs)
+            candidates = [grid for grid in candidates if grid.pairs(ranks) == wanted]
+        if candidates:
+            break
     return candidates[0] if len(candidates) == 1 and talks else None

@@ -35,12 +35,14 @@ class _Collected:
     configurations: int
     values: list[Array] = field(default_factory=list)
     names: list[tuple[str, str]] = field(default_factory=list)
+    steps: list[Step | None] = field(default_factory=list)
 
-    def add(self, label: str, metric: str, places: list[int], found: list[float]) -> int:
+    def add(self, label: str, metric: str, places: list[int], found: list[float], step: Step | None = None) -> int:
         row = np.full(self.configurations, np.nan)
         row[places] = found
         self.values.append(row)
         self.names.append((f"{label} #{len(self.names)}", metric))
+        self.steps.append(step)
         return len(self.values) - 1
 
 
@@ -80,7 +82,8 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
             beside = [e for o, e in zip(found, explanations, strict=True) if o.kernel == one.kernel and e]
             made = _ranked(one, runs, groups, grid, beside, collected)
         entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, tags=one.tags, **made))
-    volumes = fit_volumes(experiment.parameters, points, np.array(collected.values), collected.names, **settings)
+    values = np.array(collected.values)
+    volumes = fit_volumes(experiment.parameters, points, values, collected.names, collected.steps, **settings)
     trained = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
     measured = tuple(sorted(set(ranks.tolist())))
     return Messages(experiment.parameters, tuple(entries), volumes, grid, measured, trained, stated)
@@ -178,12 +181,14 @@ def _linked(
             sizes = [np.divide(b, c, out=np.zeros_like(b), where=c > 0) for c, b in (shares[p][0][who] for p in here)]
             count_profile, count = profile(counts)
             size_profile, size = profile(sizes)
+            rule = chosen.rules[who]
+            step = rule if isinstance(rule, Step) else None
             parts.append(
                 Part(
                     who,
                     j,
-                    collected.add(label, "messages", here, count),
-                    collected.add(label, "bytes_sent", here, size),
+                    collected.add(label, "messages", here, count, step),
+                    collected.add(label, "bytes_sent", here, size, step),
                     count_profile,
                     size_profile,
                 )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import dims_create
+from ranksight.comm.patterns.steps import Step
 from ranksight.errors import InputError
 
 Array = NDArray[np.float64]
@@ -28,13 +29,22 @@ _LAWS: dict[str, Callable[[int], float]] = {
     "1 / sqrt(ranks)": lambda p: p**-0.5,
     "1 / ranks^(2/3)": lambda p: p ** (-2.0 / 3.0),
 }
+_FACES: dict[str, int] = {}
+"""Dimensions of the grid of each law that goes by one."""
+
+
+def _named(dimensions: int, axes: str) -> str:
+    return f"1 / ({' '.join(axes)}) of a {dimensions}-d grid"
+
+
 for _d, _axes in ((3, "yz"), (3, "xz"), (3, "xy"), (3, "x"), (3, "y"), (3, "z"), (2, "x"), (2, "y")):
 
     def _face(p: int, d: int = _d, axes: str = _axes) -> float:
         extents = dims_create(p, d)
         return 1.0 / float(np.prod([extents["xyz".index(axis)] for axis in axes]))
 
-    _LAWS[f"1 / ({' '.join(_axes)}) of a {_d}-d grid"] = _face
+    _LAWS[_named(_d, _axes)] = _face
+    _FACES[_named(_d, _axes)] = _d
 LAWS = tuple(_LAWS)
 
 
@@ -45,8 +55,29 @@ def weight(law: str, ranks: int) -> float:
     return _LAWS[law](max(ranks, 1))
 
 
-def find_law(ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array) -> str:
-    """The first law that a series follows exactly, empty where it follows none.
+def across(step: Step) -> str:
+    """The law of a block's face towards a neighbour: what is cut along the axes that the step does not go.
+
+    A block of n^3 / (x y z) has n^2 / (y z) towards its neighbour in x, n / z towards the one in x and y.
+    """
+    axes = "xyz"[: len(step.vector)]
+    axes = axes[::-1] if step.rising else axes
+    still = sorted(axis for axis, way in zip(axes, step.vector, strict=True) if not way)
+    return _named(len(axes), "".join(still)) if still else "constant"
+
+
+def find_law(ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array, step: Step | None = None) -> str:
+    """The first of :func:`find_laws`, empty where the series follows none."""
+    return next(iter(find_laws(ranks, groups, values, step)), "")
+
+
+def find_laws(
+    ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array, step: Step | None = None
+) -> tuple[str, ...]:
+    """Every law that a series follows exactly, the likeliest first.
+
+    Few numbers of ranks are met by several: at 2, 4 and 8 the face across the first axis of a three-dimensional grid is
+    halved each time, as n / ranks is, and at 64 it is twice as large.
 
     Parameters
     ----------
@@ -54,19 +85,32 @@ def find_law(ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array)
         Number of ranks of each run, and which runs share all other parameters.
     values : (n,)
         NaN where the series is missing.
+    step : Step, optional
+        The way that the messages go on a process grid. Grids of other dimensions are then no law, and where the face
+        :func:`across` it is one, it is the only one.
 
     Returns
     -------
-    str
+    tuple of str
         Laws other than ``constant`` need three numbers of ranks: two are met by too many.
     """
     known = np.isfinite(values)
     if not known.any():
-        return ""
+        return ()
     ranks, groups, values = ranks[known], groups[known], values[known]
     several = max(len(np.unique(ranks[groups == g])) for g in np.unique(groups))
-    for law in LAWS if several > 2 else LAWS[:1]:
-        scaled = values / np.array([weight(law, int(p)) for p in ranks])
-        if all(np.ptp(part) <= EXACT * np.abs(part).max() for part in (scaled[groups == g] for g in np.unique(groups))):
-            return law if several > 1 else ""
-    return ""
+    if several < 2:
+        return ()
+    tried = [law for law in LAWS if step is None or _FACES.get(law, len(step.vector)) == len(step.vector)]
+    exact = [law for law in (tried if several > 2 else LAWS[:1]) if _follows(law, ranks, groups, values)]
+    if "constant" in exact:
+        return ("constant",)
+    if step is not None and across(step) in exact:
+        return (across(step),)
+    return tuple(exact)
+
+
+def _follows(law: str, ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array) -> bool:
+    scaled = values / np.array([weight(law, int(p)) for p in ranks])
+    parts = (scaled[groups == g] for g in np.unique(groups))
+    return all(float(np.ptp(part)) <= EXACT * float(np.abs(part).max()) for part in parts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.patterns.grid import Cartesian, dims_create
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.comm.patterns.recognition import Explanation
 from ranksight.model.messages.laws import EXACT
 
@@ -114,11 +114,7 @@ def basis(kind: str, ranks: int, grid: tuple[int, ...] = (), follows: Explanatio
 def grid_neighbours(ranks: int, grid: tuple[int, ...]) -> Array:
     """Number of neighbours of every rank in every dimension of a grid that is not periodic: (ranks, dimensions)."""
     dimensions, rising = grid
-    if not rising:
-        return Cartesian(dimensions, (False,) * dimensions).neighbours(ranks).astype(float)
-    extents = dims_create(ranks, dimensions)[::-1]
-    place = np.stack(np.unravel_index(np.arange(ranks), extents), axis=1)
-    return np.asarray((place > 0).astype(float) + (place < np.array(extents) - 1))
+    return Cartesian(dimensions, (False,) * dimensions, bool(rising)).neighbours(ranks).astype(float)
 
 
 def share_ranks(

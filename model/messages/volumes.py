@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.comm.patterns.steps import Step
 from ranksight.errors import InputError
 from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
@@ -16,7 +17,7 @@ from ranksight.model.fitting import fit_series
 from ranksight.model.forecast import Forecast
 from ranksight.model.functions import ARRAYS, choose
 from ranksight.model.levels import Levels, fit_levels
-from ranksight.model.messages.laws import LAWS, find_law, weight
+from ranksight.model.messages.laws import LAWS, find_laws, weight
 from ranksight.model.series import Series
 from ranksight.model.varied import fit_varied
 
@@ -39,6 +40,10 @@ class Volumes:
         Factor of each lawful volume as a function of the others, in order; plain values where no other varied.
     functions : Fitted, Levels or None
         Of the volumes without a law, in order.
+    rivals : tuple of tuple of str
+        Of each volume, laws that the runs followed as well: what they say elsewhere is within its interval.
+    most : int
+        Largest number of ranks measured, where a law and its rivals say the same.
     """
 
     parameters: tuple[str, ...]
@@ -46,13 +51,15 @@ class Volumes:
     laws: tuple[str, ...]
     factors: Functions | Array
     functions: Functions | None
+    rivals: tuple[tuple[str, ...], ...] = ()
+    most: int = 1
 
     def __post_init__(self) -> None:
         lawful, free = sum(bool(law) for law in self.laws), sum(not law for law in self.laws)
         held = len(self.factors) if isinstance(self.factors, np.ndarray) else len(self.factors.kernels)
         if held != lawful or (0 if self.functions is None else len(self.functions.kernels)) != free:
             raise InputError("'volumes' does not fit together", "fit the model again")
-        if set(self.laws) - {*LAWS, ""}:
+        if {*self.laws, *(law for each in self.rivals for law in each)} - {*LAWS, ""}:
             raise InputError("'volumes' names an unknown law", "fit the model again")
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
@@ -71,7 +78,9 @@ class Volumes:
         if len(lawful):
             ranks = points[:, self.parameters.index("ranks")]
             scale = np.array([[weight(self.laws[i], int(p)) for p in ranks] for i in lawful])
-            answer = choose(answer, self._lawful(points, scale, level), lawful, everywhere)
+            answer = choose(
+                answer, self._doubted(self._lawful(points, scale, level), lawful, ranks), lawful, everywhere
+            )
         return answer
 
     def _lawful(self, points: Array, scale: Array, level: float) -> Forecast:
@@ -87,6 +96,25 @@ class Volumes:
         arrays["status"] = np.where(zero, forecast.OK, said.status)
         arrays |= {name: arrays[name] * scale for name in ("value", "lower", "upper")}
         return Forecast(level=level, **arrays)
+
+    def _doubted(self, said: Forecast, lawful: NDArray[np.intp], ranks: Array) -> Forecast:
+        """The forecast with intervals as wide as laws differ that the runs cannot tell apart."""
+        rivals = [self.rivals[i] if self.rivals else () for i in lawful]
+        if not any(rivals):
+            return said
+        less, more = np.ones((2, *said.value.shape))
+        for row, (i, others) in enumerate(zip(lawful.tolist(), rivals, strict=True)):
+            own = self.laws[i]
+            for other in others:
+                at_most = weight(own, self.most) / weight(other, self.most)
+                ratio = np.array([weight(other, int(p)) / weight(own, int(p)) * at_most for p in ranks])
+                less[row], more[row] = np.minimum(less[row], ratio), np.maximum(more[row], ratio)
+        factor = more / less
+        wide = (factor > forecast.WIDEST) & (said.status == forecast.OK)
+        reason = said.reason.astype(object)
+        reason[wide] = [f"laws that the runs cannot tell apart differ by a factor of {x:.3g}" for x in factor[wide]]
+        status = np.where(wide, forecast.WIDE, said.status)
+        return replace(said, lower=said.lower * less, upper=said.upper * more, status=status, reason=reason)
 
     def text(self, i: int) -> str:
         """The function of volume `i`, as people read it."""
@@ -106,6 +134,8 @@ class Volumes:
             "laws": list(self.laws),
             "factors": _plain(self.factors),
             "functions": None if self.functions is None else _plain(self.functions),
+            "rivals": [list(each) for each in self.rivals],
+            "most": self.most,
         }
 
     @classmethod
@@ -115,11 +145,15 @@ class Volumes:
             names = {name: tuple(map(str, content[name])) for name in ("parameters", "others", "laws")}
             factors = _back(content["factors"])
             functions = None if content["functions"] is None else _back(content["functions"])
+            rivals = tuple(tuple(map(str, each)) for each in content.get("rivals", ()))
+            most = int(content.get("most", 1))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"'volumes' is damaged: {error}", "fit the model again") from error
         if isinstance(functions, np.ndarray):
             raise InputError("'volumes' is damaged: plain values are no functions", "fit the model again")
-        return cls(factors=factors, functions=functions, **names)
+        if rivals and len(rivals) != len(names["laws"]):
+            raise InputError("'volumes' does not fit together", "fit the model again")
+        return cls(factors=factors, functions=functions, rivals=rivals, most=most, **names)
 
 
 def _plain(held: Functions | Array) -> dict[str, Any]:
@@ -138,7 +172,12 @@ def _back(content: Mapping[str, Any]) -> Functions | Array:
 
 
 def fit_volumes(
-    parameters: tuple[str, ...], points: Array, values: Array, names: Sequence[tuple[str, str]], **settings: Any
+    parameters: tuple[str, ...],
+    points: Array,
+    values: Array,
+    names: Sequence[tuple[str, str]],
+    steps: Sequence[Step | None],
+    **settings: Any,
 ) -> Volumes:
     """Find the law or the function of every volume.
 
@@ -152,6 +191,8 @@ def fit_volumes(
         NaN where a volume is missing.
     names : sequence of (str, str)
         What each volume is of, for messages, and its metric: ``messages`` or ``bytes_sent``.
+    steps : sequence of Step or None
+        The way that the messages of each volume go on a process grid, where there is one.
     **settings
         Of :func:`ranksight.model.fitting.fit_series`.
     """
@@ -161,7 +202,8 @@ def fit_volumes(
     places, groups = np.unique(elsewhere, axis=0, return_inverse=True)
     groups = groups.reshape(-1)
     ranks = points[:, at].astype(np.int64)
-    laws = [find_law(ranks, groups, row) for row in values]
+    exact = [find_laws(ranks, groups, row, step) for row, step in zip(values, steps, strict=True)]
+    laws = [next(iter(each), "") for each in exact]
     lawful = [i for i, law in enumerate(laws) if law]
     scaled = np.full((len(lawful), len(places)), np.nan)
     for row, i in enumerate(lawful):
@@ -183,4 +225,5 @@ def fit_volumes(
         kernels, metrics = zip(*(names[i] for i in free), strict=True)
         series = Series(parameters, points, values[free][:, :, None], kernels, metrics)
         functions = fit_levels(series, **settings) or fit_varied(series, **settings)
-    return Volumes(parameters, others, tuple(laws), factors, functions)
+    rivals = tuple(each[1:] for each in exact)
+    return Volumes(parameters, others, tuple(laws), factors, functions, rivals, int(ranks.max()))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranksight.experiment import WHOLE
 from ranksight.model import forecast, whole
 from ranksight.model.forecast import Forecast
+from ranksight.model.learning import model_of
+from ranksight.model.series import Series
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,31 @@ def test_a_sum_without_a_part_stays_so_however_narrow_it_is() -> None:
     assert status.tolist() == [forecast.WIDE, forecast.NO_DATA, forecast.OK, forecast.WIDE, forecast.OK]
     assert reason[:3].tolist() == ["a part is lost", "no data", ""]
     assert "factor of 9" in reason[3]
+
+
+def transposes() -> Series:
+    """Messages and bytes of a program whose transposes send nothing on one rank, beside those of its set-up."""
+    ranks = np.array([1.0, 2.0, 4.0, 8.0])
+    sent = np.where(ranks > 1, 2.0**24 / ranks, np.nan)
+    kernels = {
+        ("transpose", "bytes_sent"): sent,
+        ("setup", "bytes_sent"): np.full(4, 20.0),
+        (WHOLE, "bytes_sent"): np.nan_to_num(sent) + 20,
+        ("transpose", "messages"): np.array([np.nan, 6, 6, 6]),
+        (WHOLE, "messages"): np.array([3.0, 9, 9, 9]),
+        ("transpose", "mpi_time"): np.array([np.nan, 1, 1, 1]),
+        (WHOLE, "mpi_time"): np.array([0.0, 1, 1, 1]),
+    }
+    names = list(kernels)
+    values = np.stack([kernels[key] for key in names])[:, :, None]
+    return Series(("ranks",), ranks[:, None], values, tuple(k for k, _ in names), tuple(m for _, m in names))
+
+
+def test_a_count_that_is_the_sum_of_its_kernels_has_no_function_of_its_own() -> None:
+    series = transposes()
+    kept = whole.without_sums(series)
+    # Messages that no kernel accounts for stay the program's own, and so do times.
+    assert [m for k, m in zip(kept.kernels, kept.metrics, strict=True) if k == WHOLE] == ["messages", "mpi_time"]
+    sent = next(a for a in model_of(kept, "ft").predict(ranks=64, metrics=["bytes_sent"]).answers if a.kernel is None)
+    assert sent.value == pytest.approx(2**24 / 64 + 20, rel=1e-3)
+    assert sent.status == forecast.OK

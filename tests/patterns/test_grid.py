@@ -63,6 +63,14 @@ def test_the_grid_is_found_from_who_talks_to_whom(periodic: tuple[bool, ...]) ->
     assert cartesian_of([(p, grid.pairs(p)) for p in (1, 2, 4, 8, 12, 27)]) == grid
 
 
+def test_extents_that_rise_are_found_where_falling_ones_explain_nothing() -> None:
+    rising = Cartesian(2, (False, False), rising=True)
+    assert rising.extents(8) == (2, 4)
+    assert cartesian_of([(p, rising.pairs(p)) for p in (1, 2, 4, 8, 16)]) == rising
+    falling = Cartesian(2, (False, False))
+    assert cartesian_of([(p, falling.pairs(p)) for p in (4, 16, 9)]) == falling, "squares rise and fall alike"
+
+
 def test_a_grid_is_not_guessed() -> None:
     grid = Cartesian(3, (False, False, False))
     assert cartesian_of([]) is None

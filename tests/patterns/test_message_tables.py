@@ -18,10 +18,12 @@ from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
+from ranksight.model import forecast
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.messages.laws import LAWS, find_law, weight
 from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.volumes import Volumes, fit_volumes
 from ranksight.model.model import Model
 
 from .conftest import message_tables
@@ -187,6 +189,34 @@ def test_the_command_line(experiment_of: Write, tmp_path: Path, capsys: pytest.C
     assert main(["predict", str(model), "--ranks", "64", "--messages", "--metric", "messages"]) == 2
     assemble(experiment_of(HALO, (27,)))[0].save(tmp_path / "one.json")
     assert main(["predict", str(tmp_path / "one.json"), "--ranks", "64", "--messages"]) == 4
+
+
+def test_faces_are_told_by_the_way_the_message_goes(experiment_of: Write) -> None:
+    # Up to 16 ranks the face across the second axis shrinks as 1 / (x y) of a grid of three dimensions does.
+    flat = tuple(Step(v, False, True, True) for v in ((-1, 0), (1, 0), (0, -1), (0, 1)))
+
+    def side(i: int, p: int, n: float) -> float:
+        return float(8 * n * n / dims_create(p, 2)[::-1][1 - i // 2])
+
+    messages = fit_messages(experiment_of(flat, (2, 4, 8, 16), (144,), side))
+    assert messages is not None
+    for asked in (32, 64):
+        check(messages, (asked, 144), flat, side)
+
+
+def test_laws_that_the_runs_cannot_tell_apart_widen_the_interval() -> None:
+    ranks = np.array([[2.0], [4.0], [8.0]])
+    values = 4096.0 / ranks.T
+    volumes = fit_volumes(("ranks",), ranks, values, [("halo", "bytes_sent")], [None])
+    said = volumes.predict(np.array([[4.0], [16.0], [64.0], [1024.0]]))
+    assert said.lower[0, 0] == said.value[0, 0] == said.upper[0, 0] == pytest.approx(1024)
+    # A face of a 3-d grid: 1 / (y z) is 1 / 4 at 8 and at 16 ranks, and 1 / 16 at 64.
+    assert said.upper[0, 1:3] == pytest.approx([512, 128])
+    assert said.value[0, 1:3] == pytest.approx([256, 64])
+    assert said.status[0].tolist() == [forecast.OK, forecast.OK, forecast.OK, forecast.WIDE]
+    assert "cannot tell apart" in said.reason[0, 3]
+    again = Volumes.from_dict(json.loads(json.dumps(volumes.to_dict())))
+    np.testing.assert_array_equal(again.predict(np.array([[64.0]])).upper, said.upper[:, 2:3])
 
 
 @pytest.mark.parametrize("law", LAWS)
