@@ -22,10 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
@@ -35,6 +34,9 @@ from ranksight.model.fitted import Fitted
 from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
 from ranksight.model.varied import fit_varied
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[np.float64]
 
@@ -203,6 +205,8 @@ def _weights(series: Series) -> dict[str, float]:
 
 def _together(experiment: Experiment, told: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
     """The part of the kernels' imbalances that falls on one rank: c, the median over runs; 1 where no run has all."""
+    import pandas as pd
+
     found = []
     for run in experiment.runs:
         columns = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,9 @@ from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model import forecast
 from ranksight.model.forecast import Forecast
-from ranksight.model.series import Series
+
+if TYPE_CHECKING:
+    from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
 
