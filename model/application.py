@@ -239,6 +239,8 @@ class Application:
                 status[k] = messages.status[worst, k]
                 reason[k] = f"{self.communication.names[worst]}: {messages.reason[worst, k]}"
         codes, reasons = whole.judged(low, high, status, reason)
+        if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
+            codes, reasons = self.sharing.without_far(points, codes, reasons)
         half = np.full((1, len(points)), 0.5)
         summed = Forecast(total[None], low[None], high[None], codes[None], reasons[None], half, half, said.level)
         return Breakdown(summed, kernels, each)

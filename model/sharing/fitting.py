@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ranksight.experiment import WHOLE, Experiment
 from ranksight.model.departure import learn_departure
 from ranksight.model.fitted import Fitted
 from ranksight.model.reduction import reduce
+from ranksight.model.resource import LEVELS
 from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import Known, learn, times
@@ -26,6 +28,8 @@ FEWEST = 3
 """Configurations that a kernel must have."""
 ABOVE = 1.3
 """How far above the platform's bandwidth a measured one may lie before the platform is not the machine measured."""
+BEGINS = -0.7
+"""Slope of ln time over ln ranks at the fewest ranks below which times are those of strong scaling."""
 OUTLYING = 2.0
 """Scales of the scatter from which on a departure is cut before it is carried on."""
 TRAFFIC = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
@@ -37,7 +41,10 @@ def fit_sharing(
     """Learn the kernels that have a time and memory traffic at :data:`FEWEST` configurations or more.
 
     The work of a kernel is its instructions. Ranks that wait in MPI count instructions of their waiting, so that a
-    whole program's work is that of the rank with the fewest; without instructions the traffic is the work.
+    whole program's work is that of the rank with the fewest; without instructions the traffic is the work. Where no
+    traffic was counted it is taken to go with the work, and how much of it there is is read off the times that
+    :data:`FEWEST` and more numbers of ranks in a domain took; without instructions the work of strong scaling is
+    1 / ranks, of kernels whose times begin like that.
 
     Parameters
     ----------
@@ -52,8 +59,8 @@ def fit_sharing(
     Returns
     -------
     Sharing or None
-        None where no kernel has the counters, where traffic was simulated (a simulated cache serves one rank, fetches
-        nothing ahead and has no rate), or where the number of ranks is no parameter.
+        None where nothing tells how kernels share a domain, where caches were simulated (a simulated cache serves one
+        rank, fetches nothing ahead and has no rate), or where the number of ranks is no parameter.
 
     Raises
     ------
@@ -61,37 +68,49 @@ def fit_sharing(
         When more bytes a second were moved than the domains' bandwidth allows.
     """
     present = experiment.metrics()
-    if "ranks" not in experiment.parameters or "time" not in present or not set(TRAFFIC) & set(present):
+    if "ranks" not in experiment.parameters or "time" not in present or _simulated(experiment):
         return None
-    if not _counted(experiment):
-        return None
+    counted = bool(set(TRAFFIC) & set(present))
     wanted = tuple(name for name in ("time", "cycles", "instructions", *TRAFFIC) if name in present)
     series = series_from_experiment(experiment, wanted)
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     how = settings.get("over_repetitions", "auto")
     values = reduce(series.values, "median" if how == "auto" else how, axis=2)
     nothing = np.full(len(series.points), np.nan)
+    ranks = series.points[:, series.parameters.index("ranks")]
+    active = domains.active(ranks)
+    least = _least(experiment, series, how) if (WHOLE, "instructions") in rows else nothing
 
     def of(kernel: str, name: str) -> Array:
+        if kernel == WHOLE and name == "instructions":
+            return least
         return values[rows[kernel, name]] if (kernel, name) in rows else nothing
 
+    def told_of(kernel: str) -> NDArray[np.bool_]:
+        """At which configurations what loads the memory is known."""
+        if counted:
+            return np.asarray((of(kernel, "time") > 0) & np.isfinite(_traffic(of, kernel)[0]))
+        return np.asarray((of(kernel, "time") > 0) & (_work(of, kernel, series.parameters, ranks) > 0))
+
+    fewest = 1 if counted else FEWEST
     kernels = [
         kernel
         for kernel in dict.fromkeys(series.kernels)
-        if ((of(kernel, "time") > 0) & np.isfinite(_traffic(of, kernel)[0])).sum() >= FEWEST
+        if (at := told_of(kernel)).sum() >= FEWEST and len(np.unique(active[at])) >= fewest
     ]
     if not kernels:
         return None
     time = np.array([of(kernel, "time") for kernel in kernels])
-    reads, writes = (np.array(column) for column in zip(*(_traffic(of, kernel) for kernel in kernels), strict=True))
-    work = np.array([of(kernel, "instructions") for kernel in kernels])
-    if WHOLE in kernels and "instructions" in present:
-        work[kernels.index(WHOLE)] = _least(experiment, series, how)
+    if counted:
+        reads, writes = (np.array(column) for column in zip(*(_traffic(of, kernel) for kernel in kernels), strict=True))
+        work = np.array([of(kernel, "instructions") for kernel in kernels])
+    else:
+        domains = replace(domains, core=None, domain=None)
+        work = np.array([_work(of, kernel, series.parameters, ranks) for kernel in kernels])
+        reads, writes = work, np.full(work.shape, np.nan)
     countless = ~(np.isfinite(work) & (work > 0)).any(axis=1)
     every = reads + np.nan_to_num(writes)
     work = np.where(countless[:, None], every, work)
-    ranks = series.points[:, series.parameters.index("ranks")]
-    active = domains.active(ranks)
     _check(domains, kernels, time, reads, np.nan_to_num(writes), active)
     held = occupancy(reads, writes, work, ranks, active, domains.cores)
     without = reads / factor(held.effect, active, domains.cores)
@@ -160,14 +179,34 @@ def fit_sharing(
         departure,
         varied,
         alike,
-        tuple(_told(domains, bool(no), int(n)) for no, n in zip(countless, learned.count, strict=True)),
+        tuple(
+            _told(domains, _loads(counted, bool(no), "instructions" in present), int(n))
+            for no, n in zip(countless, learned.count, strict=True)
+        ),
     )
 
 
-def _counted(experiment: Experiment) -> bool:
-    """Whether memory traffic was counted by hardware."""
-    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in TRAFFIC]
-    return not any("simulated" in text for text in told)
+def _simulated(experiment: Experiment) -> bool:
+    """Whether caches were simulated."""
+    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in (*TRAFFIC, *LEVELS)]
+    return any("simulated" in text for text in told)
+
+
+def _work(of: Any, kernel: str, parameters: tuple[str, ...], ranks: Array) -> Array:
+    """Work of a rank where no traffic was counted: instructions, or that of strong scaling where times begin like it.
+
+    Times that begin otherwise, and those that another parameter moves, tell no work: NaN.
+    """
+    work, time = of(kernel, "instructions"), of(kernel, "time")
+    if np.isfinite(work).any():
+        return np.asarray(work)
+    known = np.flatnonzero(time > 0)
+    nothing = np.full(len(ranks), np.nan)
+    if parameters != ("ranks",) or len(known) < FEWEST:
+        return nothing
+    first, second = known[np.argsort(ranks[known])][:2]
+    slope = np.log(time[second] / time[first]) / np.log(ranks[second] / ranks[first])
+    return np.asarray(time[first] * ranks[first] / ranks if slope < BEGINS else nothing)
 
 
 def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
@@ -227,7 +266,13 @@ def _check(
     )
 
 
-def _told(domains: Domains, countless: bool, count: int) -> str:
-    work = "memory traffic as the work" if countless else "instructions as the work, memory traffic"
+def _loads(counted: bool, countless: bool, instructions: bool) -> str:
+    if not counted:
+        work = "instructions" if instructions else "1 / ranks"
+        return f"{work} as the work and as the traffic"
+    return f"{'memory traffic' if countless else 'instructions'} as the work, memory traffic"
+
+
+def _told(domains: Domains, loads: str, count: int) -> str:
     source = "measured curve of a domain" if domains.domain is None else "platform's bandwidths"
-    return f"shared memory bandwidth: {work}, {source}, {count} configurations"
+    return f"shared memory bandwidth: {loads}, {source}, {count} configurations"

@@ -34,6 +34,9 @@ Array = NDArray[np.float64]
 WORK, READ, WRITTEN, ALIKE = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
 """Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not told apart) without what the
 occupancy of a domain does to them, the bytes written, and the bytes read as if it did nothing."""
+SOFT = (0.1, 0.2)
+"""Relative uncertainty of a saturated interface's bandwidth per e-fold of the ranks in a domain beyond those measured,
+where a platform tells the bandwidth of a full domain, and where it does not."""
 NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
 
 
@@ -105,6 +108,7 @@ class Sharing:
         said = self.counts.predict(points if share is None else share, level)
         z = float(ndtri((1 + level) / 2))
         given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
+        given = self._kept(points if share is None else share, given, active, level)
         inputs = tuple(middle for middle, _, _ in given)
         gone, spread = self.departure.at(self._inputs(points, active))
         time, core, busy = self._times(self.mode, inputs, active, gone)
@@ -123,9 +127,10 @@ class Sharing:
         drift = expected_drift("time") * self._out(points)[None, :] * (1 - busy)
         reach = stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
         scattered = np.fmax(reach * spread, self._farthest(level)[:, None])
+        drift += self._crowded(active)[None, :] * busy
         own = reach**2 * variance + scattered**2 + z**2 * (drift**2 + JOBS**2)
         lower, upper = time * np.exp(-np.sqrt(own + down)), time * np.exp(np.minimum(np.sqrt(own + up), 50.0))
-        status, reason = self._judge(said, points, ranks, time, lower, upper)
+        status, reason = self._judge(said, points, time, lower, upper)
         half = np.full(time.shape, 0.5)
         answer = Forecast(time, lower, upper, status, reason, half, half, level)
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)
@@ -173,6 +178,28 @@ class Sharing:
         )
         return middle, below, above
 
+    def _kept(
+        self, points: Array, given: list[tuple[Array, Array, Array]], active: NDArray[np.intp], level: float
+    ) -> list[tuple[Array, Array, Array]]:
+        """Bytes at other sizes than were measured may also be as many per unit of work as at the nearest measured one.
+
+        Traffic that grows faster than the work does so as caches are outgrown, and no longer when they are.
+        """
+        near = points.copy()
+        others = [at for at, name in enumerate(self.counts.parameters) if name != "ranks"]
+        near[:, others] = np.clip(points[:, others], *self.trained[others].T)
+        if (near == points).all():
+            return given
+        said = self.counts.predict(near, level)
+        before = [self._row(said, WORK), self._reads(said, active, 0.0), self._row(said, WRITTEN)]
+        found = [given[0]]
+        for (middle, below, above), (there, _, _) in zip(given[1:], before[1:], strict=True):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                apart = np.log(there * given[0][0] / before[0][0] / middle)
+            apart = np.where(np.isfinite(apart), apart, 0.0)
+            found.append((middle, np.hypot(below, np.minimum(apart, 0.0)), np.hypot(above, np.maximum(apart, 0.0))))
+        return found
+
     def _farthest(self, level: float) -> Array:
         """What holds the share `level` of the training times and one more, each foretold from the others (conformal).
 
@@ -204,6 +231,15 @@ class Sharing:
             out = np.fmax(np.log(points / high), np.log(low / points))
         return np.asarray(np.sqrt((np.maximum(np.nan_to_num(out, posinf=0.0, neginf=0.0), 0.0) ** 2).sum(axis=1)))
 
+    def _crowded(self, active: NDArray[np.intp]) -> Array:
+        """How uncertain the bandwidth of more ranks in a domain is than were measured, (k,), relative.
+
+        An interface gives a little more to further cores even when it is nearly full, and how much differs by machine.
+        """
+        most = self.measured.active(self.trained[[self.counts.parameters.index("ranks")], 1])[0]
+        more = np.log(np.minimum(np.maximum(active / most, 1.0), max(self.domains.cores / most, 1.0)))
+        return np.asarray(SOFT[self.measured.domain is None] * more)
+
     def cycles(self, given: Forecast) -> Forecast:
         """Cycles of a rank for the times of :meth:`forecast`; NaN where they were not counted."""
         clock = self.clock[:, None]
@@ -213,8 +249,18 @@ class Sharing:
         """Which points lie in the measured range."""
         return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
 
+    def without_far(
+        self, points: Array, status: NDArray[np.intp], reason: NDArray[Any]
+    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Status and reason (k,) of a whole program's time, insufficient on several nodes where none left the first."""
+        column = self.counts.parameters.index("ranks")
+        far = self.domains.nodes(points[:, column]) > 1
+        far &= (self.measured.nodes(self.trained[[column], 1]) <= 1) & (status == forecast.OK)
+        never = NEVER_LEFT.format(ranks=2 * self.domains.ranks_per_node)
+        return np.where(far, forecast.WIDE, status).astype(np.intp), np.where(far, never, reason)
+
     def _judge(
-        self, said: Forecast, points: Array, ranks: Array, time: Array, lower: Array, upper: Array
+        self, said: Forecast, points: Array, time: Array, lower: Array, upper: Array
     ) -> tuple[NDArray[np.intp], NDArray[Any]]:
         status = np.full(time.shape, forecast.OK, dtype=np.intp)
         reason = np.full(time.shape, "", dtype=object)
@@ -224,12 +270,9 @@ class Sharing:
             bad &= status[at] == forecast.OK
             status[at] = np.where(bad, said.status[row], status[at])
             reason[at] = np.where(bad, [f"{name}: {text}" for text in said.reason[row]], reason[at])
-        most = float(self.trained[self.counts.parameters.index("ranks"), 1])
-        left = (self.domains.nodes(ranks) > 1) & (self.domains.nodes(np.array([most]))[0] <= 1)
-        for at, kernel in enumerate(self.kernels):
-            here = left & (kernel == WHOLE) & (status[at] == forecast.OK)
-            status[at] = np.where(here, forecast.WIDE, status[at])
-            reason[at] = np.where(here, NEVER_LEFT.format(ranks=2 * self.domains.ranks_per_node), reason[at])
+        if WHOLE in self.kernels:
+            at = self.kernels.index(WHOLE)
+            status[at], reason[at] = self.without_far(points, status[at], reason[at])
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = upper / lower
         wide = ~(ratio <= forecast.WIDEST) & (status == forecast.OK)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -16,7 +17,7 @@ from machines import truth, write
 
 from ranksight.cli import main
 from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.platforms import load
@@ -122,13 +123,77 @@ def test_a_platform_that_was_not_measured_is_refused(tmp_path):
     assert "--platform" in raised.value.remedy
 
 
-def test_without_traffic_times_are_functions(tmp_path):
-    experiment = write(tmp_path / "e", ONE, counters=("instructions", "cycles"))
+@pytest.mark.parametrize("counters", [("instructions", "cycles"), ("instructions",), ()])
+@pytest.mark.parametrize("name", ["bandwidth", "computing", "half of both"])
+def test_without_traffic_the_curve_of_a_domain_tells(tmp_path, name, counters):
+    experiment = write(tmp_path / "e", ONE, counters=counters, **PROGRAMS[name])
     model = fit(experiment, platform=NODE)
+    answer, true = asked(model, 72), truth(72, **PROGRAMS[name])[0]
+    assert answer.ok
+    assert answer.lower < true < answer.upper
+    assert answer.value == pytest.approx(true, rel=0.04)
+    work = "instructions" if counters else "1 / ranks"
+    assert f"{work} as the work and as the traffic, measured curve of a domain" in answer.evidence
+    assert asked(fit(experiment, platform=None, cores_per_domain=18), 72).value == pytest.approx(answer.value)
+
+
+@pytest.mark.parametrize("ranks", [(1, 18, 36), (12, 16, 18, 36)])
+def test_times_that_tell_neither_work_nor_traffic_are_functions(tmp_path, ranks):
+    """Two numbers of ranks in a domain, and times that do not begin as strong scaling does."""
+    model = fit(write(tmp_path / "e", ranks, counters=()), platform=NODE)
     assert model.equation.sharing is None
-    assert asked(model, 16).evidence.startswith("function of 10 configurations")
+    assert asked(model, 16).evidence.startswith("function of")
     with pytest.raises(InputError, match="does not tell what ranks on a node share"):
         model.placed("scattered")
+
+
+def test_kernels_beyond_the_node_carry_their_own_times_and_no_sum(tmp_path):
+    made = Experiment.create(tmp_path / "e", "kernels", ["ranks"])
+    for p in ONE:
+        time, volume, work = truth(p)
+        rows = [
+            {"kernel": "sweep", "time": time, "instructions": work, "bytes_mem": sum(volume)},
+            {"kernel": "exchange", "time": 0.01 * np.log2(p) * truth(1)[0] / 50},
+        ]
+        made.add(Run({"ranks": p}, collector="made-up"), pd.DataFrame([{"rank": -1, **row} for row in rows]))
+    model = fit(made, platform=NODE)
+    assert asked(model, 72).ok
+    far = asked(model, 144)
+    assert not far.ok
+    assert "what messages between nodes cost was not seen" in far.reason
+    (sweep,) = (a for a in model.predict(ranks=144, metrics=["time"]).answers if a.kernel == "sweep")
+    assert sweep.ok
+    assert sweep.value == pytest.approx(truth(144)[0], rel=0.05)
+
+
+def test_traffic_that_outgrew_a_cache_may_grow_no_further(tmp_path):
+    """Bytes per instruction rise tenfold over the sizes measured; that they stay at the next one is in the interval."""
+    made = Experiment.create(tmp_path / "e", "outgrowing", ["ranks", "size"])
+    for p in (1, 2, 4, 9, 18):
+        for size, traffic in ((1, 0.1e13), (2, 0.4e13), (4, 4e13)):
+            time, volume, work = truth(p, instructions=1e13 * size, traffic=traffic)
+            row = {"kernel": WHOLE, "rank": -1, "time": time, "instructions": work, "bytes_mem": sum(volume)}
+            made.add(Run({"ranks": p, "size": size}, collector="made-up"), pd.DataFrame([row]))
+    model = fit(made, platform=NODE)
+    (answer,) = model.predict(ranks=72, size=8, metrics=["time"]).answers
+    no_more, as_before = (truth(72, instructions=8e13, traffic=8e13 * ratio)[0] for ratio in (1, 4))
+    assert answer.lower < no_more < as_before < 1.1 * answer.upper
+    (known,) = model.predict(ranks=72, size=4, metrics=["time"]).answers
+    assert known.value == pytest.approx(truth(72, instructions=4e13, traffic=4e13)[0], rel=0.05)
+    assert known.upper / known.lower < 0.7 * answer.upper / answer.lower
+
+
+def test_more_ranks_in_a_domain_than_were_measured_widen_the_interval(tmp_path):
+    """A truth whose interface gives a fifth more to the second half of its cores than to the first."""
+    made = Experiment.create(tmp_path / "e", "soft", ["ranks"])
+    for p in range(1, 10):
+        row = {"kernel": WHOLE, "rank": -1, "time": max(1 / p, 0.3), "instructions": 1e12 / p}
+        made.add(Run({"ranks": p}, collector="made-up"), pd.DataFrame([row]))
+    model = fit(made, platform=None, cores_per_domain=18)
+    inside, full = asked(model, 9), asked(model, 18)
+    assert inside.upper / inside.lower < 1.2
+    assert full.lower < 0.25 < full.value * 1.02
+    assert full.upper / full.lower < 2
 
 
 def test_the_parts_add_up_and_a_file_says_the_same(tmp_path):
