@@ -32,7 +32,8 @@ from ranksight.telling import told
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "LD_PRELOAD")
 FAILURES_IN_A_ROW = 3
-"""After so many failed runs one after another a campaign stops: what they share is not the configuration."""
+"""After so many failed runs one after another a campaign stops, and after so many of one collector that collector is
+left out: what they share is not the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Outcome:
     kept: int
     failures: tuple[Failure, ...]
     stopped: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 KNOWN = {
@@ -97,7 +99,7 @@ KNOWN = {
 }
 """What launchers print when they refuse, and what helps."""
 Watcher = Callable[[Run, str], None]
-"""Told of every run: ``"start"``, ``"kept"``, ``"done"`` or ``"failed"``."""
+"""Told of every run: ``"start"``, ``"kept"``, ``"done"``, ``"failed"`` or ``"left out"``."""
 
 
 def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, what: None) -> Outcome:
@@ -140,24 +142,30 @@ def _alone(folder: Path) -> Iterator[None]:
 def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome:
     measured = kept = in_a_row = 0
     failures: list[Failure] = []
+    lately = dict.fromkeys(plan.collectors, 0)
     for run, launch, collector in plan.runs():
         if run.id in experiment:
             kept += 1
             watch(run, "kept")
             continue
+        if lately[run.collector] >= FAILURES_IN_A_ROW:
+            watch(run, "left out")
+            continue
         watch(run, "start")
         failure = _measure_one(experiment, run, launch, collector, plan.timeout)
         if failure is None:
             measured += 1
-            in_a_row = 0
+            in_a_row = lately[run.collector] = 0
             watch(run, "done")
             continue
         failures.append(failure)
         in_a_row += 1
+        lately[run.collector] += 1
         watch(run, "failed")
         if in_a_row >= FAILURES_IN_A_ROW:
             return Outcome(measured, kept, tuple(failures), stopped=True)
-    return Outcome(measured, kept, tuple(failures))
+    left_out = tuple(name for name, count in lately.items() if count >= FAILURES_IN_A_ROW)
+    return Outcome(measured, kept, tuple(failures), left_out=left_out)
 
 
 def _measure_one(

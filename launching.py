@@ -1,12 +1,16 @@
 """Command templates and launchers: what is run, and where a tool is put in front of the program on every rank.
 
-A template is a command line with parameters in braces, ``mpirun -n {ranks} ./heat --n {size}``. A collector that has to
-stand before the program is put there by :meth:`Launch.wrap`; where the program begins is found from the launcher's
-options, or stated by the word ``{wrap}`` in the template.
+A template is a command line with parameters in braces, ``mpirun -n {ranks} ./heat --n {size}``. Beside the parameters
+stand the sides of the process grid that ``MPI_Dims_create`` makes of the ranks, ``{grid3.x} {grid3.y} {grid3.z}`` and
+``{grid2.x} {grid2.y}``, and products of all of these, ``{size*grid3.x}``.
+
+A collector that has to stand before the program is put there by :meth:`Launch.wrap`; where the program begins is found
+from the launcher's options, or stated by the word ``{wrap}`` in the template.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -14,11 +18,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.dims import dims_create
 from ranksight.errors import InputError
 from ranksight.launchers import LAUNCHERS, launcher_of, rank_variables
 
 WRAP = "{wrap}"
-_FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_TERM = rf"(?:grid2\.[xy]|grid3\.[xyz]|{_NAME})"
+_FIELD = re.compile(rf"\{{({_TERM}(?:\*{_TERM})*)\}}")
 
 
 def rank_expression() -> str:
@@ -73,9 +80,9 @@ class Template:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters in the order in which they appear."""
-        names = dict.fromkeys(name for word in self.words for name in _FIELD.findall(word))
-        names.pop("wrap", None)
-        return tuple(names)
+        terms = dict.fromkeys(t for word in self.words for field in _FIELD.findall(word) for t in field.split("*"))
+        terms.pop("wrap", None)
+        return tuple(dict.fromkeys("ranks" if "." in term else term for term in terms))
 
     def fill(self, configuration: Mapping[str, float]) -> Launch:
         """Fill the parameters in.
@@ -87,13 +94,7 @@ class Template:
         """
 
         def value(match: re.Match[str]) -> str:
-            name = match[1]
-            if name not in configuration:
-                raise InputError(
-                    f"the command needs {{{name}}} and has no value for it",
-                    f"give --{name} VALUES, or write the value out",
-                )
-            number = float(configuration[name])
+            number = float(math.prod(_value(term, configuration) for term in match[1].split("*")))
             return str(int(number)) if number.is_integer() else repr(number)
 
         if not self.words:
@@ -110,6 +111,19 @@ class Template:
         if ranks < 1 or not float(ranks).is_integer():
             raise InputError(f"{ranks} is no number of ranks", "ranks are whole numbers from 1")
         return Launch(tuple(words), at, dict(configuration), int(ranks))
+
+
+def _value(term: str, configuration: Mapping[str, float]) -> float:
+    """A parameter, or a side of the process grid such as ``grid3.x``: ``MPI_Dims_create``'s, the longest first."""
+    name, _, side = term.partition(".")
+    wanted = "ranks" if side else name
+    if wanted not in configuration:
+        raise InputError(
+            f"the command needs {{{wanted}}} and has no value for it",
+            f"give --{wanted} VALUES, or write the value out",
+        )
+    value = float(configuration[wanted])
+    return float(dims_create(int(value), int(name[-1]))["xyz".index(side)]) if side else value
 
 
 def program_index(words: Sequence[str]) -> int:

@@ -177,4 +177,5 @@ def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome
     }
     second = measure(experiment, replace(plan, collectors=split), watch)
     failures = (*first.failures, *second.failures)
-    return Outcome(first.measured + second.measured, first.kept + second.kept, failures, second.stopped)
+    left_out = (*first.left_out, *second.left_out)
+    return Outcome(first.measured + second.measured, first.kept + second.kept, failures, second.stopped, left_out)

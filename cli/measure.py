@@ -6,7 +6,11 @@ The command stands after '--' and names its parameters in braces; every paramete
 
 Each configuration is run once for every collector and repetition (a deterministic collector once). A campaign that was
 cut off goes on where it stopped when the same line is given again. Where a collector has to stand before the program,
-its place is found from the launcher's options; write {wrap} there if it is not.
+its place is found from the launcher's options; write {wrap} there if it is not. A program that is told its process
+grid takes it from {grid3.x} {grid3.y} {grid3.z} or {grid2.x} {grid2.y}, the ranks as MPI_Dims_create factors them, the
+longest side first; {size*grid3.x} is a product:
+
+  ranksight measure --ranks 1,2,4,8 --size 16 -o md.exp -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
 
 --platform names the machine whose caches callgrind simulates and whose events perf counts: one that ships with the
 project, or a file of 'ranksight calibrate'. --refine KERNEL splits a kernel that is too coarse to act on into its
@@ -222,10 +226,16 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
 
 def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
     """Say what came of a campaign; 1 when a run failed."""
+    from ranksight.campaign import FAILURES_IN_A_ROW
     from ranksight.reports.terminal import Text, next_step, show
 
     told: set[tuple[str, ...]] = set()
+    causes: set[str] = set()
     for failure in outcome.failures:
+        if failure.what in causes and not failure.last_lines:
+            say(f"run {failure.run.id} failed as one before")
+            continue
+        causes.add(failure.what)
         say(f"run {failure.run.id} failed: {failure.what}")
         if failure.last_lines and failure.last_lines in told:
             say("(the same as before)", "  | ")
@@ -238,6 +248,11 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
         say(f"its output is kept in {failure.folder}", "  ")
     if outcome.stopped:
         say("stopped, the last runs failed one after another; mend the cause and give the same line again")
+    elif outcome.left_out:
+        say(
+            f"left out after {FAILURES_IN_A_ROW} failures one after another: {', '.join(outcome.left_out)}; "
+            "mend the cause and give the same line again"
+        )
     elif outcome.failures:
         say("give the same line again to measure what is missing")
     if not quiet:

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ranksight.comm.patterns.grid import dims_create
 from ranksight.comm.patterns.rule import exact_root
+from ranksight.dims import dims_create
 from ranksight.errors import InputError
 
 _NAMED: dict[str, Callable[[int], int]] = {"ranks": lambda p: p, "sqrt(ranks)": exact_root}

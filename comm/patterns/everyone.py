@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.grid import MOST_DIMENSIONS, dims_create
+from ranksight.comm.patterns.grid import MOST_DIMENSIONS
 from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.dims import dims_create
 
 
 @FAMILIES.register("everyone")

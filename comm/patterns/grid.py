@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.dims import dims_create
 from ranksight.errors import InputError
 
 
@@ -42,7 +43,7 @@ class Cartesian:
             raise InputError(f"a grid of {self.dimensions} dimensions with {len(self.periodic)} periodicities is none")
 
     def extents(self, ranks: int) -> tuple[int, ...]:
-        """Ranks along each dimension, by :func:`dims_create`."""
+        """Ranks along each dimension, by :func:`ranksight.dims.dims_create`."""
         found = dims_create(ranks, self.dimensions)
         return found[::-1] if self.rising else found
 
@@ -101,37 +102,6 @@ def _line(extent: int) -> dict[int, int]:
     if extent == 1:
         return {0: 1}
     return {1: 2, 2: extent - 2} if extent > 2 else {1: 2}
-
-
-def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """Factors of `ranks` as close to each other as they can be, largest first.
-
-    The standard asks that the numbers ``MPI_Dims_create`` gives are as close to each other as possible and in
-    non-increasing order (MPI 4.1, section 8.5.2). Open MPI and MPICH hand out the prime factors, largest first, each to
-    the dimension that is smallest so far, as is done here.
-
-    Raises
-    ------
-    InputError
-        When one of the numbers is below 1.
-    """
-    if ranks < 1 or dimensions < 1:
-        raise InputError(f"{ranks} ranks cannot be placed on {dimensions} dimensions", "both are whole numbers from 1")
-    extents = [1] * dimensions
-    for factor in sorted(_primes(ranks), reverse=True):
-        extents[extents.index(min(extents))] *= factor
-    return tuple(sorted(extents, reverse=True))
-
-
-def _primes(number: int) -> list[int]:
-    found = []
-    divisor = 2
-    while divisor * divisor <= number:
-        while number % divisor == 0:
-            found.append(divisor)
-            number //= divisor
-        divisor += 1
-    return [*found, number] if number > 1 else found
 
 
 MOST_DIMENSIONS = 3

@@ -40,7 +40,8 @@ def refuse_script(launch: Launch) -> None:
     if script:
         raise InputError(
             f"{launch.program} is a script; its interpreter would be measured in place of the program",
-            "name the program itself in the command, with {wrap} before it where a script cannot be left out",
+            "name the program itself in the command; where a script cannot be left out, let it end with 'exec \"$@\"' "
+            "and write SCRIPT {wrap} PROGRAM",
         )
 
 

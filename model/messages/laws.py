@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.patterns.grid import dims_create
 from ranksight.comm.patterns.steps import Step
+from ranksight.dims import dims_create
 from ranksight.errors import InputError
 
 Array = NDArray[np.float64]

@@ -53,6 +53,17 @@ def test_values_are_filled_in(bin_folder: Path) -> None:
     assert template.fill({"ranks": 4.0, "x": 0.5}).command == ("mpirun", "-n", "4", "app", "--x=0.5", "4")
 
 
+def test_the_process_grid_and_products_are_filled_in(bin_folder: Path) -> None:
+    words = ("mpirun", "-n", "{ranks}", "app", "-P", "{grid3.x},{grid3.y},{grid3.z}", "{grid2.x}x{grid2.y}")
+    template = Template((*words, "{size*grid3.x}"))
+    assert template.parameters == ("ranks", "size")
+    assert template.fill({"ranks": 12, "size": 5}).command[5:] == ("3,2,2", "4x3", "15")
+    assert Template(("app", "{grid3.z}")).parameters == ("ranks",)
+    assert Template(("app", "{grid3.w}", "{grid4.x}")).parameters == ()
+    with pytest.raises(InputError, match="needs {ranks}"):
+        template.fill({"size": 5})
+
+
 def test_the_place_can_be_stated(bin_folder: Path) -> None:
     launch = Template(("mpirun", "-n", "{ranks}", "{wrap}", "not-there-yet", "a")).fill({"ranks": 2})
     assert launch.command == ("mpirun", "-n", "2", "not-there-yet", "a")

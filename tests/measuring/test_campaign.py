@@ -14,6 +14,7 @@ import pytest
 from ranksight import campaign
 from ranksight.campaign import Plan, measure
 from ranksight.cli.main import main
+from ranksight.cli.measure import report
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.errors import ToolError
 from ranksight.experiment import Experiment, read
@@ -157,6 +158,33 @@ def test_failures_in_a_row_stop_the_campaign(
     assert main(line(program, tmp_path / "e")) == 1
     assert (program.parent / "log").read_text().count("\n") == campaign.FAILURES_IN_A_ROW
     assert "stopped" in capsys.readouterr().err
+
+
+def test_a_collector_that_never_works_is_left_out_and_its_cause_told_once(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Never(Words):
+        asked = 0
+
+        def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+            self.asked += 1
+            raise ToolError("it stands before a script")
+
+    never = Never()
+    plan = Plan(
+        Template((str(program), "{ranks}", "{size}")),
+        {"ranks": (1, 2, 4), "size": (10, 20)},
+        1,
+        {"never": never, "words": Words()},
+    )
+    experiment = Experiment.create(tmp_path / "e", "x", ("ranks", "size"))
+    outcome = measure(experiment, plan)
+    assert never.asked == len(outcome.failures) == campaign.FAILURES_IN_A_ROW
+    assert outcome.measured == len(experiment) == 6
+    assert report(experiment, outcome, quiet=True) == 1
+    error = capsys.readouterr().err
+    assert error.count("it stands before a script") == 1
+    assert "left out after 3 failures one after another: never" in error
 
 
 def test_a_run_that_hangs_is_ended(

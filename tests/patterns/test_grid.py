@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.comm.patterns.grid import Cartesian, cartesian_of, dims_create
+from ranksight.comm.patterns.grid import Cartesian, cartesian_of
+from ranksight.dims import dims_create
 from ranksight.errors import InputError
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.comm.patterns.grid import dims_create
 from ranksight.comm.patterns.hypercube import Hypercube
 from ranksight.comm.patterns.offset import Offset
 from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
+from ranksight.dims import dims_create
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.model import forecast

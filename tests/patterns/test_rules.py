@@ -14,7 +14,6 @@ from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, com
 from ranksight.comm.patterns.dissemination import Dissemination
 from ranksight.comm.patterns.everyone import Everyone
 from ranksight.comm.patterns.fraction import Fraction
-from ranksight.comm.patterns.grid import dims_create
 from ranksight.comm.patterns.hypercube import Hypercube
 from ranksight.comm.patterns.offset import Offset
 from ranksight.comm.patterns.recognition import Explanation, disagree, explain, telling_ranks
@@ -24,6 +23,7 @@ from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.comm.patterns.transpose import Transpose
 from ranksight.comm.patterns.tree import Tree
+from ranksight.dims import dims_create
 from ranksight.errors import InputError
 from ranksight.model.messages.sharing import share_links
 
