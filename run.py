@@ -107,6 +107,17 @@ class Run:
         return self.provenance.get(metric, "").startswith("sampled")
 
     @property
+    def crowded(self) -> bool:
+        """Whether there were more ranks than cores, as far as that is known.
+
+        ``cores`` in the environment are those of the node that started the run: of a Slurm job they tell nothing unless
+        the job had that node alone.
+        """
+        cores, ranks = self.environment.get("cores", ""), self.configuration.get("ranks", 1)
+        nodes = self.environment.get("SLURM_JOB_NODELIST", "[" if "SLURM_JOB_ID" in self.environment else "")
+        return cores.isdigit() and 0 < int(cores) < ranks and not set(nodes) & set("[,")
+
+    @property
     def key(self) -> tuple[tuple[tuple[str, float], ...], int]:
         """What joins the passes of one measurement: configuration and repetition."""
         return tuple(sorted((name, float(value)) for name, value in self.configuration.items())), self.repetition

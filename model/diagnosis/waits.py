@@ -94,8 +94,7 @@ def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
     They had where they were more than the cores, or where what they computed took longer by the clock than by their
     processor time, because others used the cores.
     """
-    cores = run.environment.get("cores", "")
-    if cores.isdigit() and 0 < int(cores) < float(run.configuration.get("ranks", 1)):
+    if run.crowded:
         return True
     if counters is None or not {"compute_time", "compute_cpu_time"} <= set(counters.columns):
         return False

@@ -130,9 +130,7 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
     configuration = dict(runs[0].configuration)
     table, note = _with_counts(experiment, table, configuration)
     notes += [note] if note else []
-    cores = float(runs[0].environment.get("cores", "nan"))
-    shared = bool(configuration["ranks"] > cores) and "SLURM_JOB_ID" not in runs[0].environment
-    return Calls(configuration, _tokens(table), tuple(notes), shared)
+    return Calls(configuration, _tokens(table), tuple(notes), runs[0].crowded)
 
 
 def _rows(file: Path) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 
+import made_up
 import numpy as np
 import pytest
 
@@ -16,19 +15,6 @@ from ranksight.model.assembly import assemble
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
-
-
-def _made_up() -> ModuleType:
-    place = Path(__file__).parent.parent / "model" / "made_up.py"
-    spec = importlib.util.spec_from_file_location("made_up_for_diagnosis", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-made_up = _made_up()
 
 
 @pytest.fixture(scope="module")

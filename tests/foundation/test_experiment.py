@@ -238,3 +238,21 @@ def test_kernels_keep_any_name(tmp_path_factory: pytest.TempPathFactory, kernels
 
 def test_whole_is_no_possible_function_name() -> None:
     assert not WHOLE.isidentifier()
+
+
+@pytest.mark.parametrize(
+    ("environment", "crowded"),
+    [
+        ({}, False),
+        ({"cores": "0"}, False),
+        ({"cores": "many"}, False),
+        ({"cores": "7"}, True),
+        ({"cores": "8"}, False),
+        ({"cores": "4", "SLURM_JOB_ID": "1"}, False),
+        ({"cores": "4", "SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]"}, False),
+        ({"cores": "4", "SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1,m2"}, False),
+        ({"cores": "4", "SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1"}, True),
+    ],
+)
+def test_ranks_share_cores_where_the_cores_are_known_to_be_all(environment: dict[str, str], crowded: bool) -> None:
+    assert Run({"ranks": 8}, environment=environment).crowded == crowded

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from written import sweeps, write
 
 from ranksight.cli import main
 from ranksight.experiment import Experiment, Run
@@ -19,18 +18,6 @@ from ranksight.model.phases.beside import beside
 from ranksight.model.phases.pet import Pet
 from ranksight.platforms import load
 
-
-def _written() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("written", Path(__file__).with_name("written.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-written = _written()
-sweeps, write = written.sweeps, written.write
 ORIGINAL = {(p, 240.0): sweeps for p in (4, 9, 16, 25)}
 COMMAND = ["--", "sh", "-c", "true", "{ranks}", "{size}"]
 

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from written import sweeps, write
 
 from ranksight.cli import main
 from ranksight.errors import InputError, InsufficientError
 from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.pet import Pet
-
-
-def _written() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("written", Path(__file__).with_name("written.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-written = _written()
-sweeps, write = written.sweeps, written.write
 
 CACHES = [SimpleNamespace(latency=latency) for latency in (4.0, 14.0, 40.0)]
 PLATFORM: Any = SimpleNamespace(
