@@ -25,6 +25,7 @@ from benchmarks.settings import Settings, Skipped
 BENCHMARKS = (
     "measured_series",
     "resource_model",
+    "synthetic_nodes",
     "choices",
     "synthetic",
     "work_per_rank",

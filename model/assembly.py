@@ -20,6 +20,7 @@ from ranksight.model.coordinates import Coordinates
 from ranksight.model.derived import with_stalls
 from ranksight.model.diagnosis.observed import observe
 from ranksight.model.imbalances import fit_imbalances
+from ranksight.model.indivisible import indivisible
 from ranksight.model.iterations import check
 from ranksight.model.learning import model_of
 from ranksight.model.messages.fitting import fit_messages
@@ -199,8 +200,9 @@ def assemble(
         extras["units"] = steps.to_dict()
     how = _reductions(series, means_of_samples(experiment, over_ranks)).get("time", "")
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
-    if remark:
-        extras["remarks"] = [remark]
+    whole_units = indivisible(experiment) if units is None else ""
+    if remark or whole_units:
+        extras["remarks"] = [text for text in (remark, whole_units) if text]
     application = _equation(experiment, sampled, platform, machine, domains, steps, stated, equation, how, **settings)
     told("the program's time: %s", _parts(application))
     if application != Application():

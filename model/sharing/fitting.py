@@ -59,8 +59,9 @@ def fit_sharing(
     Returns
     -------
     Sharing or None
-        None where nothing tells how kernels share a domain, where caches were simulated (a simulated cache serves one
-        rank, fetches nothing ahead and has no rate), or where the number of ranks is no parameter.
+        None where nothing tells how kernels share a domain, where traffic was simulated (a simulated cache serves one
+        rank, fetches nothing ahead and has no rate), where loads were counted by level instead (they have the resource
+        equation), or where the number of ranks is no parameter.
 
     Raises
     ------
@@ -68,9 +69,11 @@ def fit_sharing(
         When more bytes a second were moved than the domains' bandwidth allows.
     """
     present = experiment.metrics()
-    if "ranks" not in experiment.parameters or "time" not in present or _simulated(experiment):
-        return None
     counted = bool(set(TRAFFIC) & set(present))
+    if "ranks" not in experiment.parameters or "time" not in present or (counted and _simulated(experiment)):
+        return None
+    if not counted and set(LEVELS) & set(present):  # what memory served is then known better than by the work
+        return None
     wanted = tuple(name for name in ("time", "cycles", "instructions", *TRAFFIC) if name in present)
     series = series_from_experiment(experiment, wanted)
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
@@ -187,8 +190,8 @@ def fit_sharing(
 
 
 def _simulated(experiment: Experiment) -> bool:
-    """Whether caches were simulated."""
-    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in (*TRAFFIC, *LEVELS)]
+    """Whether memory traffic was simulated."""
+    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in TRAFFIC]
     return any("simulated" in text for text in told)
 
 
