@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=None,
         metavar="CORE-HOURS",
-        help="spend no more (default: the cost of one run at the target)",
+        help="spend no more (default: the cost of running the target instead)",
     )
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="plan no more runs than this (default: 5)")
     parser.add_argument("--reps", type=int, default=None, metavar="N", help="repetitions of a run (default: as before)")
@@ -199,7 +199,10 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
         )
         return
     if not commands:
-        again = f"ranksight predict {args.model} {asked}" if args.model.is_file() else _again(args, asked)
+        if args.model.is_file():
+            again = f"ranksight predict {args.model} {asked}"
+        else:
+            again = _again(args, asked) if choice.runs else f"ranksight fit {args.model}"
         show("", next_step(again))
         return
     said = "this plan assumed outcomes that only runs can tell; plan again when they were made:"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ranksight.metrics import Metric, metric
-from ranksight.model.forecast import Forecast
-from ranksight.model.planning.choice import WORTH, Choice, PlannedRun
+from ranksight.model.forecast import OK, WIDE, Forecast
+from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTH, WORTHLESS, Choice, PlannedRun
 from ranksight.reports.terminal import Block, Column, Table, Text
 
-COLUMNS = ("repetitions", "seconds", "core_hours", "core_hours_so_far", "interval_factor", "helps")
+COLUMNS = ("repetitions", "seconds", "core_hours", "core_hours_so_far", "interval_factor", "why", "helps")
 
 
 def percent(factor: float) -> str:
@@ -30,7 +30,8 @@ def blocks(choice: Choice) -> list[Block]:
     for at, target in enumerate(goal.targets):
         where = ", ".join(f"{name} {value:g}" for name, value in zip(names, target, strict=True))
         said.append(Text(f"{goal.what} at {where}, {goal.now.level:.0%} interval", style="bold"))
-        said.append(Text("now       " + _interval(unit, goal.now, at), 2, 10))
+        carried = goal.now.status[0, at] in (OK, WIDE)
+        said.append(Text("now       " + (_interval(unit, goal.now, at) if carried else "no answer"), 2, 10))
         if goal.now.status[0, at]:
             said.append(Text(f"insufficient: {goal.now.reason[0, at]}", 12, 0, "yellow"))
         if choice.runs:
@@ -39,20 +40,21 @@ def blocks(choice: Choice) -> list[Block]:
         f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {choice.candidates.limits[name][1]:g}"
         for name, rule in choice.candidates.rules.items()
     ]
-    said.append(Text(f"considered: {', '.join([f'{len(choice.candidates.points)} configurations', *rules])}", 0, 12))
+    count = len(choice.candidates.points)
+    what = f"{count} configuration{'s' if count > 1 else ''}"
+    said.append(Text(f"considered: {', '.join([what, *rules])}", 0, 12))
     target_cost, budget = hours(choice.target_cost), hours(choice.budget)
-    said.append(
-        Text(f"cost: from {choice.cost.basis}, one run at the target {target_cost} core-hours, budget {budget}", 0, 6)
-    )
+    instead = f"running the target{'s' if len(goal.targets) > 1 else ''} instead {target_cost} core-hours"
+    said.append(Text(f"cost: from {choice.cost.basis}; {instead}, budget {budget}", 0, 6))
     if not choice.runs:
-        return [*said, "", f"No run is expected to narrow this by {WORTH:.0%} for the whole budget, or in proportion."]
+        return [*said, "", _ending(choice)]
     lines = []
     total = 0.0
     for run in choice.runs:
         total += run.core_hours
         place = [f"{run.configuration[name]:g}" for name in names]
         cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(run.core_hours), hours(total)]
-        lines.append([*place, *cost, percent(float(run.factor.mean())), run.helps])
+        lines.append([*place, *cost, percent(float(run.factor.mean())), run.why, run.helps])
     columns = [
         *(Column(name) for name in names),
         Column("reps", spare=3),
@@ -60,9 +62,28 @@ def blocks(choice: Choice) -> list[Block]:
         Column("core-hours"),
         Column("so far", spare=2),
         Column("interval"),
-        Column("mostly for", "text", spare=1),
+        Column("why", "word", spare=1),
+        Column("mostly for", "text", spare=5),
     ]
-    return [*said, "", Table(columns, lines)]
+    return [*said, "", Table(columns, lines), _ending(choice)]
+
+
+def _ending(choice: Choice) -> Text:
+    """What is spent, and why no more is planned."""
+    left = choice.budget - choice.core_hours
+    spent = f"{hours(choice.core_hours)} of {hours(choice.budget)} core-hours; " if choice.runs else ""
+    if choice.ended == WORTHLESS:
+        other = "other " if choice.runs else ""
+        reason = (
+            f"no {other}run is worth its cost: none is expected to take away {WORTH:.0%} of the interval for the whole"
+        )
+        return Text(f"{spent}{reason} budget, or in proportion", 0, 2)
+    reasons = {
+        RUNS: f"more with --runs, {hours(left)} are left",
+        BUDGET: f"the {hours(left)} left pay for no other run",
+        NOTHING: "no other configuration is left under the rules",
+    }
+    return Text(spent + reasons[choice.ended], 0, 2)
 
 
 def _interval(unit: Metric, said: Forecast, at: int) -> str:
@@ -85,6 +106,7 @@ def _figures(run: PlannedRun) -> dict[str, Any]:
         "seconds": run.seconds,
         "core_hours": run.core_hours,
         "interval_factor": float(run.factor.mean()),
+        "why": run.why,
         "helps": run.helps,
     }
 
@@ -116,6 +138,7 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "cost_basis": choice.cost.basis,
         "budget": choice.budget,
         "core_hours": choice.core_hours,
+        "ended": choice.ended,
         "core_hours_of_the_targets": _finite(choice.target_cost),
         "runs": [
             {"configuration": {name: _number(x) for name, x in run.configuration.items()}, **_figures(run)}

@@ -32,7 +32,7 @@ from ranksight.model.drift import expected_drift
 from ranksight.model.fitted import Fitted, between_jobs
 from ranksight.model.forecast import WIDEST
 from ranksight.model.noise import SMALLEST
-from ranksight.model.planning.drifting import laws
+from ranksight.model.planning.drifting import laws, learnable
 from ranksight.model.terms import values
 
 Array = NDArray[np.float64]
@@ -127,7 +127,11 @@ class Belief:
         metrics = tuple(fitted.metrics[row] for row in rows)
         expected = np.array([expected_drift(metric(name).kind) for name in metrics])
         fixed = low == high
-        drift = np.where(fixed, np.maximum(drift, expected[:, None]), drift)
+        count = tuple(len(np.unique(column)) for column in training.T)
+        # A fit takes a series that keeps closely to its functions to drift little. That is a claim until values beyond
+        # those that made it were foretold: so far nothing can have, and the drift to plan for is the usual one.
+        untold = np.array([not learnable(each - 1, len(count)) for each in count], dtype=bool)
+        drift = np.where(fixed | untold, np.maximum(drift, expected[:, None]), drift)
         with np.errstate(divide="ignore", invalid="ignore"):
             away = np.log(points[None] / low[:, None])
         away = np.where(fixed[:, None] & np.isfinite(away), away, 0.0) * size[..., None]
@@ -147,7 +151,7 @@ class Belief:
             high,
             between_jobs(metrics),
             laws(metrics),
-            tuple(len(np.unique(column)) for column in training.T),
+            count,
         )
 
     def beyond(self, low: Array, high: Array, points: Array) -> Array:

@@ -49,7 +49,8 @@ def candidates(
     limits: Mapping[str, tuple[float | None, float | None]] | None = None,
     repeat: bool = False,
 ) -> Candidates:
-    """All configurations under the rules, without those at or beyond a target.
+    """All configurations under the rules, without those at or beyond a target; and each target inside of the range
+    measured, as one run tells it best.
 
     Parameters
     ----------
@@ -100,11 +101,18 @@ def candidates(
     thinned = tuple(name for name, before, after in zip(parameters, axes, few, strict=True) if len(before) > len(after))
     points = np.array(list(itertools.product(*few)), dtype=np.float64).reshape(-1, len(parameters))
     beyond = np.any(np.all(points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP), axis=2), axis=1)
-    points = points[~beyond]
+    inside = np.all((targets >= measured.min(axis=0)) & (targets <= measured.max(axis=0)), axis=1)
+    points = np.unique(np.concatenate([points[~beyond], targets[inside]]), axis=0)
     if not repeat:
         seen = {tuple(point) for point in measured.tolist()}
         points = points[[tuple(point) not in seen for point in points.tolist()]]
     if not len(points):
+        known = {tuple(point) for point in measured.tolist()}
+        if all(tuple(target) in known for target in targets.tolist()):
+            raise InputError(
+                "the target was measured, and no other configuration under the rules is left",
+                "measure it with more --reps, or ask about another target",
+            )
         raise InputError(
             "no configuration under the rules is left to measure",
             "give other rules, or larger limits with --max-" + parameters[0],

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.errors import InsufficientError
-from ranksight.model.forecast import Forecast
+from ranksight.model.forecast import OK, WIDE, Forecast
 from ranksight.model.planning.belief import Belief
 from ranksight.model.planning.candidates import Candidates
 from ranksight.model.planning.cost import Cost
-from ranksight.model.planning.goal import Goal
+from ranksight.model.planning.goal import REACH, Goal
 from ranksight.model.planning.worlds import Worlds
 
 Array = NDArray[np.float64]
@@ -31,11 +32,15 @@ smaller part, in proportion."""
 LEAST = 0.002
 """Least part that any run must be expected to take away: less is the chance of the outcomes drawn."""
 EXPLORED = 0.1
-"""Part of the budget for the cheapest runs, whatever they promise: a belief foresees the forms that it holds, no
-other."""
+"""Part of what a campaign costs, the runs made included, for the cheapest runs, whatever they promise: a belief
+foresees the forms that it holds, no other. At most half of the runs of a plan explore."""
 AS_GOOD = 0.5
 """Part of the narrowing without regard to cost that the order by narrowing per cost must reach, to be preferred."""
 WORLDS = 48
+
+RUNS, BUDGET, WORTHLESS, NOTHING = "runs", "budget", "worth", "candidates"
+"""Why a plan ends: as many runs as were asked for, what is left of the budget pays for none, no other run is worth its
+cost, all that could be run is planned."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class PlannedRun:
         1.2 for +-20 %.
     helps : str
         The kernel that gains most, and its metric where it is another than the goal's.
+    why : str
+        What it does that the runs before it do not, such as ``farther in ranks`` (:func:`_why`).
     """
 
     configuration: Mapping[str, float]
@@ -63,6 +70,7 @@ class PlannedRun:
     core_hours: float
     factor: Array
     helps: str
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,8 @@ class Choice:
         Core-hours of running all targets once instead.
     after : Forecast
         What the goal's answer is expected to look like then, one row.
+    ended : str
+        Why no more runs are planned: :data:`RUNS`, :data:`BUDGET`, :data:`WORTHLESS` or :data:`NOTHING`.
     """
 
     goal: Goal
@@ -90,6 +100,7 @@ class Choice:
     budget: float
     target_cost: float
     after: Forecast
+    ended: str
 
     @property
     def core_hours(self) -> float:
@@ -115,7 +126,7 @@ def choose_runs(
     candidates : Candidates
     cost : Cost
     budget : float, optional
-        Core-hours; what one run at each target would cost when not given.
+        Core-hours; what running the targets instead would cost, as often, when not given.
     most : int
         Runs at most.
     repetitions : int
@@ -129,7 +140,8 @@ def choose_runs(
         When no candidate's cost can be told, or none is within the budget.
     """
     price = cost.core_hours(candidates.points, repetitions)
-    target_cost = float(np.sum(cost.core_hours(goal.targets, 1)))
+    target_cost = float(np.sum(cost.core_hours(goal.targets, repetitions)))
+    past = float(np.nansum(cost.core_hours(goal.training, repetitions)))
     known = np.isfinite(price) & (price > 0)
     if not known.any():
         raise InsufficientError("the cost of no run can be told", "measure a first few configurations with their time")
@@ -137,11 +149,15 @@ def choose_runs(
         budget = target_cost if np.isfinite(target_cost) and target_cost > 0 else float(price[known].max())
     within = np.flatnonzero(known & (price <= budget * (1 + 1e-9)))
     if not len(within):
+        instead = f"running the target itself costs {target_cost:.3g}" if target_cost <= price[known].min() else ""
         raise InsufficientError(
             f"the cheapest run costs {price[known].min():.3g} core-hours, the budget is {budget:.3g}",
-            "give more with --budget, or smaller configurations by rules and limits",
+            instead or "give more with --budget, or smaller configurations by rules and limits",
         )
-    ways = [_Search(goal, candidates.points, price, worlds).run(within, budget, most, per) for per in (True, False)]
+    look = EXPLORED * (budget + past) - past
+    ways = [
+        _Search(goal, candidates.points, price, worlds).run(within, budget, most, look, per) for per in (True, False)
+    ]
     cheap, strong = ways
     first = strong.widths[0].mean()
     enough = first - cheap.widths[-1].mean() >= AS_GOOD * (first - strong.widths[-1].mean())
@@ -149,15 +165,30 @@ def choose_runs(
     runs = []
     seconds = cost.seconds(candidates.points).sum(axis=0)
     names = list(candidates.rules)
+    made = goal.training
     for at, width, helps in zip(best.chosen, best.widths[1:], best.helps, strict=True):
         configuration = dict(zip(names, map(float, candidates.points[at]), strict=True))
         said = _after(goal, best.widths[0], width)
         with np.errstate(all="ignore"):
             factor = np.where(said.lower[0] > 0, np.sqrt(said.upper[0] / said.lower[0]), np.exp(width))
         factor = np.where(np.isfinite(factor), factor, np.exp(width))
-        runs.append(PlannedRun(configuration, repetitions, float(seconds[at]), float(price[at]), factor, helps))
+        why = _why(names, made, candidates.points[at])
+        made = np.concatenate([made, candidates.points[at][None]])
+        runs.append(PlannedRun(configuration, repetitions, float(seconds[at]), float(price[at]), factor, helps, why))
     after = _after(goal, best.widths[0], best.widths[-1])
-    return Choice(goal, candidates, cost, tuple(runs), budget, target_cost, after)
+    return Choice(goal, candidates, cost, tuple(runs), budget, target_cost, after, best.ended)
+
+
+def _why(names: list[str], made: Array, point: Array) -> str:
+    """What a run at `point` (m,) tells that those `made` (n, m) do not: values farther out, new values between, or
+    values that never stood together."""
+    for what, mask in (
+        ("farther in", (point > made.max(axis=0)) | (point < made.min(axis=0))),
+        ("new", ~(made == point).any(axis=0)),
+    ):
+        if mask.any():
+            return f"{what} {' and '.join(name for name, hit in zip(names, mask, strict=True) if hit)}"
+    return f"{' and '.join(names)} together"
 
 
 def _after(goal: Goal, before: Array, width: Array) -> Forecast:
@@ -166,6 +197,9 @@ def _after(goal: Goal, before: Array, width: Array) -> Forecast:
     with np.errstate(all="ignore"):
         ratio = np.where(before > 0, width / before, 1.0)
         down, up = np.log(now.value / now.lower), np.log(now.upper / now.value)
+    # Parts without an answer are not in the ends that are told.
+    short = (now.status != OK) & (now.status != WIDE)
+    down, up = (np.where(short, np.fmax(end, before), end) for end in (down, up))
     down = np.where(np.isfinite(down), down * ratio, width)
     up = np.where(np.isfinite(up), up * ratio, width)
     return replace(now, lower=now.value * np.exp(-down), upper=now.value * np.exp(up))
@@ -185,7 +219,9 @@ class _Search:
             for number, source in enumerate(goal.sources)
         ]
         self.half = np.concatenate([source.half for source in goal.sources])
-        self.first = np.concatenate([each.spread() for each in self.worlds])
+        # Widths are counted up to that of an answer that is none, and so are the spreads that they stand for.
+        most = REACH / float(ndtri((1 + goal.now.level) / 2))
+        self.first = np.minimum(np.concatenate([each.spread() for each in self.worlds]), most)
         self.names = [
             source.fitted.kernels[row]
             + ("" if source.fitted.metrics[row] == goal.metric else f": {source.fitted.metrics[row]}")
@@ -197,10 +233,11 @@ class _Search:
         self.widths = [goal.width(self.half)]
         self.spent = 0.0
         self.now = self.half
+        self.ended = RUNS
 
-    def run(self, within: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> _Search:
-        """Explore, then choose until the budget is spent or nothing is worth it."""
-        for candidate in self._cheapest(within, EXPLORED * budget)[: most if most > 1 else 0].tolist():
+    def run(self, within: NDArray[np.intp], budget: float, most: int, look: float, per_cost: bool) -> _Search:
+        """Explore for `look` core-hours, then choose until the budget is spent or nothing is worth it."""
+        for candidate in self._cheapest(within, min(look, budget))[: most // 2].tolist():
             self._take(candidate, *self._outlook(np.array([candidate])), 0)
         self._narrow(within[~np.isin(within, self.chosen)], budget, most, per_cost)
         return self
@@ -217,8 +254,12 @@ class _Search:
     def _narrow(self, left: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> None:
         """Choose one run after another by what it is worth."""
         while len(self.chosen) < most:
+            if not len(left):
+                self.ended = NOTHING
+                break
             left = left[self.price[left] <= (budget - self.spent) * (1 + 1e-9)]
             if not len(left):
+                self.ended = BUDGET
                 break
             after, width = self._outlook(left)
             gain = (self.widths[-1] - width).mean(axis=1)
@@ -227,6 +268,7 @@ class _Search:
             score = np.where(gain > least, score, -np.inf)
             best = int(np.argmax(score))
             if not np.isfinite(score[best]):
+                self.ended = WORTHLESS
                 break
             candidate = int(left[best])
             self._take(candidate, after, width, best)

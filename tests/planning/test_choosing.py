@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError, InsufficientError
+from ranksight.model.drift import expected_drift
 from ranksight.model.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
 from ranksight.model.planning.belief import Belief
 from ranksight.model.planning.candidates import candidates
-from ranksight.model.planning.choice import Choice, choose_runs
+from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, choose_runs
 from ranksight.model.planning.cost import cost_of
 from ranksight.model.planning.goal import goal
 from ranksight.model.planning.rules import Rule
@@ -52,6 +53,7 @@ def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
     points = np.array([[3.0], [64.0], [256.0]])
     few = np.array([[2.0], [4]])  # too few values for a fit to learn drift from the next
     belief = Belief.of(fitted, np.array([0]), points, few)
+    belief = replace(belief, drift=np.zeros_like(belief.drift))
     worlds = Worlds(belief, targets=1)
     feature, v = belief.feature[0, 0], belief.prior[0, 0][:, None]
     covariance = feature.T @ (v * feature)
@@ -63,6 +65,72 @@ def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
     far = worlds.outlook(np.array([1]))[0, 0, 0]
     worlds.choose(1)
     assert worlds.spread()[0, 0] == pytest.approx(far, rel=1e-9)
+
+
+def test_closeness_to_a_function_is_no_promise_until_values_beyond_were_foretold() -> None:
+    """A series without scatter keeps to its function where it was measured; three values say nothing of the next."""
+    points = np.array([[x] for x in (2.0, 4.0, 8.0, 16.0, 32.0, 256.0)])
+    drift = {}
+    for count in (3, 5):
+        smooth = fit_series(series(line, points[:count], noise=1e-4))
+        drift[count] = float(Belief.of(smooth, np.array([0]), points, points[:count]).drift[0, 0])
+        assert float(smooth.drift.max()) < 0.05
+    assert drift[3] == pytest.approx(expected_drift("time"))
+    assert drift[5] < 0.05
+
+
+def test_a_run_nearer_the_target_is_wanted_though_few_points_lie_on_a_function() -> None:
+    """Three values on a line, without scatter: the interval is narrow, and still the plan goes on to more ranks."""
+    model = model_of(series(line, [[2], [4], [8]], noise=1e-4), "made")
+    choice = plan(model, [64], most=1, budget=1e9)
+    assert choice.runs[0].configuration["ranks"] >= 16
+    assert choice.runs[0].why == "farther in ranks"
+
+
+def test_exploring_counts_what_the_campaign_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of all that is spent explores, by half of the runs at most; what was spent before counts."""
+
+    def both(points: np.ndarray, kernel: str) -> np.ndarray:
+        return 1e-4 * points[:, 1] ** 3 / points[:, 0] + 0.01 * points[:, 0]
+
+    model = model_of(series(both, [[1, 8], [2, 8], [4, 8], [1, 16], [1, 32]], noise=0.05), "made")
+    cost = cost_of(model)
+    spent = float(cost.core_hours(model.training, 1).sum())
+    rules = {"ranks": Rule("1,2,4,8,16,32"), "size": Rule("8,16,32,64")}
+    offered = candidates(model.parameters, model.training, np.array([[64.0, 128.0]]), rules).points
+    cheap = offered[np.argsort(cost.core_hours(offered, 1), kind="stable")]
+    rich = plan(model, [64, 128], rules=rules, budget=1e4 * spent, most=4)
+    assert [list(run.configuration.values()) for run in rich.runs][:2] == cheap[:2].tolist()
+    tight = plan(model, [64, 128], rules=rules, budget=8 * spent, most=4)
+    monkeypatch.setattr("ranksight.model.planning.choice.EXPLORED", 0.0)
+    assert tight.runs == plan(model, [64, 128], rules=rules, budget=8 * spent, most=4).runs
+    assert rich.runs != plan(model, [64, 128], rules=rules, budget=1e4 * spent, most=4).runs
+
+
+def test_why_a_plan_ends_and_what_each_run_adds() -> None:
+    def both(points: np.ndarray, kernel: str) -> np.ndarray:
+        return 1e-4 * points[:, 1] ** 3 / points[:, 0] + 0.01
+
+    model = model_of(series(both, [[1, 8], [2, 8], [4, 8], [1, 16], [1, 32]], noise=0.05), "made")
+    rules = {"ranks": Rule("1,2,3,4,8"), "size": Rule("8,16,32")}
+    choice = plan(model, [64, 64], rules=rules, most=30, budget=1e9)
+    assert choice.ended in (WORTHLESS, NOTHING)
+    why = {tuple(run.configuration.values()): run.why for run in choice.runs}
+    assert set(why.values()) <= {"farther in ranks", "new ranks", "ranks and size together"}
+    assert "ranks and size together" in why.values()
+    assert plan(model, [64, 64], rules=rules, most=1, budget=1e9).ended == RUNS
+    cheapest = min(run.core_hours for run in choice.runs)
+    small = plan(model, [64, 64], rules=rules, most=30, budget=1.5 * cheapest)
+    assert small.ended in (BUDGET, WORTHLESS)
+    assert small.core_hours <= 1.5 * cheapest
+
+
+def test_without_an_answer_nothing_narrow_is_promised() -> None:
+    """One configuration has no function; a few runs cannot promise more of a target far out than they can tell."""
+    model = model_of(series(line, [[4]], noise=0.02), "made")
+    choice = plan(model, [512], budget=1e9, most=2)
+    assert choice.goal.now.status.any()
+    assert float(choice.after.upper[0, 0] / choice.after.lower[0, 0]) > 1.3
 
 
 def test_runs_never_widen_what_is_expected() -> None:

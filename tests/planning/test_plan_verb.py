@@ -76,7 +76,7 @@ def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixtur
     model = str(folder / "heat.exp.model.json")
     assert main(["plan", model, "--ranks", "512", "--size", "32", "--kernel", "halo", "--format", "csv"]) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert rows[0] == "ranks,size,repetitions,seconds,core_hours,core_hours_so_far,interval_factor,helps"
+    assert rows[0] == "ranks,size,repetitions,seconds,core_hours,core_hours_so_far,interval_factor,why,helps"
     assert rows[1].endswith(",halo")
 
 
