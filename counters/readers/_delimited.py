@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,12 @@ from pathlib import Path
 from ranksight.errors import InputError
 
 DELIMITERS = (",", ";", "\t", "|")
+PIECE = 1 << 20
+"""Characters taken into lines at a time."""
+ROWS = 200
+"""Rows put into columns at a time: few enough to be gone before the collector of garbage looks at them twice."""
+DISTINCT = 50_000
+"""Texts of a column that are held once however often they stand there; a column with more is hardly one of names."""
 _MARKS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
@@ -80,7 +87,7 @@ def header(path: Path, text: str, delimiter: str | None = None) -> tuple[list[st
     """
     comments: list[str] = []
     first, start = "", -1
-    for line in io.StringIO(text, newline=None):
+    for line in _lines(text):
         start += 1
         if line.startswith("#"):
             comments.append(line)
@@ -141,28 +148,47 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
             raise InputError(f"{path} has no column {name!r}", f"{'nearest' if near else 'its columns'}: {listed}")
     places = [names.index(name) for name in wanted]
     columns: list[list[str]] = [[] for _ in wanted]
+    same: list[dict[str, str]] = [{} for _ in wanted]
     lines: list[int] = []
-    for line, row in _rows(path, text, found, skip):
-        if len(row) != len(names):
-            if len(row) == len(names) + 1 and not row[-1].strip():
-                row = row[:-1]
-            else:
-                raise InputError(
-                    f"{path}:{line} has {len(row)} fields, the header has {len(names)}",
-                    "mend the row, or quote the fields that hold the delimiter",
-                )
-        lines.append(line)
-        for column, place in zip(columns, places, strict=True):
-            column.append(row[place].strip())
+    rows = _rows(path, text, found, skip)
+    while block := list(itertools.islice(rows, ROWS)):
+        lines += [line for line, _ in block]
+        fields = list(zip(*(_fitting(path, line, row, len(names)) for line, row in block), strict=True))
+        for column, known, place in zip(columns, same, places, strict=True):
+            texts = [field.strip() for field in fields[place]]
+            if len(known) < DISTINCT:
+                texts = [known.setdefault(each, each) for each in texts]
+            column += texts
     if not lines:
         raise InputError(f"{path} has a header but no rows")
     return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes)
 
 
+def _fitting(path: Path, line: int, row: list[str], width: int) -> list[str]:
+    """A row of as many fields as the header, but for an empty one at its end."""
+    if len(row) == width:
+        return row
+    if len(row) == width + 1 and not row[-1].strip():
+        return row[:-1]
+    raise InputError(
+        f"{path}:{line} has {len(row)} fields, the header has {width}",
+        "mend the row, or quote the fields that hold the delimiter",
+    )
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text with any ends of lines, a piece at a time: a stream of all of it would hold it four times."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + PIECE) + 1 or len(text)
+        yield from io.StringIO(text[start:end], newline="\n")
+        start = end
+
+
 def _rows(path: Path, text: str, delimiter: str, skip: int) -> Iterator[tuple[int, list[str]]]:
-    stream = io.StringIO(text, newline=None)
-    for _ in range(skip):
-        stream.readline()
+    stream = itertools.islice(_lines(text), skip, None)
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     line = skip + 1
     try:

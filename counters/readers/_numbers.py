@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import repeat
+from operator import contains
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +46,8 @@ def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[np.
         Places of texts that are neither numbers nor stand for a missing value.
     """
     try:
-        values = np.array([float(text) for text in texts])
-        if not any("_" in text for text in texts):
+        values = np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
+        if not any(map(contains, texts, repeat("_"))):
             return values, []
     except ValueError:
         pass
