@@ -195,17 +195,19 @@ def _table(console: Console, table: Table, room: int) -> None:
     from rich.text import Text as Words
 
     widths, left_out = _layout(table, room - table.indent)
-    grid = Grid(
-        box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False, show_header=table.head, header_style="bold"
-    )
+    # Gaps are columns of their own: versions of Rich differ in what padding does to the last column's width.
+    grid = Grid(box=None, padding=0, pad_edge=False, show_edge=False, show_header=table.head, header_style="bold")
     for at, size in widths.items():
         column = table.columns[at]
+        if grid.columns:
+            grid.add_column("", width=GAP)
         side: Any = "right" if column.kind == "number" else "left"
         grid.add_column(Words(column.head), justify=side, width=size, no_wrap=column.kind != "text", overflow="fold")
     for row in table.rows:
-        cells = []
+        cells: list[Words] = []
         for at, size in widths.items():
             text, style = _cell(row[at])
+            cells += [Words("")] if cells else []
             cells.append(Words(short(text, size) if table.columns[at].kind == "name" else text, style=style))
         grid.add_row(*cells)
     console.print(Padding(grid, (0, 0, 0, table.indent), expand=False), crop=False)
