@@ -236,7 +236,8 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
         text.append(Text("What ranks wait for each other is in no predicted time and no efficiency above.", 2))
     text = [head, *text] if text else [f"no trouble is named: {_untroubled(found)}"]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
-        text += ["", Text("another layout of the ranks", style="bold"), Text(row["text"], 2)]
+        saves = f"{row['text']}; {row['saves']:.0%} of the time"
+        text += ["", Text("another layout of the ranks", style="bold"), Text(saves, 2)]
     target = found.target[list(found.model.parameters).index("ranks")]
     gains = table[table["kind"].isin(["kernel", "network"])].head(min(5, most)).to_dict("records")
     if gains:

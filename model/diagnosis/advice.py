@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import WHOLE
 from ranksight.model.diagnosis import whatif
 from ranksight.model.diagnosis.causes import VERDICTS, Causes
@@ -20,8 +17,6 @@ from ranksight.units import format_factor
 COLUMNS = ["kind", "kernel", "saves", "text"]
 HEAVY = 0.01
 """Part of the program's time that advice must save."""
-FEWER, MORE = 0.95, 1.5
-"""Part of the messages that another layout may keep, and of the volume that it may add, to be worth naming."""
 
 
 def table(
@@ -30,9 +25,11 @@ def table(
     scaling: pd.DataFrame,
     balance: pd.DataFrame,
     waits: pd.DataFrame,
-    grid: Cartesian | None,
+    layout: tuple[str, float] | None = None,
 ) -> pd.DataFrame:
     """Troubles that are named and what helps, those that save most first.
+
+    `layout` is another one of the ranks in words and the seconds that it saves.
 
     Returns
     -------
@@ -73,8 +70,8 @@ def table(
     messages = float(evidence.communication[:, -1].sum()) / total if total > 0 else 0.0
     if messages / 2 >= HEAVY:
         rows.append(("network", "", messages / 2, f"messages take {messages:.0%} of the time at {ranks} ranks"))
-    if grid is not None:
-        rows += _decomposition(grid, ranks, messages)
+    if layout is not None and total > 0 and layout[1] >= HEAVY * total:
+        rows.append(("decomposition", "", layout[1] / total, layout[0]))
     found = pd.DataFrame(rows, columns=COLUMNS)
     return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
 
@@ -93,69 +90,6 @@ def _waits(waits: pd.DataFrame, fullest: set[int]) -> list[tuple[str, str, float
         text = f"{worst['operation']}: {how}; {worst['part']:.0%} of the time at {worst['ranks']} ranks"
         rows.append((str(worst["state"]), str(worst["kernel"]), float(worst["part"]), text))
     return rows
-
-
-def layouts(grid: Cartesian, ranks: int) -> pd.DataFrame:
-    """Ways to lay `ranks` out on `grid`, with what each sends (Ding et al. 2018: (3, 2, 2) to (4, 3, 1)).
-
-    A pair of neighbours exchanges two messages, and a cut through the domain is one plane of it sent either way; the
-    domain is taken to have equal sides.
-
-    Returns
-    -------
-    DataFrame
-        ``layout`` (tuple), ``default`` (whether ``MPI_Dims_create`` gives it), ``directions`` (with messages),
-        ``messages`` (a rank sends, on average), ``volume`` (planes of the domain sent, both ways, over the ranks); the
-        fewest messages first.
-    """
-    rows = []
-    for extents in _factorisations(ranks, grid.dimensions):
-        # A line of n ranks has n - 1 cuts, a ring as many as ranks.
-        cuts = [n * (n > 1) if ring else n - 1 for n, ring in zip(extents, grid.periodic, strict=True)]
-        pairs = sum(cut * ranks // n for cut, n in zip(cuts, extents, strict=True))
-        default = extents == grid.extents(ranks)
-        rows.append((extents, default, sum(n > 1 for n in extents), 2 * pairs / ranks, 2 * sum(cuts) / ranks))
-    found = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "volume"])
-    return found.sort_values(["messages", "volume"], kind="stable").reset_index(drop=True)
-
-
-def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:
-    """Ordered factors of `ranks`, largest first, without repeats by permutation."""
-    divisors = [d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0]
-    divisors = sorted({*divisors, *(ranks // d for d in divisors)})
-    if dimensions == 1:
-        return [(ranks,)]
-    found = set()
-    for some in itertools.combinations_with_replacement(divisors, dimensions - 1):
-        product = math.prod(some)
-        if ranks % product == 0:
-            found.add(tuple(sorted((*some, ranks // product), reverse=True)))
-    return sorted(found)
-
-
-def _decomposition(grid: Cartesian, ranks: int, weight: float) -> list[tuple[str, str, float, str]]:
-    """Whether another layout sends less, where messages weigh."""
-    if weight < HEAVY or ranks < 4:
-        return []
-    found = layouts(grid, ranks)
-    mine = found[found["default"]]
-    if mine.empty:
-        return []
-    now = mine.iloc[0]
-    fewer = found[(found["messages"] <= FEWER * now["messages"]) & (found["volume"] <= MORE * now["volume"])]
-    if fewer.empty:
-        return []
-    best = fewer.iloc[0]
-    messages, volume = (best[name] / now[name] - 1 for name in ("messages", "volume"))
-    text = (
-        f"{_written(best['layout'])} instead of {_written(now['layout'])}: {messages:+.0%} messages, {volume:+.0%} "
-        "volume; worth it where messages are small"
-    )
-    return [("decomposition", "", float("nan"), text)]
-
-
-def _written(layout: tuple[int, ...]) -> str:
-    return " x ".join(map(str, layout))
 
 
 def observed(extras: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from ranksight.model.diagnosis import (
     balance,
     efficiencies,
     exchanges,
+    layouts,
     pairs,
     ranking,
     roofline,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 SCHEMA_VERSION = 1
+FEWEST = 4
+"""Ranks from which there are several layouts."""
 MOST = 100.0
 """Times its value that the upper end of a kernel's time is looked at, where the interval is open."""
 
@@ -144,9 +147,20 @@ class Diagnosis:
         return self._table("advice", self._advice)
 
     def _advice(self) -> pd.DataFrame:
-        law = self.model.functions.neighbours
-        grid = None if law is None else law.grid
-        return advice.table(self.evidence, self.causes, self.scaling(), self.balance(), self.waits(), grid)
+        return advice.table(self.evidence, self.causes, self.scaling(), self.balance(), self.waits(), self._layout())
+
+    def _layout(self) -> tuple[str, float] | None:
+        """A layout of the ranks that saves time at the last configuration, where grid and network are known."""
+        law, application = self.model.functions.neighbours, self.model.equation
+        sent, network, evidence = application.communication, application.network, self.evidence
+        if law is None or sent is None or network is None or evidence.ranks[-1] < FEWEST:
+            return None
+        found = layouts.layouts(law.grid, int(evidence.ranks[-1]), self.strong)
+        # What only sends follows the number of messages; what packs and unpacks follows their bytes.
+        packing = set(law.kernels) - set(sent.callers)
+        mine = np.array([kernel in packing for kernel in evidence.kernels], dtype=bool)
+        surface = float(evidence.computing[mine, -1].sum())
+        return layouts.better(found, sent, evidence.points[-1], network.fabric(), network.choice, surface)
 
     @property
     def _node(self) -> int:

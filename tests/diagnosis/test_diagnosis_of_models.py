@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from ranksight.cli.main import main
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.errors import InputError
 from ranksight.model.assembly import assemble
 from ranksight.model.diagnosis.ceilings import Ceilings
+from ranksight.model.diagnosis.layouts import better, layouts
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
 
@@ -46,6 +49,26 @@ def test_a_planted_bug_is_named_and_becomes_the_largest(buggy: Model) -> None:
     assert advice["kind"].iloc[0] == "growth"
     assert advice["kernel"].iloc[0] == "search"
     assert advice["saves"].iloc[0] > 0.9
+
+
+@pytest.mark.parametrize(("latency", "seconds_a_byte", "surface"), [(1e-6, 0, 0), (0, 1e-9, 0), (1e-6, 0, 1)])
+def test_another_layout_is_told_where_the_number_of_messages_costs(
+    buggy: Model, latency: float, seconds_a_byte: float, surface: float
+) -> None:
+    sent, law = buggy.equation.communication, buggy.functions.neighbours
+    assert sent is not None
+    assert law is not None
+    fabric = Fabric.flat(NetworkParameters(Piecewise((0,), (latency,), (seconds_a_byte,))))
+    found = layouts(law.grid, 60)
+    told = better(found, sent, np.array([60.0, 24.0]), fabric, "openmpi-5.0", surface)
+    if not latency or surface:
+        assert told is None
+        return
+    assert told is not None
+    text, saved = told
+    # Of 10 messages to each of 266 / 60 neighbours, a line of ranks leaves those to 118 / 60.
+    assert text.startswith("60 x 1 x 1 instead of 5 x 4 x 3: -56% messages")
+    assert saved == pytest.approx(10 * (266 - 118) / 60 * latency, rel=1e-3)
 
 
 def test_shares_of_a_configuration_sum_to_one_and_the_table_is_ordered(buggy: Model) -> None:

@@ -12,8 +12,8 @@ import pytest
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import WHOLE
 from ranksight.model.diagnosis import efficiencies, ranking, scaling
-from ranksight.model.diagnosis.advice import layouts
 from ranksight.model.diagnosis.evidence import Evidence
+from ranksight.model.diagnosis.layouts import layouts
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]
