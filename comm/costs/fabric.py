@@ -216,18 +216,20 @@ class Fabric:
                 near < ranks - 1, (ranks - 1 - near) * self._slowest(size, np.where(ranks > k, k, 0), False), 0.0
             )
             return np.asarray(time + np.where(near > 0, near * self._slowest(size, 0, near > 0), 0.0))
-        edge = np.arange(1, k) if k > 1 else np.zeros(0, dtype=np.int64)
-        inner = np.where(ranks > k, np.maximum(ranks - 1 - 2 * len(edge), 0), 0)
-        time = np.zeros(size.shape)
+        several = np.asarray(ranks > k)
+        time = (ranks - 1) * self._slowest(size, 0, ~several & (ranks > 1))
+        if not several.any():  # one node, however many ranks it may hold
+            return np.asarray(time)
+        inner = np.where(several, np.maximum(ranks - 1 - 2 * (k - 1), 0), 0)
         if bool(np.any(inner > 0)):
             time = time + inner * self._slowest(size, np.where(inner > 0, k, 0), False)
-        if len(edge):
+        if k > 1:
             # Distances d and p - d near both ends cross the border d times; where they meet, each is counted once.
-            at = edge.reshape((-1,) + (1,) * size.ndim)
-            twice = np.where(ranks > k, np.clip(ranks - 1 - 2 * (at - 1), 0, 2), at <= ranks - 1)
-            crossing = np.where((ranks > k) & (twice > 0), np.minimum(at, k), 0)
+            at = np.arange(1, k).reshape((-1,) + (1,) * size.ndim)
+            twice = np.where(several, np.clip(ranks - 1 - 2 * (at - 1), 0, 2), 0)
+            crossing = np.where(twice > 0, at, 0)
             time = time + (twice * self._slowest(np.broadcast_to(size, crossing.shape), crossing, True)).sum(axis=0)
-        return time
+        return np.asarray(time)
 
     def combine(self, size: ArrayLike) -> Floats:
         """Time to combine two operands of `size` bytes; seconds."""

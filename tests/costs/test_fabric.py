@@ -51,6 +51,12 @@ def test_everyone_is_the_sum_of_all_shifts(p: int, k: int) -> None:
     assert fabric.everyone(np.array(p), 1.0) == pytest.approx(total)
 
 
+def test_a_node_without_bounds_costs_no_more_than_its_ranks() -> None:
+    """Where no network between nodes is known, one node holds all ranks."""
+    fabric = Fabric(NEAR, None, 1 << 30)
+    assert fabric.everyone(np.array([1, 2, 1 << 20]), 1.0) == pytest.approx([0.0, 1.0, (1 << 20) - 1.0])
+
+
 def test_a_tree_level_crosses_once() -> None:
     fabric = Fabric(NEAR, FAR, 4)
     assert fabric.level(np.array(16), 1.0, 4) == 1001.0
