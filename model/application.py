@@ -220,7 +220,9 @@ class Application:
         callers = () if messages is None or self.communication is None else self.communication.callers
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}
-        fullest, least, most = self._fullest(refined, timed, points)
+        names = functions.fitted.parameters
+        ranks = points[:, names.index("ranks")] if "ranks" in names else np.full(len(points), np.inf)
+        fullest, least, most = self._fullest(refined, timed, points, np.maximum(ranks, 1.0))
         each = self._each(refined, timed, place, points, fullest)
         with np.errstate(invalid="ignore", divide="ignore"):
             down, up = (np.log(total / low), np.log(fullest / least)), (np.log(high / total), np.log(most / fullest))
@@ -245,17 +247,19 @@ class Application:
         summed = Forecast(total[None], low[None], high[None], codes[None], reasons[None], half, half, said.level)
         return Breakdown(summed, kernels, each)
 
-    def _fullest(self, refined: Refined, timed: Mapping[str, int], points: Array) -> tuple[Array, Array, Array]:
-        """What the fullest rank has over the mean, with the ends of its interval, each (k,)."""
+    def _fullest(
+        self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
+    ) -> tuple[Array, Array, Array]:
+        """What the fullest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
         uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
         if self.imbalances is not None and not self.imbalances.held:
             # What kernels were counted to do rank by rank tells more than the sum of a rank's scattering times.
             own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
             return (self.imbalances.program(tuple(timed), own, points) * uneven,) * 3
-        if self.balance is None:
-            return (self.imbalance * uneven,) * 3
-        value, low, high = self.balance.imbalance(points, refined.said.level)
-        return value * uneven, low * uneven, high * uneven
+        ends = (self.imbalance,) * 3 if self.balance is None else self.balance.imbalance(points, refined.said.level)
+        # No rank does more than all together.
+        value, low, high = (np.minimum(end, most) * uneven for end in ends)
+        return value, low, high
 
     def _each(
         self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array, fullest: Array

@@ -131,7 +131,7 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
             where = f"{short(row['kernel'], NAME)} {verdict} from {row['at']:g} rank{'s' if row['at'] > 1 else ''} on"
             if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
-                text.append(Text(f"{where}: {format_factor(row['growth'])} times its least{proof}", 2))
+                text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {ranks[-1]:g}{proof}", 2))
             else:
                 slower = format_factor(1 / row["efficiency"])
                 said = f"{format_si(row['last'], 's')} at {ranks[-1]:g}, {slower} times what dividing it would leave"

@@ -64,7 +64,8 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
     DataFrame
         ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where, NaN
         where it scales); ``first``, ``last`` (s at the fewest and most ranks); ``growth`` (time at the most ranks over
-        its least); ``efficiency`` (of the ideal at the most ranks: work kept in weak, divided in strong scaling);
+        that at ``at`` where it grows, over its least elsewhere); ``efficiency`` (of the ideal at the most ranks: work
+        kept in weak, divided in strong scaling);
         ``share`` (of the time at the most ranks); ``named`` (whether it grows, carries weight, and its instructions,
         where counted, grow with it, so that scatter of times alone names nothing), ``by`` (``time``, or
         ``instructions`` where the evidence carries these and not the time: the kernel is then taken to keep its pace);
@@ -93,7 +94,8 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         ideal = times[:, 0] * (ranks[0] / ranks[-1] if strong else 1.0)
         efficiency = ideal / times[:, -1]
-        growth = times[:, -1] / np.where(times > 0, times, np.inf).min(axis=1)
+        start = np.take_along_axis(times, np.where(grows, rising, times.argmin(axis=1))[:, None], 1)[:, 0]
+        growth = np.where(start > 0, times[:, -1] / start, np.nan)
     found = pd.DataFrame(
         {
             "kernel": line.kernels,

@@ -36,7 +36,8 @@ def test_weak_scaling(evidence: Make) -> None:
     assert not scaling.is_strong(line)
     found = scaling.table(line, strong=False).set_index("kernel")
     assert found["verdict"].to_dict() == {"search": "grows", "late": "grows", "steady": "scales", "tree": "scales"}
-    assert found.loc["search", "growth"] == pytest.approx(1024)
+    # From two ranks on: one to two is as fast as a logarithm.
+    assert found.loc["search", "growth"] == pytest.approx(512)
     assert found.loc["late", "at"] == 64
     assert found["named"].to_dict() == {"search": True, "late": True, "steady": False, "tree": False}
 
