@@ -292,14 +292,17 @@ class Application:
         return each
 
     def _attribute(self, each: dict[str, Array], own: Array, kernels: tuple[str, ...], points: Array) -> None:
-        """Give the imbalance to the kernels that are uneven; times of slowest ranks hold it, and give it up."""
+        """Give the imbalance to the kernels that are uneven, or that few ranks have.
+
+        Times of slowest ranks hold it, as do times of the ranks that have a kernel; they give it up.
+        """
         assert self.imbalances is not None
         waiting = self.imbalances.parts(kernels, own, points)
-        if self.imbalances.held:
-            left = 1 - waiting / np.where(own > 0, own, 1.0)
-            for name in PARTS:
-                each[name][: len(kernels)] *= left
-        each["imbalance"][: len(kernels)] = waiting
+        part = self.imbalances.part(kernels, points)
+        left = 1 - waiting / np.where(own > 0, own, 1.0) if self.imbalances.held else part
+        for name in PARTS:
+            each[name][: len(kernels)] *= left
+        each["imbalance"][: len(kernels)] = waiting + (1 - part) * own
 
     def _shared(self, shared: Shared, parts: Parts | None) -> dict[str, Array]:
         """Execution, levels and contention of the kernels that share bandwidth; levels where loads by level tell."""

@@ -246,19 +246,19 @@ def _parts(application: Application) -> str:
 
 
 def _scale(model: Model, sampled: Sampled) -> float:
-    """Times that samples and the exact processor time tell over those predicted, at the configurations measured.
-
-    Both are sums over kernels of means over the ranks that have each.
-    """
+    """Exact processor time over the sum of the kernels' predicted times, at the configurations measured together."""
     series = sampled.series
-    keys = list(zip(series.kernels, series.metrics, strict=True))
-    times = [i for i, (kernel, name) in enumerate(keys) if name == "time" and kernel != WHOLE]
-    if not sampled.samples or not times or (WHOLE, "compute_cpu_time") not in keys or model.equation.resources is None:
+    total = [
+        i
+        for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))
+        if key == (WHOLE, "compute_cpu_time")
+    ]
+    if not sampled.samples or not total or model.equation.resources is None:
         return 1.0
-    exact = np.nansum(reduce(series.values[times], "mean", axis=2), axis=0)
+    exact = np.nanmedian(series.values[total[0]], axis=1)
     broken = model.breakdown(series.points)
     said = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
-    known = np.isfinite(said) & (exact > 0) & (said > 0)
+    known = np.isfinite(exact) & np.isfinite(said) & (exact > 0) & (said > 0)
     ratio = float(exact[known].sum() / said[known].sum()) if known.any() else 1.0
     return float(np.clip(ratio, 0.5, 2.0))
 

@@ -11,7 +11,9 @@ w_kr the work of rank r in kernel k, is taken from the measurements, and
 
     imbalance_k = c T_k (r_k - 1),   program's = 1 + c sum_k T_k (r_k - 1) / sum_k T_k
 
-(the inverse of POP's load balance). So one count tells both, and no kernel is uneven in a program that is in balance.
+(the inverse of POP's load balance). Of a kernel that n_k of P ranks have alone, T_k their mean, T_k (1 - n_k / P) is
+lost too; the number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all but one
+(workers). So one count tells both, and no kernel is uneven in a program that is in balance.
 
 Both the largest and the mean are functions of their own, as sums of what all ranks do and of what one does besides are
 simpler than their ratio. A kernel whose ranks differ by less than a twentieth everywhere is even; the most uneven one
@@ -21,7 +23,7 @@ is kept all the same, so that an even program is known as one.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,12 +66,15 @@ class Imbalances:
         Whether the kernels' times are those of their slowest ranks, and hold the imbalance.
     together : float
         c, the part of the kernels' imbalances that falls on one rank.
+    having : mapping of str to (float, float)
+        Ranks that have a kernel which not all have, ``first + slope x ranks``; none where times hold the imbalance.
     """
 
     fitted: Fitted
     seen: Array
     held: bool
     together: float = 1.0
+    having: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -104,6 +109,12 @@ class Imbalances:
         ratio = self._of(kernels, points)
         return np.asarray(times * (1 - 1 / ratio) if self.held else self.together * times * (ratio - 1))
 
+    def part(self, kernels: tuple[str, ...], points: Array) -> Array:
+        """The part of all ranks that have each kernel, (K, k)."""
+        ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
+        first, slope = np.array([self.having.get(kernel, (0.0, 1.0)) for kernel in kernels]).reshape(-1, 2).T
+        return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
+
     def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """What the program's fullest rank has over the mean, where times are means, (k,)."""
         total = times.sum(axis=0)
@@ -122,7 +133,8 @@ class Imbalances:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         content = {"fitted": self.fitted.to_dict(), "seen": self.seen.tolist()}
-        return {**content, "held": self.held, "together": self.together}
+        having = {kernel: list(line) for kernel, line in self.having.items()}
+        return {**content, "held": self.held, "together": self.together, "having": having}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Imbalances:
@@ -131,17 +143,21 @@ class Imbalances:
             fitted = Fitted.from_dict(content["fitted"])
             seen = np.array(content["seen"], dtype=np.float64).reshape(len(fitted) // 2, 2)
             held, together = content["held"], float(content.get("together", 1.0))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            lines = {
+                str(kernel): (float(line[0]), float(line[1])) for kernel, line in content.get("having", {}).items()
+            }
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError(f"'imbalances' is damaged: {error}", "fit the model again") from error
         if (
             not isinstance(held, bool)
             or not 0 <= together <= 1
+            or not np.isfinite(list(lines.values())).all()
             or "ranks" not in fitted.parameters
             or fitted.kernels != 2 * fitted.kernels[: len(seen)]
             or not ((seen >= 1).all() and (seen < np.inf).all() and (seen[:, 0] <= seen[:, 1]).all())
         ):
             raise InputError("'imbalances' does not fit together", "fit the model again")
-        return cls(fitted, seen, held, together)
+        return cls(fitted, seen, held, together, lines)
 
 
 def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings: Any) -> Imbalances | None:
@@ -189,7 +205,8 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
     both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
     series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
     together = 1.0 if held else _together(experiment, dict(told), weights)
-    return Imbalances(fit_varied(series, **settings), seen, held, together)
+    having = {} if held else _having(experiment)
+    return Imbalances(fit_varied(series, **settings), seen, held, together, having)
 
 
 def _weights(series: Series) -> dict[str, float]:
@@ -221,6 +238,33 @@ def _together(experiment: Experiment, told: Collection[tuple[str, str]], weights
         if (most := float(beyond.max().clip(lower=0.0).sum())) > 0:
             found.append(float(beyond.sum(axis=1).max()) / most)
     return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
+
+
+def _having(experiment: Experiment) -> dict[str, tuple[float, float]]:
+    """Lines over the ranks of how many have each kernel, of those that not all have."""
+    found: dict[str, tuple[list[float], list[int]]] = {}
+    seen: set[str] = set()
+    for name in TOLD_BY:
+        mine: set[str] = set()
+        for run in experiment.runs:
+            table = _by_rank(experiment, run, name)
+            for kernel, count in () if table is None else table.count().items():
+                if count and kernel not in seen:
+                    ranks, counts = found.setdefault(str(kernel), ([], []))
+                    ranks.append(float(run.configuration["ranks"]))
+                    counts.append(int(count))
+                    mine.add(str(kernel))
+        seen |= mine
+    lines = {}
+    for kernel, (ranks, counts) in found.items():
+        if ranks == counts:
+            continue
+        if len(set(ranks)) > 1:
+            slope, first = np.polyfit(ranks, counts, 1)
+        else:
+            first, slope = 0.0, float(np.mean(counts)) / ranks[0]
+        lines[kernel] = (float(first), float(slope))
+    return lines
 
 
 def _by_rank(experiment: Experiment, run: Run, name: str) -> pd.DataFrame | None:

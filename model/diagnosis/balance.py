@@ -80,29 +80,6 @@ def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int,
     ]
 
 
-def part_having(observed: Mapping[str, Any], at: int, kernels: tuple[str, ...], ranks: Array) -> Array:
-    """The part of all ranks that have each of K kernels where `ranks` (k,) run, (K, k).
-
-    The number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all but one
-    (workers). `at` is the place of the ranks among the parameters.
-    """
-    points = np.array(observed.get("configurations", []), dtype=np.float64)
-    found = np.ones((len(kernels), len(ranks)))
-    entries = observed.get("kernels", {})
-    for place, kernel in enumerate(kernels):
-        counted = np.array([np.nan if n is None else float(n) for n in entries.get(kernel, {}).get("having", [])])
-        known = np.isfinite(counted)
-        if not known.any() or (counted[known] == points[known, at]).all():
-            continue
-        measured = points[known, at]
-        if np.ptp(measured) > 0:
-            slope, first = np.polyfit(measured, counted[known], 1)
-            found[place] = np.round(first + slope * ranks, 6) / ranks
-        else:
-            found[place] = counted[known].mean() / measured[0]
-    return np.asarray(np.clip(found, 1 / np.maximum(ranks, 1.0), 1.0))
-
-
 def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     """Balance of each kernel, the one that costs most first.
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model.application import Breakdown
 from ranksight.model.diagnosis import topdown
-from ranksight.model.diagnosis.balance import part_having
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.forecast import BORROWED, OK, Forecast
 from ranksight.model.resource import LEVELS
@@ -38,6 +36,7 @@ class Evidence:
     parameters : tuple of str
     points : (k, m)
     broken : Breakdown
+        Its parts as those of the ranks that have a kernel.
     computing, imbalance, communication : (K, k)
         Seconds a rank; `computing` is the mean of the ranks that have the kernel, as are counts.
     having : (K, k)
@@ -158,8 +157,11 @@ class Evidence:
     def traffic(self) -> Array:
         """Bytes that each rank reads from L2, L3 and memory, (3, K, k): lines that a level or one behind it serves."""
         line = 64.0 if self.ceilings is None else float(self.ceilings.line)
-        # Stores read their line first, unless a processor sees that all of it is overwritten.
-        behind = np.cumsum((self.loads[1:] + self.stores)[::-1], axis=0)[::-1] * line
+        # Stores read their line first, unless a processor sees that all of it is overwritten. Where it is not known
+        # what a level behind serves, the bytes are at least those of the levels that are.
+        served = self.loads[1:] + self.stores
+        behind = np.cumsum(np.nan_to_num(served)[::-1], axis=0)[::-1] * line
+        behind = np.where(np.isfinite(served), behind, np.nan)
         behind[2] = np.fmax(behind[2], self.bytes_mem)
         return behind
 
@@ -179,7 +181,10 @@ def gather(
             return np.full(shape, np.nan)
         return np.asarray(np.where(index[:, None] >= 0, getattr(said, which)[index], np.nan), dtype=np.float64)
 
-    each = broken.each
+    told = equation.imbalances
+    having = np.ones(shape) if told is None else told.part(kernels, points)
+    beside = ("imbalance", "communication")
+    each = {name: value if name in beside else value / having for name, value in broken.each.items()}
     computing = sum((each[name] for name in each if name not in ("imbalance", "communication")), np.zeros(shape))
     # The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
     computing = np.maximum(computing, 0.0)
@@ -198,11 +203,11 @@ def gather(
         kernels,
         model.parameters,
         points,
-        broken,
+        replace(broken, each=each),
         computing,
-        np.maximum(each["imbalance"], 0.0),
+        np.maximum(each["imbalance"] - computing * (1 - having), 0.0),
         each["communication"],
-        _having(model, kernels, points, extras),
+        having,
         _shared(equation.sharing, kernels, each["loads_mem"] + each["contention"]),
         computing * np.minimum(down, 1.0),
         computing * np.maximum(up, 1.0),
@@ -223,20 +228,6 @@ def gather(
         source,
         None if given is None else Ceilings.from_dict(given),
     )
-
-
-def _having(model: Model, kernels: tuple[str, ...], points: Array, extras: Any) -> Array:
-    """Part of the ranks that have each kernel, where times are means over these."""
-    equation = model.equation
-    means = equation.balance is not None if equation.imbalances is None else not equation.imbalances.held
-    observed = extras.get("balance") if isinstance(extras, dict) else None
-    if not means or not isinstance(observed, dict) or "ranks" not in model.parameters:
-        return np.ones((len(kernels), len(points)))
-    at = model.parameters.index("ranks")
-    try:
-        return part_having(observed, at, kernels, points[:, at])
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError("'diagnosis' of the model is damaged, at balance", "fit the model again") from error
 
 
 def served(first: Array, second: Array, third: Array) -> Array:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.experiment import Experiment, Run
-from ranksight.model.diagnosis.balance import observe_balance, part_having
+from ranksight.model.diagnosis.balance import observe_balance
 from ranksight.model.diagnosis.waits import observe_waits, shares_cores, table
 
 RANKS = 8
@@ -69,17 +69,6 @@ def test_ranks_that_others_hinder_share_cores(took: float, shared: bool) -> None
     assert not shares_cores(run, counters[["compute_time"]])
     assert not shares_cores(run, None)
     assert shares_cores(Run({"ranks": 4}, environment={"cores": "2"}), None)
-
-
-def test_ranks_that_have_a_kernel_are_a_line_over_the_ranks(tmp_path: Path) -> None:
-    made = Experiment.create(tmp_path / "e", "roles", ["ranks"])
-    for p in (2, 4, 8):
-        who = [("all", range(p)), ("root", [0]), ("workers", range(1, p))]
-        frames = [pd.DataFrame({"kernel": name, "rank": [*ranks], "instructions": 1e6}) for name, ranks in who]
-        made.add(Run({"ranks": p}), pd.concat(frames))
-    kernels = ("all", "root", "workers", "unseen")
-    found = part_having(observe_balance(made), 0, kernels, np.array([8.0, 100.0]))
-    assert found == pytest.approx(np.array([[1, 1], [1 / 8, 0.01], [7 / 8, 0.99], [1, 1]]))
 
 
 def test_a_single_repetition_names_no_late_rank(tmp_path: Path) -> None:

@@ -141,3 +141,27 @@ def test_what_one_rank_does_alone_is_lost_once(tmp_path: Path) -> None:
     lost = found.balance().set_index("kernel")["lost"]
     whole = float(found.evidence.whole[:, -1].sum())
     assert lost["root"] == pytest.approx(0.001 * 7 / 8 / whole, rel=0.05)
+
+
+def test_ranks_that_have_a_kernel_are_a_line_over_the_ranks(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "e", "roles", ["ranks"])
+    for p in (2, 4, 8):
+        who = [("all", range(p)), ("root", [0]), ("workers", range(1, p))]
+        frames = [
+            pd.DataFrame({"kernel": name, "rank": [*ranks], "time": 0.01, "instructions": 1e7}) for name, ranks in who
+        ]
+        made.add(Run({"ranks": p}), pd.concat(frames))
+    fit(made, over_ranks={"time": "mean"}).save(tmp_path / "m.json")
+    model = Model.load(tmp_path / "m.json")
+    told = model.equation.imbalances
+    assert told is not None
+    part = told.part(("all", "root", "workers", "unseen"), np.array([[8.0], [100.0]]))
+    assert part == pytest.approx(np.array([[1, 1], [1 / 8, 0.01], [7 / 8, 0.99], [1, 1]]))
+    # Of the root's time all but its share is waited for, in the breakdown as in the diagnosis.
+    broken = model.breakdown(np.array([[100.0]]))
+    waiting = dict(zip(broken.kernels, broken.each["imbalance"][:, 0], strict=True))
+    assert waiting["root"] == pytest.approx(0.01 * 0.99, rel=0.02)
+    assert broken.by_kernel.sum(axis=0) == pytest.approx(broken.total.value[0])
+    evidence = model.diagnose(ranks=100).evidence
+    assert evidence.lost[evidence.kernels.index("root"), -1] == pytest.approx(waiting["root"])
+    assert evidence.computing[evidence.kernels.index("root"), -1] == pytest.approx(0.01, rel=0.02)
