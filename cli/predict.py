@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -217,7 +217,7 @@ def _table(prediction: Prediction, everything: bool) -> None:
         ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not abs(answer.value) < least]
         rows = list(map(_row, ordered))
         if first.metric == "time" and prediction.parts and not everything:
-            rows[1:1] = _beside(prediction, first.configuration, max(least, 1e-12))
+            rows[1:1] = _beside(prediction, answers, max(least, 1e-12))
         blocks += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, rows, 2)]
         if light := every - len(ordered):
             kernels = "kernel" if light == 1 else "kernels"
@@ -233,13 +233,16 @@ def _table(prediction: Prediction, everything: bool) -> None:
     show(*blocks[:-1], *_over(prediction))
 
 
-def _beside(prediction: Prediction, configuration: Mapping[str, float], least: float) -> list[list[str | Cell]]:
-    """Rows of what the program's time holds beside its kernels' own."""
+def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:
+    """Rows of what the program's time holds beside its kernels' own, at the configuration of `answers`."""
     import numpy as np
 
-    points = prediction.answers.points
-    at = int(np.flatnonzero((points == list(configuration.values())).all(axis=1))[0])
-    seconds = {name: float(prediction.parts[name][at]) for name in ("communication", "imbalance")}
+    at = int(np.flatnonzero((prediction.answers.points == list(answers[0].configuration.values())).all(axis=1))[0])
+    held = {name: float(part[at]) for name, part in prediction.parts.items()}
+    own = sum(answer.value for answer in answers if answer.kernel is not None and answer.value == answer.value)
+    # A kernel that one rank has alone holds what the others wait for it: it is not told again.
+    beside = sum(held.values()) - held["communication"] - own
+    seconds = {"communication": held["communication"], "imbalance": min(held["imbalance"], beside)}
     return [[f"({name})", metric("time").format(value), "", ""] for name, value in seconds.items() if value >= least]
 
 

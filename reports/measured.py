@@ -53,8 +53,8 @@ class Measured:
     def total(self, model: Model) -> tuple[Array, str]:
         """Time of the program at all configurations (n,) and what it is.
 
-        The whole program's time where it was measured; else the sum over kernels, which holds no message that the
-        model tells apart.
+        The whole program's time where it was measured; else the sum over kernels of means over all ranks, which holds
+        no message that the model tells apart.
         """
         rows = model.functions.rows
         if (WHOLE, "time") in rows:
@@ -63,6 +63,8 @@ class Measured:
         some = self.value[index]
         if not len(some):
             return np.full(len(self.points), np.nan), "measured"
+        if (told := model.equation.imbalances) is not None:
+            some = some * told.part(tuple(model.fitted.kernels[row] for row in index), self.points)
         held = np.isfinite(some).any(axis=0)
         apart = model.equation.communication is not None and model.equation.network is not None
         what = "measured, without messages" if apart else "measured, sum over kernels"

@@ -162,7 +162,7 @@ def test_a_planted_bug_is_named_and_no_other(
     found = bad.diagnose(ranks=1024, size=12).scaling().set_index("kernel")
     assert found.index[0] == "search"
     assert found.index[found["named"]].tolist() == ["search"]
-    assert found.loc["search", "growth"] == pytest.approx(1024, rel=0.1)
+    assert found.loc["search", "growth"] == pytest.approx(512, rel=0.1)
     assert "search" in tell_growth(bad, 1024, {"size": 12.0})[-1]
     with pytest.raises(InputError, match="no parameter ranks"):
         _renamed(bad).diagnose(threads=1024, size=12).scaling()
