@@ -75,31 +75,6 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
     return sums.assign(transfer=carried, waiting=sums["seconds"].to_numpy() - own, rest=own - carried)
 
 
-def split_reduced(
-    least: ArrayLike, mean: ArrayLike, transfer: ArrayLike | None = None
-) -> tuple[Floats, Floats, Floats]:
-    """The same split of the mean over ranks where a tool kept minimum, mean and maximum alone.
-
-    Parameters
-    ----------
-    least, mean : array_like
-        Minimum and mean over ranks of the time in the operation, seconds.
-    transfer : array_like, optional
-        Cost on the network, seconds.
-
-    Returns
-    -------
-    transfer, waiting, rest : arrays
-        They sum to `mean`.
-    """
-    own, middle = np.broadcast_arrays(np.asarray(least, dtype=float), np.asarray(mean, dtype=float))
-    # Tools print rounded figures: a mean just below the minimum is the minimum.
-    if bool(np.any(own < 0)) or bool(np.any(middle < own * (1 - 1e-3))):
-        raise InputError("a mean over ranks lies below the minimum, or a time is negative")
-    carried = np.array(own) if transfer is None else np.asarray(np.minimum(np.asarray(transfer, dtype=float), own))
-    return carried, np.asarray(np.maximum(middle - own, 0.0)), np.asarray(own - carried)
-
-
 def blocking_factor(
     application: ArrayLike, computation: ArrayLike, communication: ArrayLike, others: ArrayLike = 0.0
 ) -> Floats:

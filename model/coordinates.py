@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
+from ranksight.model.formula import check_names, evaluate
 from ranksight.model.questions import combinations
 from ranksight.platforms.events.formulas import Formula, read_formula
 
@@ -66,14 +67,9 @@ class Coordinates:
 
     def __post_init__(self) -> None:
         for name, formula in self._read.items():
-            unknown = [each for each in formula.events if each not in self.given]
             if name in self.given or not name.isidentifier():
                 raise InputError(f"{name!r} cannot name a derived parameter", "give it a name of its own, such as x")
-            if unknown or not formula.events:
-                raise InputError(
-                    f"{name} = {formula.text} is of {', '.join(unknown) or 'no parameter'}",
-                    f"the parameters of the runs are {', '.join(self.given)}",
-                )
+            check_names(formula, self.given, name)
 
     @cached_property
     def _read(self) -> dict[str, Formula]:
@@ -95,13 +91,7 @@ class Coordinates:
         """
         columns = {name: points[:, at] for at, name in enumerate(self.given)}
         for name, formula in self._read.items():
-            value = np.broadcast_to(formula(columns), len(points))
-            bad = np.flatnonzero(~(np.isfinite(value) & (value > 0)))
-            if len(bad):
-                where = ", ".join(f"{each} = {columns[each][bad[0]]:g}" for each in self.given)
-                raise InputError(
-                    f"{name} = {formula.text} is {value[bad[0]]:g} at {where}", "a derived parameter is above zero"
-                )
+            value = evaluate(formula, points, self.given, name)
             columns[name] = np.array([float(f"{x:.{DIGITS}g}") for x in value])
         return np.stack([columns[name] for name in self.parameters], axis=1)
 

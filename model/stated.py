@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.formula import check_names, evaluate
 from ranksight.platforms.events.formulas import Formula, read_formula
 
 Array = NDArray[np.float64]
@@ -73,13 +74,7 @@ class Stated:
 
     def __post_init__(self) -> None:
         for kernel, formula in self._formulas.items():
-            unknown = [name for name in formula.events if name not in self.parameters or name == "ranks"]
-            if unknown or not formula.events:
-                known = ", ".join(name for name in self.parameters if name != "ranks") or "none"
-                raise InputError(
-                    f"the volume of {kernel} is stated over {', '.join(unknown) or 'nothing'}",
-                    f"write a formula in the parameters beside ranks: {known}",
-                )
+            check_names(formula, [name for name in self.parameters if name != "ranks"], f"the volume of {kernel}")
 
     @cached_property
     def _formulas(self) -> dict[str, Formula]:
@@ -106,16 +101,7 @@ class Stated:
         return above / below
 
     def _at(self, kernel: str, points: Array) -> Array:
-        formula = self._formulas[kernel]
-        columns = {name: points[:, at] for at, name in enumerate(self.parameters)}
-        value = np.broadcast_to(formula(columns), len(points)).astype(np.float64)
-        bad = np.flatnonzero(~(np.isfinite(value) & (value > 0)))
-        if len(bad):
-            where = ", ".join(f"{name} = {columns[name][bad[0]]:g}" for name in formula.events)
-            raise InputError(
-                f"the volume of {kernel}, {formula.text}, is {value[bad[0]]:g} at {where}", "correct the formula"
-            )
-        return value
+        return evaluate(self._formulas[kernel], points, self.parameters, f"the volume of {kernel}")
 
     def check(self, names: Sequence[str], metrics: Sequence[str], points: Array, values: Array) -> None:
         """Hold the formulas against volumes (s, n) measured at `points`, which differ in their parameters alone.

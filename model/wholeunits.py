@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.formula import check_names, evaluate
 from ranksight.model.series import Series
 from ranksight.platforms.events.formulas import Formula, read_formula
 
@@ -62,13 +63,7 @@ class WholeUnits:
 
     def check(self, parameters: Sequence[str]) -> None:
         """Raise InputError where the formula does not suit the parameters."""
-        unknown = [name for name in self.formula.events if name not in parameters]
-        if unknown or "ranks" in self.formula.events:
-            known = ", ".join(name for name in parameters if name != "ranks") or "numbers alone"
-            raise InputError(
-                f"{self.name} = {self.text} depends on {', '.join(unknown) or 'ranks'}",
-                f"write a formula in {known}, such as 'elements=6*size^2'",
-            )
+        check_names(self.formula, [name for name in parameters if name != "ranks"], self.name, constant=True)
         if "ranks" not in parameters:
             raise InputError(f"{self.name} are dealt out to ranks, and ranks are no parameter", "leave --units out")
 
@@ -85,13 +80,7 @@ class WholeUnits:
         InputError
             When there is less than one somewhere.
         """
-        columns = {name: points[:, at] for at, name in enumerate(parameters)}
-        found = np.broadcast_to(self.formula(columns), len(points)).astype(np.float64)
-        bad = np.flatnonzero(~(np.isfinite(found) & (found >= 1)))
-        if len(bad):
-            where = ", ".join(f"{name} = {columns[name][bad[0]]:g}" for name in parameters)
-            raise InputError(f"{self.name} = {self.text} is {found[bad[0]]:g} at {where}", "correct the formula")
-        return found
+        return evaluate(self.formula, points, parameters, self.name, least=1)
 
     def fullest(self, points: Array, parameters: Sequence[str]) -> Array:
         """Units of the fullest rank."""

@@ -28,9 +28,8 @@ def cost(
     Parameters
     ----------
     operation : str
-        ``"allreduce"`` or ``"MPI_Allreduce"``; nonblocking and persistent forms cost what the blocking one does
-        (overlap is :func:`ranksight.comm.costs.pointtopoint.overlapped`'s). A message's time is counted where it is
-        sent: receiving and waiting operations cost 0.
+        ``"allreduce"`` or ``"MPI_Allreduce"``; nonblocking and persistent forms cost what the blocking one does.
+        A message's time is counted where it is sent: receiving and waiting operations cost 0.
     ranks : array_like of int
         Ranks of the communicator.
     size : array_like

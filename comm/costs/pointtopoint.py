@@ -1,4 +1,4 @@
-"""Point-to-point messages: blocking, overlapped with computation, and exchanges with several neighbours.
+"""Point-to-point messages: blocking, and exchanges with several neighbours.
 
 Source: Alexandrov et al., "LogGP", SPAA 1995; Ino et al., "LogGPS", PPoPP 2001 (rendezvous waits for the receiver).
 """
@@ -33,35 +33,6 @@ RECEIVES = (
 def blocking(size: ArrayLike, link: NetworkParameters, pairs: ArrayLike = 1) -> Floats:
     """``T(s)``: one message from send to receive, seconds; `pairs` pairs share the link."""
     return link.transfer_time(size, pairs)
-
-
-def overlapped(
-    size: ArrayLike, computation: ArrayLike, link: NetworkParameters, overlap: float = 1.0, pairs: ArrayLike = 1
-) -> Floats:
-    """Time that a nonblocking message costs a rank that computes between posting and waiting.
-
-    ``o + max(0, T(s) - o - f * computation)`` with ``o = o_s(s) + o_r(s)``, the part that no computation hides.
-
-    Parameters
-    ----------
-    size : array_like
-        Bytes.
-    computation : array_like
-        Seconds between posting and waiting.
-    link : NetworkParameters
-    overlap : float
-        ``f``, the part of the computation during which the library makes progress: 1 with offloaded progress.
-        From the eager limit on, where known, a library without a progress thread makes none: give 0.
-    pairs : array_like
-        Pairs that share the link.
-    """
-    whole = link.transfer_time(size, pairs)
-    busy = np.zeros(whole.shape)
-    for overhead in (link.send_overhead, link.receive_overhead):
-        if overhead is not None:
-            busy = busy + overhead(size)
-    busy = np.minimum(busy, whole)
-    return busy + np.maximum(whole - busy - overlap * np.asarray(computation, dtype=float), 0.0)
 
 
 def neighbours(size: ArrayLike, peers: ArrayLike, link: NetworkParameters, pairs: ArrayLike = 1) -> Floats:

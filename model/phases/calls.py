@@ -71,9 +71,9 @@ class Calls:
 
         Work is what was computed before each token: instructions, or else time.
         """
-        whole = self.table["kernel"] + "\0" + self.table["operation"]
-        codes, names = pd.factorize(whole)
-        tokens = [(str(name).partition("\0")[0], str(name).partition("\0")[2]) for name in names]
+        names = self.table[["kernel", "operation"]].astype(str)
+        codes = names.groupby(["kernel", "operation"], sort=False).ngroup().to_numpy()
+        tokens = [(kernel, operation) for kernel, operation in names.drop_duplicates().itertuples(index=False)]
         work = self.table["instructions" if self.has("instructions") else "computation"].to_numpy(dtype=np.float64)
         rank, token = self.table["rank"].to_numpy(), self.table["token"].to_numpy()
         edges = np.flatnonzero(np.concatenate([[True], rank[1:] != rank[:-1], [True]])).tolist()

@@ -16,7 +16,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.fitted import fit_collective, fit_point_to_point
 from ranksight.comm.costs.selection import TABLES, forced, read_selector, selector
-from ranksight.comm.network import NetworkParameters, Piecewise
+from ranksight.comm.network import NetworkParameters
 from ranksight.errors import InputError, InsufficientError
 
 LINK = NetworkParameters.linear(2e-6, 1e-9, reduction=3e-10)
@@ -130,13 +130,7 @@ def test_messages_count_once_where_they_are_sent() -> None:
         cost("bcast", 4, 8.0, LINK, "nompi")
 
 
-def test_overlap_hides_all_but_the_overheads() -> None:
-    link = NetworkParameters.linear(
-        1e-5, 1e-9, send_overhead=Piecewise((0,), (1e-6,), (0.0,)), receive_overhead=Piecewise((0,), (2e-6,), (0.0,))
-    )
-    time = pointtopoint.overlapped(1e3, [0.0, 4e-6, 1.0], link)
-    np.testing.assert_allclose(time, [1.1e-5, 7e-6, 3e-6])
-    assert pointtopoint.overlapped(1e3, 1.0, link, overlap=0.0) == pytest.approx(1.1e-5)
+def test_neighbours_are_spaced() -> None:
     np.testing.assert_allclose(pointtopoint.neighbours(1e3, [0, 1, 6], LINK), [0.0, 3e-6, 18e-6])
 
 

@@ -12,7 +12,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.messages import message_times
 from ranksight.comm.network import NetworkParameters
-from ranksight.comm.waiting import blocking_factor, split, split_reduced
+from ranksight.comm.waiting import blocking_factor, split
 from ranksight.errors import InputError
 from ranksight.experiment import MESSAGE_COLUMNS
 
@@ -67,11 +67,7 @@ def test_parts_always_sum_to_the_time_and_none_is_negative(times: list[float], o
     np.testing.assert_allclose(parts[["transfer", "waiting", "rest"]].sum(axis=1), parts["seconds"], rtol=1e-9)
 
 
-def test_reduced_figures_split_alike() -> None:
-    carried, waiting, rest = split_reduced([0.3], [0.8], [0.1])
-    assert (carried[0], waiting[0], rest[0]) == pytest.approx((0.1, 0.5, 0.2))
-    with pytest.raises(InputError, match="below the minimum"):
-        split_reduced([1.0], [0.5])
+def test_tables_reduced_over_ranks_are_refused() -> None:
     with pytest.raises(InputError, match="reduced over ranks"):
         split(table([("f", -1, "Barrier", 4, 0, 1, 0, 1.0, 0)]))
 

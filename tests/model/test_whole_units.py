@@ -65,8 +65,8 @@ def test_no_rank_has_less_than_its_even_share(ranks, size):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("elements=6*depth^2", "depends on depth"),
-        ("elements=6*ranks", "depends on ranks"),
+        ("elements=6*depth^2", "is of depth"),
+        ("elements=6*ranks", "is of ranks"),
         ("elements=6**size", "in '6\\*\\*size'"),
         ("elements=__import__('os')", "no part of a formula"),
         ("", "in ''"),
