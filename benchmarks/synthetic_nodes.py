@@ -17,7 +17,7 @@ from benchmarks.table import markdown
 from ranksight.model.assembly import fit
 
 TITLE = "Made-up programs on made-up nodes"
-PROGRAMS = 60
+PROGRAMS = 48
 GROSS = 0.5
 """Error from which on a value outside of its interval that is not called insufficient is gross."""
 EVIDENCE = {
@@ -27,6 +27,8 @@ EVIDENCE = {
     "kernels, no traffic": ("time", "instructions"),
     "whole, time alone": ("time",),
 }
+RUNS = ("half a domain", "one domain, dense", "one domain, powers", "two domains", "sizes", "nodes")
+"""Kinds of sets of runs; ``nodes`` has up to four of them, and is asked at eight and sixteen."""
 KNOWN = ("platform", "cores of a domain", "nothing")
 GROUPS = tuple((evidence, known) for evidence in EVIDENCE for known in KNOWN)
 
@@ -49,17 +51,21 @@ def trained(program: Program, seed: int) -> tuple[str, list[tuple[int, float]]]:
     """Ranks and sizes that are run: a kind of set, and its points."""
     rng = np.random.default_rng([7, seed])
     n, full = program.node.cores, program.node.cores * program.node.count
-    kind = str(rng.choice(["half a domain", "one domain, dense", "one domain, powers", "two domains", "sizes"]))
+    kind = str(
+        rng.choice(["half a domain", "one domain, dense", "one domain, powers", "two domains", "sizes", "nodes"])
+    )
     if kind == "half a domain":
         ranks = list(range(1, max(n // 2, 4) + 1))
     elif kind == "one domain, dense":
         ranks = sorted({round(x) for x in np.linspace(1, n, min(n, 12))})
     elif kind == "two domains" and program.node.count > 1:
         ranks = sorted({*(round(x) for x in np.geomspace(1, 2 * n, 8)), n, 2 * n})
+    elif kind == "nodes":
+        ranks = sorted({1, 2, 4, 8, n, *(max(full // 2, 1), full, 2 * full, 4 * full)})
     else:
         kind = kind if kind == "sizes" else "one domain, powers"
         ranks = sorted({1, 2, 4, 8, *(x for x in (16, 32, 64) if x <= n), n})
-    if program.placement == "scattered":
+    if program.placement == "scattered" and kind != "nodes":
         ranks = sorted({min(r * program.node.count, full) if r > 1 else r for r in ranks} | {2})
     sizes = (0.25, 0.5, 1.0) if kind == "sizes" else (1.0,)
     return kind, [(r, s) for s in sizes for r in ranks]
@@ -70,6 +76,8 @@ def asked(program: Program, points: list[tuple[int, float]]) -> dict[str, tuple[
     node = program.node
     full, most = node.cores * node.count, max(ranks for ranks, _ in points)
     found = {"full node": (full, 1.0), "two domains": (2 * node.cores, 1.0), "four nodes": (4 * full, 1.0)}
+    if most == 4 * full:
+        found = {"eight nodes": (8 * full, 1.0), "sixteen nodes": (16 * full, 1.0)}
     if len({size for _, size in points}) > 1:
         found |= {"full node, size 2": (full, 2.0), "most ranks, size 2": (most, 2.0)}
     seen = set(points)
@@ -167,9 +175,9 @@ def run(settings: Settings) -> str:
     return (
         f"{count} programs of one to four kernels (computing, streaming, mixed, sinking into caches), each on a node "
         "of its own with 1 to 8 domains of 8 to 64 cores, compact or scattered, with messages, blocks and 1 to 5 % "
-        "noise; run on half a domain, one or two of them, some at three sizes; asked at two domains, the full node, "
-        "four nodes and twice the size. What is carried is not called `insufficient`; errors and intervals are of "
-        "that; gross is 50 % and more off, outside of the interval.\n\n"
+        "noise; run on half a domain, one or two of them, some at three sizes, or on up to four nodes; asked at two "
+        "domains, the full node, four to sixteen nodes and twice the size. What is carried is not called "
+        "`insufficient`; errors and intervals are of that; gross is 50 % and more off, outside of the interval.\n\n"
         "By what was counted and what is known of the node:\n\n"
         + summary(found, lambda s: ", ".join(s.group))
         + "\n\nBy what was run, all evidence, with the platform:\n\n"

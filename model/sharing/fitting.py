@@ -15,6 +15,7 @@ from ranksight.model.fitted import Fitted
 from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS
 from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.sharing.beyond import learn_beyond
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import Known, learn, times
 from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing, needs
@@ -156,6 +157,8 @@ def fit_sharing(
     kept = np.clip(left, -most, most)
     departure = learn_departure(np.stack(inputs if alike else [np.log(active), *inputs], axis=1), kept)
     residual = departure.left_out() + left - kept
+    scatter = np.nanmedian(np.abs(residual), axis=1) / 0.6745
+    beyond = None if alike else learn_beyond(series, tuple(kernels), time, left, learned.scatter, active, **settings)
     if not told:
         # From here on the domain's seconds are bytes: its bandwidth goes into the second number.
         mode[:, 1] += np.log(np.nanmax(active * every / time, axis=1))
@@ -170,7 +173,7 @@ def fit_sharing(
         counts,
         mode,
         learned.covariance,
-        np.nanmedian(np.abs(residual), axis=1) / 0.6745,
+        scatter,
         residual,
         learned.count,
         floor,
@@ -186,6 +189,7 @@ def fit_sharing(
             _told(domains, _loads(counted, bool(no), "instructions" in present), int(n))
             for no, n in zip(countless, learned.count, strict=True)
         ),
+        beyond,
     )
 
 

@@ -25,6 +25,7 @@ from ranksight.model.departure import Departure
 from ranksight.model.drift import expected_drift
 from ranksight.model.fitted import JOBS, Fitted
 from ranksight.model.forecast import Forecast
+from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import times
 from ranksight.model.sharing.traffic import factor
@@ -72,6 +73,8 @@ class Sharing:
         add to it.
     evidence : tuple of str
         What carries each kernel.
+    beyond : Beyond or None
+        What else grows with the ranks; None where all runs had the same number of ranks in a domain.
     """
 
     measured: Domains
@@ -93,6 +96,7 @@ class Sharing:
     varied: tuple[int, ...]
     alike: bool
     evidence: tuple[str, ...]
+    beyond: Beyond | None = None
 
     def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
@@ -133,6 +137,8 @@ class Sharing:
         status, reason = self._judge(said, points, time, lower, upper)
         half = np.full(time.shape, 0.5)
         answer = Forecast(time, lower, upper, status, reason, half, half, level)
+        if self.beyond is not None:
+            answer = self.beyond.take(answer, self.kernels, points, ranks, active)
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)
         return Shared(answer, core - transfer, transfer, time - core, busy)
 
@@ -297,6 +303,7 @@ class Sharing:
             "alike": self.alike,
             "clock": [None if np.isnan(x) else float(x) for x in self.clock],
             "evidence": list(self.evidence),
+            "beyond": None if self.beyond is None else self.beyond.to_dict(),
         }
 
     @classmethod
@@ -311,6 +318,8 @@ class Sharing:
             clock = np.array([np.nan if x is None else float(x) for x in content["clock"]], dtype=np.float64)
             varied, alike = tuple(int(x) for x in content["varied"]), bool(content["alike"])
             departure = Departure.from_dict(content["departure"])
+            beyond = content.get("beyond")
+            further = None if beyond is None else Beyond.from_dict(beyond, kernels)
             counts, *nodes = (content[name] for name in ("counts", "measured", "domains"))
             if not all(isinstance(part, Mapping) for part in (counts, *nodes)):
                 raise TypeError("counts, measured or domains is no object")
@@ -337,7 +346,7 @@ class Sharing:
             raise InputError("'sharing' does not fit together", "fit the model again")
         count = given.pop("count").astype(np.intp)
         measured, domains = (Domains.from_dict(node) for node in nodes)
-        given |= {"departure": departure, "varied": varied, "alike": alike}
+        given |= {"departure": departure, "varied": varied, "alike": alike, "beyond": further}
         return cls(
             measured, domains, kernels, fitted, count=count, residual=residual, clock=clock, evidence=evidence, **given
         )

@@ -166,6 +166,43 @@ def test_kernels_beyond_the_node_carry_their_own_times_and_no_sum(tmp_path):
     assert sweep.value == pytest.approx(truth(144)[0], rel=0.05)
 
 
+def _with_messages(path, ranks, share, counters=False):
+    """A node's law and messages that cost `share` of the full node's time there, and grow as the ranks do."""
+    made = Experiment.create(path, "messages", ["ranks"])
+    for p in ranks:
+        time, volume, work = truth(p)
+        row = {"kernel": WHOLE, "rank": -1, "time": time + share * truth(72)[0] * (p > 1) * p / 72}
+        row |= {"instructions": work, "bytes_mem": sum(volume)} if counters else {}
+        made.add(Run({"ranks": p}, collector="made-up"), pd.DataFrame([row]))
+    return made
+
+
+@pytest.mark.parametrize("counters", [False, True])
+def test_what_grows_from_node_to_node_is_no_outlier_of_the_law(tmp_path, counters):
+    """Messages that outgrow the computation: the law of bandwidth alone would be off by a factor of 6."""
+    ranks = (1, 2, 4, 8, 18, 36, 72, 144, 288, 576)
+    model = fit(_with_messages(tmp_path / "e", ranks, 0.05, counters), platform=NODE)
+    true = truth(1152)[0] + 0.05 * truth(72)[0] * 16
+    assert truth(1152)[0] < true / 6
+    answer = asked(model, 1152)
+    assert not answer.ok or answer.lower < true < answer.upper
+    assert answer.value == pytest.approx(true, rel=0.4)
+    model.save(tmp_path / "m.json")
+    assert asked(Model.load(tmp_path / "m.json"), 1152).value == pytest.approx(answer.value, rel=1e-6)
+    content = json.loads((tmp_path / "m.json").read_text())
+    content["extras"]["application"]["sharing"]["beyond"]["slope"] = []
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="beyond"):
+        Model.load(tmp_path / "m.json").predict(ranks=72)
+
+
+def test_where_nothing_else_grows_the_law_holds_beyond_the_nodes_measured(tmp_path):
+    model = fit(_with_messages(tmp_path / "e", (1, 2, 4, 8, 18, 36, 72, 144), 0.0), platform=NODE)
+    answer = asked(model, 576)
+    assert answer.value == pytest.approx(truth(576)[0], rel=0.02)
+    assert answer.upper / answer.lower < 1.2
+
+
 def test_traffic_that_outgrew_a_cache_may_grow_no_further(tmp_path):
     """Bytes per instruction rise tenfold over the sizes measured; that they stay at the next one is in the interval."""
     made = Experiment.create(tmp_path / "e", "outgrowing", ["ranks", "size"])
