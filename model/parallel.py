@@ -90,6 +90,27 @@ def cut(series: Series, size: int = PIECE) -> Iterator[Series]:
         yield series.select(np.arange(start, min(start + size, len(series))))
 
 
+def pick(fitted: Fitted, rows: Index) -> Fitted:
+    """The functions of the series `rows`, in their order."""
+    columns: dict[str, Any] = {name: getattr(fitted, name)[rows] for name in (*_PADDED, *_PLAIN)}
+    columns["kernels"] = tuple(fitted.kernels[row] for row in rows)
+    columns["metrics"] = tuple(fitted.metrics[row] for row in rows)
+    if fitted.below is not None and fitted.below_rows is not None and fitted.breaks is not None:
+        place = np.full(len(fitted), -1)
+        place[fitted.below_rows] = np.arange(len(fitted.below_rows))
+        broken = np.flatnonzero(place[rows] >= 0)
+        some = len(broken) > 0
+        columns["breaks"] = fitted.breaks[rows] if some else None
+        columns["below"] = pick(fitted.below, place[rows][broken]) if some else None
+        columns["below_rows"] = broken if some else None
+    return replace(fitted, **columns)
+
+
+_PADDED = {"members": -1.0, "weight": 0.0, "coefficient": 0.0, "root": 0.0, "variance": np.inf, "freedom": 1.0}
+"""Arrays by series and hypothesis, and what fills them where a part keeps fewer hypotheses or terms."""
+_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "within", "repetitions", "noisy")
+
+
 def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
     """One :class:`Fitted` of several over the same parameters; `rows` says which series each part holds.
 
@@ -121,32 +142,13 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
 
     names = np.array([(k, m) for part in parts for k, m in zip(part.kernels, part.metrics, strict=True)], dtype=object)
     names = names.reshape(-1, 2)[back]
-    columns: dict[str, Any] = {
-        name: plain(name)
-        for name in (
-            "press",
-            "adjusted_r2",
-            "count",
-            "status",
-            "positive",
-            "trained",
-            "drift",
-            "within",
-            "repetitions",
-            "noisy",
-        )
-    }
+    columns: dict[str, Any] = {name: grown(name, fill) for name, fill in _PADDED.items()}
+    columns |= {name: plain(name) for name in _PLAIN}
     joined = replace(
         first,
         kernels=tuple(names[:, 0]),
         metrics=tuple(names[:, 1]),
         terms=np.concatenate([part.terms for part in parts]),
-        members=grown("members", -1),
-        weight=grown("weight", 0.0),
-        coefficient=grown("coefficient", 0.0),
-        root=grown("root", 0.0),
-        variance=grown("variance", np.inf),
-        freedom=grown("freedom", 1.0),
         **columns,
         breaks=None,
         below=None,

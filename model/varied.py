@@ -1,6 +1,8 @@
 """Fit over the parameters that varied by themselves: others tell nothing, and a search over them invents.
 
-A parameter of a single value is one, and one that moved with others only (:mod:`ranksight.model.ties`).
+A parameter of a single value is one, and one that moved with others only (:mod:`ranksight.model.ties`). To a series, so
+is one that changes nothing in it: messages that do not depend on the size were measured once at every number of ranks,
+not once for every size, and a function with as many coefficients as numbers of ranks meets them all.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
+from ranksight.model.parallel import join, pick
 from ranksight.model.series import Series
 from ranksight.model.ties import independent
 
@@ -23,6 +27,72 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
     The functions have all parameters; asked for another value of one that did not vary, or away from the tie of one
     that did with others only, they say so.
     """
+    told = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
+    flat = {} if told or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
+    fitted = _fit(series, **settings)
+    if not flat:
+        return fitted
+    rest = np.setdiff1d(np.arange(len(series)), np.concatenate(list(flat.values())))
+    parts, rows = [pick(fitted, rest)], [rest]
+    for kept, mine in flat.items():
+        part = _widened(_fit(_once(series.select(mine), kept), **settings), series, list(kept))
+        # Away from where it was measured, what changed nothing may change something yet.
+        aside = [at for at in range(len(series.parameters)) if at not in kept]
+        part.drift[:, aside] = fitted.drift[mine][:, aside]
+        parts.append(replace(part, ties=fitted.ties))
+        rows.append(mine)
+    return join(parts, rows)
+
+
+SAME = 1e-9
+"""Relative difference up to which two values are one."""
+FEWEST = 3
+"""Configurations that tell a function."""
+
+
+def _indifferent(series: Series) -> dict[tuple[int, ...], NDArray[np.intp]]:
+    """Series in which some parameters change nothing and others do, by the columns of these others."""
+    columns = range(series.points.shape[1])
+    flat = np.stack([_flat(series, at) for at in columns], axis=1)
+    found = {}
+    for pattern in np.unique(flat[flat.any(axis=1) & ~flat.all(axis=1)], axis=0):
+        kept, rows = tuple(np.flatnonzero(~pattern).tolist()), np.flatnonzero((flat == pattern).all(axis=1))
+        places, group = np.unique(series.points[:, kept], axis=0, return_inverse=True)
+        known = np.isfinite(series.values[rows]).any(axis=2)
+        told = np.zeros((len(places), len(rows)), dtype=np.intp)
+        np.add.at(told, group.ravel(), known.T)
+        if len(rows := rows[(told > 0).sum(axis=0) >= FEWEST]):
+            found[kept] = rows
+    return found
+
+
+def _flat(series: Series, at: int) -> NDArray[np.bool_]:
+    """Whether parameter `at` changes nothing in each series: nowhere measured at one value of it alone, and the same
+    at all."""
+    group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)[1].ravel()
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    values = series.values[:, order]
+    high = np.fmax.reduceat(np.fmax.reduce(values, axis=2), starts, axis=1)
+    low = np.fmin.reduceat(np.fmin.reduce(values, axis=2), starts, axis=1)
+    known = np.add.reduceat(np.isfinite(values).any(axis=2).astype(np.intp), starts, axis=1)
+    same = (known == 0) | ((known > 1) & (high - low <= SAME * np.abs(high)))
+    return np.asarray(same.all(axis=1) & known.any(axis=1))
+
+
+def _once(series: Series, kept: tuple[int, ...]) -> Series:
+    """The series over the parameters `kept` alone, each of their configurations once."""
+    points, first = np.unique(series.points[:, kept], axis=0, return_inverse=True)
+    values = np.full((len(series), len(points), series.values.shape[2]), np.nan)
+    for at, row in enumerate(first.ravel()):
+        values[:, row] = np.where(np.isnan(values[:, row]), series.values[:, at], values[:, row])
+    held = np.isfinite(values).any(axis=(0, 2))
+    points, values = points[held], values[:, held]
+    names = tuple(series.parameters[at] for at in kept)
+    return replace(series, parameters=names, points=points, values=values, hidden=None)
+
+
+def _fit(series: Series, **settings: Any) -> Fitted:
     points = series.points
     varied, ties = independent(points, series.parameters)
     if len(varied) in (0, points.shape[1]) or not isinstance(settings.get("space", ""), str):
