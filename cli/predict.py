@@ -178,13 +178,17 @@ def _json(prediction: Prediction, phases: Sequence[Beside]) -> None:
 def _csv(prediction: Prediction) -> None:
     import csv
 
+    import numpy as np
+
     from ranksight.model.answers import known, number
 
     columns = prediction.answers.columns
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
+    # Parameters take few values, each in very many rows.
+    whole = {value: number(value) for name in prediction.parameters for value in np.unique(columns[name]).tolist()}
     plain = [
-        [number(value) for value in column.tolist()]
+        [whole[value] for value in column.tolist()]
         if name in prediction.parameters
         else known(column)
         if column.dtype == float

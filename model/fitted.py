@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -201,11 +202,15 @@ class Fitted:
         said = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
         return np.asarray(said)
 
+    @cached_property
+    def _jobs(self) -> Array:
+        return between_jobs(self.metrics)
+
     def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
         x_max))^2)``; ``ln(1 + tau (x / x_max - 1))`` along iterations. `side` is 0 downwards, 1 upwards."""
         low, high = self.trained[part, :, 0], self.trained[part, :, 1]
-        jobs = between_jobs(self.metrics)[part]
+        jobs = self._jobs[part]
         total = np.broadcast_to(jobs[:, None] ** 2, (len(high), len(points))).copy()
         for axis in range(points.shape[1]):
             x = points[:, axis][None, :]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ class Functions:
     minor: tuple[tuple[str, str], ...] = ()
     stated: Stated | None = None
 
-    @property
-    def rows(self) -> dict[tuple[str, str], int]:
+    @cached_property
+    def rows(self) -> Mapping[tuple[str, str], int]:
         """Index of each series by kernel and metric."""
         return {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
 

@@ -205,14 +205,14 @@ def _damaged(what: str) -> InputError:
 
 def _truths(content: Mapping[str, Any], name: str, length: int) -> NDArray[np.bool_]:
     given = content.get(name)
-    if not isinstance(given, list) or len(given) != length or not all(isinstance(x, bool) for x in given):
+    if not isinstance(given, list) or len(given) != length or set(map(type, given)) - {bool}:
         raise _damaged(f"'{name}' is no list of {length} truth values")
     return np.array(given, dtype=bool)
 
 
 def _names(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
     given = content.get(name)
-    if not isinstance(given, list) or not all(isinstance(x, str) for x in given):
+    if not isinstance(given, list) or set(map(type, given)) - {str}:
         raise _damaged(f"'{name}' is no list of names")
     return tuple(given)
 
@@ -223,9 +223,7 @@ def _column(
     given = content.get(name)
     if not isinstance(given, list) or len(given) > MOST:
         raise _damaged(f"'{name}' is no list of numbers")
-    if not nested and not all(
-        (isinstance(x, (int, float)) and not isinstance(x, bool)) or (missing and x is None) for x in given
-    ):
+    if not nested and set(map(type, given)) - ({int, float, type(None)} if missing else {int, float}):
         raise _damaged(f"'{name}' is no list of numbers")
     try:
         column = np.array(given, dtype=np.float64)
