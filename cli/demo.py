@@ -19,11 +19,11 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight.errors import InputError, ToolError
+from ranksight.errors import InputError, RanksightError, ToolError
 
 if TYPE_CHECKING:
     from ranksight.campaign import Plan
@@ -67,8 +67,13 @@ def run(chosen: argparse.Namespace) -> int:
     asked = load(chosen.platform) if chosen.platform is not None else None
     folder = _folder(chosen)
     with _found_mpi():
-        command = _command(folder, chosen, say)
-        collectors = _collectors(say)
+        try:
+            command = _command(folder, chosen, say)
+            collectors = _collectors(say)
+        except RanksightError:
+            with suppress(OSError):
+                folder.rmdir()  # where nothing is in it yet
+            raise
         sizes, larger = ((8, 16), 32) if chosen.quick else ((12, 24), 48)
         ranks = (1, 2, 4, 8)
         trained = Experiment.create(folder / "experiment", "heat", command.parameters)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ranksight.counters.doctor import Finding
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "!", "missing": "-"}
+ITS_OWN = "table"
+"""The collector of what a program measures itself: it works anywhere."""
 _STYLES = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
 
 
@@ -70,6 +72,8 @@ def _print(findings: Sequence[Finding], collectors: dict[str, tuple[str, Availab
             rows += [["", "", Cell(f"-> {state.remedy}", "cyan")]] * bool(not state.ok and state.remedy)
         listing = Table([Column("", "word"), Column("", "word"), Column("", "text")], rows, head=False)
         blocks += ["", Text("collectors of 'ranksight measure':", style="bold"), listing]
-        if any(state.ok for _, state in collectors.values()):
+        if any(state.ok for name, (_, state) in collectors.items() if name != ITS_OWN):
             blocks += ["", next_step("ranksight measure --ranks 1,2,4 -o FOLDER -- mpirun -n {ranks} ./program")]
+        else:
+            blocks += ["", Text("nothing can be measured here yet: install what is marked '-' above", hanging=-1)]
     show(*blocks)

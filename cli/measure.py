@@ -26,9 +26,10 @@ last job that joins their parts. --submit slurm submits and follows them; the sa
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _batch
 from ranksight.cli._saying import say
@@ -75,6 +76,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="run a smaller workload at growing numbers of ranks until its cycles per instruction stop falling",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="of what came of the runs (default: table)"
+    )
     _batch.configure(parser)
 
 
@@ -145,10 +149,12 @@ def run(chosen: argparse.Namespace) -> int:
         raise InputError(f"{bad[0]:g} is no number of ranks", "ranks are whole numbers from 1")
     if chosen.distant and (chosen.emit or chosen.submit):
         raise UsageError("ranksight measure: --distant decides after each run, jobs cannot", "run it inside one job")
+    if chosen.format == "json" and (chosen.distant or chosen.emit or chosen.submit):
+        raise UsageError("ranksight measure: --format json tells of runs that are made here", "leave it out")
     if chosen.emit or chosen.submit:
         return _batch.run(chosen)
     template.fill({name: values[0] for name, values in chosen.grid.items()})
-    aside = None if chosen.quiet else _say
+    aside = None if chosen.quiet or chosen.format == "json" else _say
     kernels = tuple(dict.fromkeys(chosen.refine))
     platform = load(chosen.platform) if chosen.platform is not None else None
     if chosen.distant and chosen.collector is None:
@@ -164,7 +170,25 @@ def run(chosen: argparse.Namespace) -> int:
         return measure_distant(experiment, plan, platform or load("generic"), chosen.quiet)
     with Runs([run for run, _, _ in plan.runs()], chosen.quiet) as progress:
         outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
-    return report(experiment, outcome, chosen.quiet)
+    if chosen.format == "json":
+        print(json.dumps(_as_data(experiment, outcome), indent=1))
+    return report(experiment, outcome, chosen.quiet or chosen.format == "json")
+
+
+def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "experiment": str(experiment.path),
+        "runs": len(experiment),
+        "measured": outcome.measured,
+        "kept": outcome.kept,
+        "failed": [
+            {"run": failure.run.id, "what": failure.what, "remedy": failure.remedy, "output": str(failure.folder)}
+            for failure in outcome.failures
+        ],
+        "left_out": list(outcome.left_out),
+        "stopped": outcome.stopped,
+    }
 
 
 def open_or_create(folder: Path, application: str, template: Template) -> Experiment:

@@ -125,3 +125,4 @@ def test_without_mpi_the_demo_says_what_to_install(
     error = capsys.readouterr().err
     assert "no mpirun is found" in error
     assert "pip install 'ranksight[mpi]'" in error
+    assert not (tmp_path / "d").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -105,6 +106,23 @@ def test_a_grid_is_measured(collector: str, program: Path, tmp_path: Path, capsy
     assert (experiment.path / "runs" / run.id / "raw" / "output-0.txt").is_file()
     assert not [entry for entry in experiment.path.iterdir() if entry.name.startswith(".pass")]
     assert "next: ranksight fit" in capsys.readouterr().out
+
+
+def test_what_came_of_it_for_machines(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program.parent / "fail-2").touch()
+    told = []
+    for code in (1, 0):
+        assert main(line(program, tmp_path / "e", "--reps", "1", "--format", "json")) == code
+        told.append(json.loads(capsys.readouterr().out))
+        (program.parent / "fail-2").unlink(missing_ok=True)
+    first, second = told
+    assert (first["runs"], first["measured"], first["kept"], first["stopped"]) == (4, 4, 0, False)
+    assert {failed["run"] for failed in first["failed"]} == {"ranks2-size10-words-r0", "ranks2-size20-words-r0"}
+    assert "exited with status 7" in first["failed"][0]["what"]
+    assert (second["runs"], second["measured"], second["kept"], second["failed"]) == (6, 2, 4, [])
+    assert main(line(program, tmp_path / "e", "--format", "json", "--emit", "slurm")) == 2
 
 
 def test_a_failed_run_is_told_and_the_rest_kept(
