@@ -205,6 +205,9 @@ def _measure_one(
         experiment.add(full, reading.counters, reading.messages, raw=(*outputs, *reading.raw), tables=reading.tables)
     except RanksightError as error:
         return _set_aside(experiment, run, folder, str(error))
+    except OSError as error:
+        what = f"{error.filename or experiment.path}: {error.strerror or error}; free space, or -o FOLDER"
+        return _set_aside(experiment, run, folder, what)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(experiment.path / "failed" / run.id, ignore_errors=True)
@@ -272,15 +275,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _set_aside(experiment: Experiment, run: Run, folder: Path, what: str) -> Failure:
-    """Keep the output of a failed run, in place of that of an earlier try."""
+    """Keep the output of a failed run, in place of that of an earlier try, if there is room for it."""
     place = experiment.path / "failed" / run.id
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
     for output in sorted(folder.glob("output-*.txt")):
-        shutil.copy(output, place / output.name)
         lines = [line for line in _tail(output) if line.strip()] or lines
-    (place / "what.txt").write_text(what + "\n", encoding="utf-8")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for output in sorted(folder.glob("output-*.txt")):
+            shutil.copy(output, place / output.name)
+        (place / "what.txt").write_text(what + "\n", encoding="utf-8")
+    except OSError:
+        shutil.rmtree(place, ignore_errors=True)
     text = " ".join(" ".join(lines).split())
     remedy = next((remedy for sign, remedy in KNOWN.items() if sign in text), "")
     return Failure(run, what, tuple(lines[-8:]), place, remedy)

@@ -183,7 +183,12 @@ def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
         "measured": outcome.measured,
         "kept": outcome.kept,
         "failed": [
-            {"run": failure.run.id, "what": failure.what, "remedy": failure.remedy, "output": str(failure.folder)}
+            {
+                "run": failure.run.id,
+                "what": failure.what,
+                "remedy": failure.remedy,
+                "output": str(failure.folder) if failure.folder.exists() else None,
+            }
             for failure in outcome.failures
         ],
         "left_out": list(outcome.left_out),
@@ -269,7 +274,8 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
                 say(line, "  | ")
         if failure.remedy:
             say(failure.remedy, "  ")
-        say(f"its output is kept in {failure.folder}", "  ")
+        stands = failure.folder.exists()
+        say(f"its output is kept in {failure.folder}" if stands else "there was no room to keep its output", "  ")
     if outcome.stopped:
         say("stopped, the last runs failed one after another; mend the cause and give the same line again")
     elif outcome.left_out:

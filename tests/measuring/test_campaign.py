@@ -125,6 +125,20 @@ def test_what_came_of_it_for_machines(
     assert main(line(program, tmp_path / "e", "--format", "json", "--emit", "slurm")) == 2
 
 
+def test_output_that_finds_no_room_ends_no_campaign(
+    collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program.parent / "fail-2").touch()
+    Experiment.create(tmp_path / "e", "program", ["ranks", "size"])
+    (tmp_path / "e" / "failed").touch()  # a file, where a folder cannot be made
+    assert main(line(program, tmp_path / "e", "--reps", "1")) == 1
+    error = capsys.readouterr().err
+    assert error.count("exited with status 7") == 2
+    assert error.count("there was no room to keep its output") == 2
+    assert "kept in" not in error
+    assert len(read(tmp_path / "e")) == 4
+
+
 def test_a_failed_run_is_told_and_the_rest_kept(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
