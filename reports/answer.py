@@ -48,7 +48,9 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
         return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency."
     most = f", most of it to {loss_words(lost[0])} in {lost[0].kernel}" if lost and lost[0].share > MOST else ""
     most = most or (f", the largest part to {loss_words(lost[0])} in {lost[0].kernel}" if lost else "")
-    return f"{said}: {efficiency:.0%} efficient in {against.kind} scaling, so {share:.0%} of the time is lost{most}."
+    kept = f"{efficiency:.0%}" if efficiency >= 0.005 else "less than 1%"
+    gone = f"{share:.0%}" if share < 0.995 else "nearly all"
+    return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}."
 
 
 def loss_words(loss: Loss) -> str:

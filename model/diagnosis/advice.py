@@ -12,9 +12,11 @@ from ranksight.experiment import WHOLE
 from ranksight.model.diagnosis import whatif
 from ranksight.model.diagnosis.causes import VERDICTS, Causes
 from ranksight.model.diagnosis.evidence import Evidence
-from ranksight.units import format_factor
+from ranksight.units import format_factor, format_si
 
 COLUMNS = ["kind", "kernel", "saves", "text"]
+DOUBLED = 2.0
+"""Memory of a rank at the end of a line over that at the most ranks measured from which it is named."""
 HEAVY = 0.01
 """Part of the program's time that advice must save."""
 
@@ -26,17 +28,18 @@ def table(
     balance: pd.DataFrame,
     waits: pd.DataFrame,
     layout: tuple[str, float] | None = None,
+    memory: str = "",
 ) -> pd.DataFrame:
     """Troubles that are named and what helps, those that save most first.
 
-    `layout` is another one of the ranks in words and the seconds that it saves.
+    `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
 
     Returns
     -------
     DataFrame
-        ``kind`` (``growth``, ``imbalance``, ``serial section``, ``serialisation``, ``late arrival``, ``decomposition``,
-        ``kernel``, ``network``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at
-        the last configuration; NaN where it is not told), ``text``.
+        ``kind`` (``growth``, ``imbalance``, ``serial section``, ``serialisation``, ``late arrival``, ``memory``,
+        ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty where it is the program's), ``saves`` (part of
+        the program's time at the last configuration; NaN where it is not told), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
     total = float(evidence.whole[:, -1].sum())
@@ -55,6 +58,8 @@ def table(
             text += f", the fullest {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
     rows += _waits(waits, set(balance.loc[balance["named"].astype(bool), "fullest"]))
+    if memory:
+        rows.append(("memory", "", float("nan"), memory))
     whole = evidence.whole[:, -1]
     saved = whatif.savings(causes, evidence.mean, evidence.whole)[:, :, -1]
     for at in np.argsort(-whole, kind="stable").tolist():
@@ -90,6 +95,22 @@ def _waits(waits: pd.DataFrame, fullest: set[int]) -> list[tuple[str, str, float
         text = f"{worst['operation']}: {how}; {worst['part']:.0%} of the time at {worst['ranks']} ranks"
         rows.append((str(worst["state"]), str(worst["kernel"]), float(worst["part"]), text))
     return rows
+
+
+def memory(line: Evidence, measured: float) -> str:
+    """How the memory of a rank grows with the ranks from the most that were `measured`; empty where it does not.
+
+    It grows where even the lower end of its interval has :data:`DOUBLED` at the end of the line: data that every rank
+    holds of all ranks outgrow a node's memory long before they cost time.
+    """
+    if line.memory is None or not line.ranks[0] <= measured < line.ranks[-1]:
+        return ""
+    value, low, _ = line.memory
+    now = float(np.interp(measured, line.ranks, value))
+    if not low[-1] > DOUBLED * now:
+        return ""
+    told = f"{format_si(now, 'B')} at {measured:g}, {format_si(float(low[-1]), 'B')} or more at {line.ranks[-1]:g}"
+    return f"what a rank holds grows with the ranks: {told}"
 
 
 def observed(extras: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -147,7 +147,11 @@ class Diagnosis:
         return self._table("advice", self._advice)
 
     def _advice(self) -> pd.DataFrame:
-        return advice.table(self.evidence, self.causes, self.scaling(), self.balance(), self.waits(), self._layout())
+        measured = float(self.model.training[:, self.model.parameters.index("ranks")].max())
+        memory = advice.memory(self.line, measured)
+        return advice.table(
+            self.evidence, self.causes, self.scaling(), self.balance(), self.waits(), self._layout(), memory
+        )
 
     def _layout(self) -> tuple[str, float] | None:
         """A layout of the ranks that saves time at the last configuration, where grid and network are known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""
+MEMORY = ("memory_pss", "memory_peak")
+"""Metrics that tell how much memory a rank holds, the one that counts shared pages once before."""
 COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls a counter told."""
 
@@ -70,6 +73,8 @@ class Evidence:
     source : tuple of str
         What each kernel's parts were told from.
     ceilings : Ceilings or None
+    memory : (3, k) or None
+        Bytes that a rank holds, and the ends of their interval; None where it was not measured.
     """
 
     kernels: tuple[str, ...]
@@ -99,6 +104,7 @@ class Evidence:
     counted: NDArray[np.bool_]
     source: tuple[str, ...]
     ceilings: Ceilings | None
+    memory: Array | None = None
 
     @property
     def ranks(self) -> Array:
@@ -227,7 +233,14 @@ def gather(
         counted,
         source,
         None if given is None else Ceilings.from_dict(given),
+        _memory(said, rows),
     )
+
+
+def _memory(said: Forecast, rows: Mapping[tuple[str, str], int]) -> Array | None:
+    """Memory of a rank with its interval, (3, k), by the first of :data:`MEMORY` that was measured."""
+    row = next((rows[WHOLE, name] for name in MEMORY if (WHOLE, name) in rows), None)
+    return None if row is None else np.stack([said.value[row], said.lower[row], said.upper[row]])
 
 
 def served(first: Array, second: Array, third: Array) -> Array:

@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import WHOLE
-from ranksight.model.diagnosis import efficiencies, ranking, scaling
+from ranksight.model.diagnosis import advice, efficiencies, ranking, scaling
 from ranksight.model.diagnosis.evidence import Evidence
 from ranksight.model.diagnosis.layouts import layouts
 
@@ -216,3 +216,13 @@ def test_kernels_of_one_size_are_not_told_to_cross() -> None:
     table = pd.DataFrame(rows, columns=["kernel", "over", "ranks", "lower", "upper"])
     assert (ranking.clear(table)["kernel"] + ranking.clear(table)["over"]).tolist() == ["cd", "fg", "gf"]
     assert ranking.clear(table[:0]).empty
+
+
+def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> None:
+    line = evidence({"a": [1.0, 1.0, 1.0]}, [8.0, 64.0, 512.0])
+    assert advice.memory(line, 8) == ""
+    held = replace(line, memory=np.array([[2e7, 5e7, 3e8], [1e7, 3e7, 5e7], [3e7, 1e8, 2e9]]))
+    assert advice.memory(held, 8) == "what a rank holds grows with the ranks: 20 MB at 8, 50 MB or more at 512"
+    # 50 MB or more: no twice 50 MB; and nothing is said of what was measured.
+    assert advice.memory(held, 64) == ""
+    assert advice.memory(held, 512) == ""

@@ -32,7 +32,7 @@ def build(context: Context) -> dict[str, Any] | None:
     for column, (name, depth) in NAMES.items():
         values = table[column].to_numpy(dtype=float)
         if np.isfinite(values).all():
-            cells = [(f"{x:.0%}", _grade(float(x))) for x in values]
+            cells = [(f"{x:.0%}" if x >= 0.005 else "<1%", _grade(float(x))) for x in values]
             rows.append({"name": name, "depth": depth, "cells": cells})
     return {"ranks": [f"{x:,.0f}" for x in table["ranks"]], "rows": rows, "strong": found.strong} if rows else None
 
