@@ -41,8 +41,10 @@ CERTAIN = 4.0
 """Standard deviations by which waiting must follow the number of the rank, over all runs, for a chain to be told."""
 ORDERED = 0.5
 """Rank correlation (Spearman) with the number of the rank below which a configuration is not said to wait in turn."""
+BY_CLOCK = (("compute_time", "compute_cpu_time"), ("wall_time", "cpu_time"))
+"""Times by the clock and the processor times of the same stretches."""
 HINDERED = 1.1
-"""Time between MPI calls over the processor time of the same stretches from which ranks had no cores of their own."""
+"""Time by the clock over processor time from which ranks had no cores of their own."""
 FEWEST = 4
 """Ranks from which an order is looked for."""
 MOST_EVENTS = 4_000_000
@@ -91,15 +93,17 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
 def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
     """Whether ranks of a run had to wait for cores: its times hold the scheduler's waiting.
 
-    They had where they were more than the cores, or where what they computed took longer by the clock than by their
-    processor time, because others used the cores.
+    They had where they were more than the cores, or where they took longer by the clock than by their processor time,
+    between MPI calls or in all, because others used the cores. MPI libraries poll while they wait; where one sleeps
+    instead, nothing tells its waiting from the scheduler's.
     """
     if run.crowded:
         return True
-    if counters is None or not {"compute_time", "compute_cpu_time"} <= set(counters.columns):
+    if counters is None:
         return False
-    both = counters[["compute_time", "compute_cpu_time"]].dropna().sum()
-    return bool(both["compute_time"] > HINDERED * both["compute_cpu_time"] > 0)
+    pairs = [pair for pair in BY_CLOCK if set(pair) <= set(counters.columns)]
+    sums = [counters[[*pair]].dropna().sum() for pair in pairs]
+    return any(took > HINDERED * worked > 0 for took, worked in sums)
 
 
 def _matched(experiment: Experiment, run: Run) -> pd.Series[float] | None:

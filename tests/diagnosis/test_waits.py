@@ -68,6 +68,9 @@ def test_ranks_that_others_hinder_share_cores(took: float, shared: bool) -> None
     assert shares_cores(run, counters) == shared
     assert not shares_cores(run, counters[["compute_time"]])
     assert not shares_cores(run, None)
+    in_all = pd.DataFrame({"wall_time": [took, 0.03], "cpu_time": [took, 0.03]})
+    assert not shares_cores(run, in_all)
+    assert shares_cores(run, in_all.assign(cpu_time=0.005))
     assert shares_cores(Run({"ranks": 4}, environment={"cores": "2"}), None)
 
 
