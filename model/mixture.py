@@ -69,8 +69,13 @@ def quantiles(probabilities: Sequence[float], weight: Array, centre: Array, spre
             columns = some if len(mine) == len(used) else mine[some]
             parts = [part[:, columns] for part in flat]
             if count < len(weight):
-                order = np.argsort(-parts[0], axis=0, kind="stable")[:count]
-                parts = [np.take_along_axis(part, order, axis=0) for part in parts]
+                weighs = parts[0] > 0
+                held = weighs.any(axis=1)
+                if held.sum() == count:  # the same ones everywhere, as nearly always
+                    parts = [part[held] for part in parts]
+                else:
+                    order = np.argsort(~weighs, axis=0, kind="stable")[:count]
+                    parts = [np.take_along_axis(part, order, axis=0) for part in parts]
             law = _Law.of(*parts)
             for at, probability in enumerate(probabilities):
                 answer[at, columns] = law.quantile(float(ndtri(probability)))

@@ -168,14 +168,14 @@ def choose_runs(
     made = goal.training
     for at, width, helps in zip(best.chosen, best.widths[1:], best.helps, strict=True):
         configuration = dict(zip(names, map(float, candidates.points[at]), strict=True))
-        said = _after(goal, best.widths[0], width)
+        said = _after(goal, best.widths[0], width, best.beyond)
         with np.errstate(all="ignore"):
             factor = np.where(said.lower[0] > 0, np.sqrt(said.upper[0] / said.lower[0]), np.exp(width))
         factor = np.where(np.isfinite(factor), factor, np.exp(width))
         why = _why(names, made, candidates.points[at])
         made = np.concatenate([made, candidates.points[at][None]])
         runs.append(PlannedRun(configuration, repetitions, float(seconds[at]), float(price[at]), factor, helps, why))
-    after = _after(goal, best.widths[0], best.widths[-1])
+    after = _after(goal, best.widths[0], best.widths[-1], best.beyond)
     return Choice(goal, candidates, cost, tuple(runs), budget, target_cost, after, best.ended)
 
 
@@ -191,14 +191,19 @@ def _why(names: list[str], made: Array, point: Array) -> str:
     return f"{' and '.join(names)} together"
 
 
-def _after(goal: Goal, before: Array, width: Array) -> Forecast:
-    """The answer now with its interval narrowed in the ratio of half-widths (t,); where it has no ends, the width."""
+def _after(goal: Goal, before: Array, width: Array, beyond: Array) -> Forecast:
+    """The answer now with its interval narrowed in the ratio of half-widths (t,); where it has no ends, the width.
+
+    Where there is no answer, widths are counted from :data:`REACH`, though what is known reaches `beyond` (t,) times
+    as far: they narrow as much less.
+    """
     now = goal.now
+    # Parts without an answer are not in the ends that are told.
+    short = (now.status[0] != OK) & (now.status[0] != WIDE)
+    width = np.where(short, np.minimum(width * beyond, before), width)
     with np.errstate(all="ignore"):
         ratio = np.where(before > 0, width / before, 1.0)
         down, up = np.log(now.value / now.lower), np.log(now.upper / now.value)
-    # Parts without an answer are not in the ends that are told.
-    short = (now.status != OK) & (now.status != WIDE)
     down, up = (np.where(short, np.fmax(end, before), end) for end in (down, up))
     down = np.where(np.isfinite(down), down * ratio, width)
     up = np.where(np.isfinite(up), up * ratio, width)
@@ -219,9 +224,9 @@ class _Search:
             for number, source in enumerate(goal.sources)
         ]
         self.half = np.concatenate([source.half for source in goal.sources])
-        # Widths are counted up to that of an answer that is none, and so are the spreads that they stand for.
+        self.first = np.concatenate([each.spread() for each in self.worlds])
         most = REACH / float(ndtri((1 + goal.now.level) / 2))
-        self.first = np.minimum(np.concatenate([each.spread() for each in self.worlds]), most)
+        self.beyond = np.maximum(self.first / most, 1.0).max(axis=0, initial=1.0)
         self.names = [
             source.fitted.kernels[row]
             + ("" if source.fitted.metrics[row] == goal.metric else f": {source.fitted.metrics[row]}")
