@@ -38,6 +38,8 @@ UNLIKE = (0.3, USUAL, 1.5)
 """Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
 UNSEEN = "instructions at the program's pace, as no sample fell on the kernel"
 """Evidence of a kernel whose time is that of :mod:`ranksight.model.unsampled`."""
+ALIKE = 2.0
+"""Standard errors within which two sampled speeds are one."""
 DOUBT = 0.01
 """Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
 
@@ -237,11 +239,19 @@ def _literal(part: _Kernel, counted: Mapping[str, Array], machine: Machine) -> _
 def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array, sampled: bool) -> float:
     """CPI over the configurations with the fewest memory cycles per instruction, weighed by their cycles.
 
-    Sampled ones (whose weights are samples per cycle) are taken on until they have :data:`ENOUGH` samples together.
+    Sampled ones (whose weights are samples per cycle) are taken on until they have :data:`ENOUGH` samples together, and
+    as long as their CPI is that of those before, within :data:`ALIKE` standard errors: one that waits longer tells of
+    stalls, however many samples it has.
     """
     order = np.argsort(waiting / instructions, kind="stable")
     count = max(1, int(np.ceil(CALM * len(order))))
-    if sampled:
-        count = max(count, int(np.searchsorted(np.cumsum((weight * cycles)[order]), ENOUGH)) + 1)
-    calm = order[:count]
-    return float((weight * cycles)[calm].sum() / (weight * instructions)[calm].sum())
+    # Samples, and what there would be at one cycle an instruction: the CPI is their ratio, with a Poisson count above.
+    seen, size = np.cumsum((weight * cycles)[order]), np.cumsum((weight * instructions)[order])
+    while sampled and count < len(order) and seen[count - 1] < ENOUGH:
+        cpi, more = seen[count - 1] / size[count - 1], size[count] - size[count - 1]
+        expected = cpi * more
+        error = np.sqrt(max(expected + expected**2 / max(seen[count - 1], 0.5), 0.5))
+        if seen[count - 1] > 0 and seen[count] - seen[count - 1] - expected > ALIKE * error:
+            break
+        count += 1
+    return float(seen[count - 1] / size[count - 1])

@@ -77,8 +77,14 @@ def quantiles(probabilities: Sequence[float], weight: Array, centre: Array, spre
                     order = np.argsort(~weighs, axis=0, kind="stable")[:count]
                     parts = [np.take_along_axis(part, order, axis=0) for part in parts]
             law = _Law.of(*parts)
+            reaches: dict[float, Array] = {}
             for at, probability in enumerate(probabilities):
-                answer[at, columns] = law.quantile(float(ndtri(probability)))
+                goal = float(ndtri(probability))
+                # the laws are symmetric: both ends of a central interval are as far
+                away = round(abs(goal), 12)
+                if away not in reaches:
+                    reaches[away] = law.reach(away)
+                answer[at, columns] = law.quantile(goal, np.copysign(1.0, goal) * reaches[away])
     return answer.reshape(len(probabilities), *weight.shape[1:])
 
 
@@ -125,14 +131,16 @@ class _Law:
         )
 
     def reach(self, goal: float) -> Array:
-        """Distance of each component's quantile from its centre."""
+        """Distance of each component's quantile at `goal`, none below the median, from its centre."""
+        if goal == 0:
+            return np.zeros_like(self.centre)
         with np.errstate(over="ignore"):
             square = np.expm1(goal**2 / self.factor)
             square /= self.per
         reach = np.sqrt(square, out=square)
         if self.cauchy is not None:
-            reach = np.where(self.cauchy, np.abs(np.tan(np.pi * (ndtr(goal) - 0.5))), reach)
-        reach /= np.copysign(self.scale, goal)
+            reach = np.where(self.cauchy, np.tan(np.pi * (ndtr(goal) - 0.5)), reach)
+        reach /= self.scale
         # What does not spread has all of its quantiles at its centre, to the last digit.
         reach[self.scale >= 1 / NARROWEST] = 0.0
         return reach
@@ -161,23 +169,30 @@ class _Law:
         if self.cauchy is not None:
             below = np.where(self.cauchy, 0.5 + np.arctan(t) / np.pi, below)
             density = np.where(self.cauchy, self.weight * self.scale * np.sqrt(2 / np.pi) / (1 + square), density)
-        below *= self.weight
         t *= self.scale
         t /= u
         t *= density
         t *= 1 + self.per
-        return below.sum(axis=0), density.sum(axis=0), -t.sum(axis=0)
+        return self._mean(below), density.sum(axis=0), -t.sum(axis=0)
 
-    def quantile(self, goal: float) -> Array:
-        """The quantiles (n,) at `goal` on the normal scale."""
-        reach = self.reach(goal)
+    def _mean(self, values: Array) -> Array:
+        """Weighted sum over the components, (n,)."""
+        return np.asarray(np.einsum("cn,cn->n", self.weight, values))
+
+    def quantile(self, goal: float, reach: Array) -> Array:
+        """The quantiles (n,) at `goal` on the normal scale; `reach` (c, n) is that of the components."""
         ends = self.centre + reach
         if len(ends) == 1:
             return np.asarray(ends[0])
         low, high = ends.min(axis=0), ends.max(axis=0)
-        mean = (self.weight * self.centre).sum(axis=0)
-        around = (self.weight * (reach**2 + (goal * (self.centre - mean)) ** 2)).sum(axis=0)
-        answer = np.asarray(np.clip(mean + np.copysign(np.sqrt(around), goal), low, high))
+        answer = self._mean(self.centre)
+        if goal:
+            away = self.centre - answer
+            away *= away
+            away *= goal**2
+            away += reach * reach
+            answer += np.copysign(np.sqrt(self._mean(away)), goal)
+        np.clip(answer, low, high, out=answer)
         least = 1e-12 * (np.abs(reach).max(axis=0) + high - low) + 4e-16 * np.maximum(np.abs(low), np.abs(high))
         law, rows, x, before = self, np.arange(len(answer)), answer, np.full(len(answer), np.inf)
         left = high - low > least

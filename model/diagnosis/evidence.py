@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
 from ranksight.model.application import Breakdown
-from ranksight.model.diagnosis import topdown
+from ranksight.model.diagnosis import counted, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.forecast import BORROWED, OK, Forecast
 from ranksight.model.resource import LEVELS
@@ -181,11 +181,19 @@ def gather(
     said, broken = model.ask(points, level) if asked is None else asked
     kernels, shape = broken.kernels, (len(broken.kernels), len(points))
 
+    extras = model.extras.get("diagnosis", {})
+    extras = extras if isinstance(extras, dict) else {}
+    kept = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
+
     def of(name: str, which: str = "value") -> Array:
         index = np.array([rows.get((kernel, name), -1) for kernel in kernels], dtype=np.intp)
         if not len(said.value):
             return np.full(shape, np.nan)
-        return np.asarray(np.where(index[:, None] >= 0, getattr(said, which)[index], np.nan), dtype=np.float64)
+        learned = np.where(index[:, None] >= 0, getattr(said, which)[index], np.nan).astype(np.float64)
+        if which == "value" and kept is not None and name in counted.METRICS:
+            measured = kept.at(kernels, name, points)
+            return np.where(np.isfinite(measured), measured, learned)
+        return np.asarray(learned)
 
     told = equation.imbalances
     having = np.ones(shape) if told is None else told.part(kernels, points)
@@ -201,10 +209,9 @@ def gather(
     timed = index >= 0
     status = np.where(timed[:, None], said.status[index], OK) if len(said.value) else np.full(shape, OK)
     reason = np.where(timed[:, None] & (status != OK), said.reason[index], "") if len(said.value) else status * ""
-    calm, factor, error, counted, source = _equation(model, kernels, points, level)
+    least, calm, factor, error, stalls, source = _equation(model, kernels, points, level)
     instructions = of("instructions")
-    extras = model.extras.get("diagnosis", {})
-    given = extras.get("ceilings") if isinstance(extras, dict) else None
+    given = extras.get("ceilings")
     return Evidence(
         kernels,
         model.parameters,
@@ -226,11 +233,11 @@ def gather(
         np.stack([of(name) for name in LEVELS]),
         served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
         topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        _pace(each["execution"], instructions, extras),
+        np.where(np.isfinite(least)[:, None], least[:, None], _pace(each["execution"], instructions, extras)),
         calm,
         factor,
         error,
-        counted,
+        stalls,
         source,
         None if given is None else Ceilings.from_dict(given),
         _memory(said, rows),
@@ -283,20 +290,24 @@ def _sum(one: Array, other: Array) -> Array:
 
 def _equation(
     model: Model, kernels: tuple[str, ...], points: Array, level: float
-) -> tuple[Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
-    """Calm waiting, BF_mem with error, whether stalls were counted, and the source, of all `kernels`."""
+) -> tuple[Array, Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
+    """CPI and waiting where memory asked least, BF_mem with error, whether stalls were counted, and the source, of all
+    `kernels`.
+
+    The CPI is the equation's own: its parts are drawn to the kernel's time where another law tells that better.
+    """
     count, k = len(kernels), len(points)
-    calm = np.full(count, np.nan)
+    least, calm = np.full(count, np.nan), np.full(count, np.nan)
     factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
     counted = np.zeros(count, dtype=bool)
     source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
     resources = model.equation.resources
     if resources is None:
-        return calm, factor, error, counted, tuple(source)
+        return least, calm, factor, error, counted, tuple(source)
     place = {kernel: at for at, kernel in enumerate(kernels)}
     mine = [(at, place[kernel]) for at, kernel in enumerate(resources.kernels) if kernel in place and kernel != WHOLE]
     if not mine:
-        return calm, factor, error, counted, tuple(source)
+        return least, calm, factor, error, counted, tuple(source)
     theirs, here = (np.array(column) for column in zip(*mine, strict=True))
     blocking = resources.blocking(points, level)
     factor[here] = blocking.value[theirs]
@@ -304,8 +315,9 @@ def _equation(
     extras = model.extras.get("diagnosis", {})
     told = extras.get("calm", {}) if isinstance(extras, dict) else {}
     for at, to in mine:
+        least[to] = resources.cpi[at] * resources.scale
         source[to] = resources.evidence[at]
         counted[to] = resources.evidence[at].startswith(COUNTED)
         value = told.get(resources.kernels[at])
         calm[to] = float(value) if isinstance(value, (int, float)) else np.nan
-    return calm, factor, error, counted, tuple(source)
+    return least, calm, factor, error, counted, tuple(source)

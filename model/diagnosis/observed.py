@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ranksight.experiment import Experiment
 from ranksight.model.diagnosis.balance import observe_balance
 from ranksight.model.diagnosis.ceilings import Ceilings
+from ranksight.model.diagnosis.counted import Counted
 from ranksight.model.diagnosis.evidence import served
 from ranksight.model.diagnosis.exchanges import observe_exchanges
 from ranksight.model.diagnosis.waits import observe_waits
@@ -42,7 +43,8 @@ def observe(
     -------
     dict
         ``ceilings`` (:class:`ranksight.model.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an instruction
-        that its loads and stores may wait where they would least), ``balance``
+        that its loads and stores may wait where they would least), ``counted``
+        (:class:`ranksight.model.diagnosis.counted.Counted`), ``balance``
         (:func:`ranksight.model.diagnosis.balance.observe_balance`), ``waits``
         (:func:`ranksight.model.diagnosis.waits.observe_waits`), ``exchanges``
         (:func:`ranksight.model.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
@@ -53,6 +55,8 @@ def observe(
         found["ceilings"] = ceilings.to_dict()
         if calm := _calm(series, ceilings):
             found["calm"] = calm
+        if (counted := Counted.of(series)).rows:
+            found["counted"] = counted.to_dict()
     if balance := observe_balance(experiment):
         found["balance"] = balance
     if waits := observe_waits(experiment):

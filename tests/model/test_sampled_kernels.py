@@ -159,3 +159,22 @@ def test_few_samples_do_not_hide_that_ranks_are_uneven(tmp_path: Path) -> None:
     balance = fit_balance(campaign(tmp_path / "e", seconds, uneven=0.3))
     assert balance is not None
     assert balance.imbalance(np.array([[16.0]]))[0][0] == pytest.approx(1.1, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_samples_of_the_calm_configurations_are_not_mixed_with_those_that_wait(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    points = np.array([[s] for s in (1.0, 2.0, 4.0, 8.0)])
+    instructions = np.full(4, 1e9)
+    far = np.array([0.0, 0.0, 0.02, 0.02]) * instructions
+    cycles = 0.25 * instructions + 0.3 * MACHINE.latencies[2] * far
+    count = generator.poisson(cycles / MACHINE.frequency / PERIOD)
+    assert count[:2].sum() < 400
+    loads = [0.3 * instructions - far, 0 * far, far, 0 * far]
+    named = (("instructions", instructions), ("time", count * PERIOD), *zip(LEVELS, loads, strict=True))
+    names, values = zip(*named, strict=True)
+    series = Series(("size",), points, np.array(values)[:, :, None], ("k",) * len(names), names)
+    found = fit_resources(series, MACHINE, {"k": count.astype(float)})
+    assert found is not None
+    # Two of the four wait as long as they work; all four together would tell half as much again.
+    assert found.cpi[0] == pytest.approx(0.25, rel=0.2)
