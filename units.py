@@ -15,7 +15,7 @@ _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0*
 def format_si(value: float, unit: str = "", digits: int = 3) -> str:
     """Write `value` with an SI prefix: ``format_si(1234.0, "B") == "1.23 kB"``.
 
-    Counts (unit ``""``) below one are not given a prefix; times, bytes and frequencies are. Long times stay seconds.
+    Counts (unit ``""``) and bytes below one are not given a prefix; times and frequencies are. Long times stay seconds.
     """
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
@@ -25,7 +25,7 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
     if unit == "s" and size >= 999.5:
         # Nobody reads kiloseconds.
         return f"{float(f'{value:.{digits}g}'):,.0f} s"
-    table = _PREFIXES if size >= 1 or not unit else _SMALL
+    table = _PREFIXES if size >= 1 or unit in ("", "B") else _SMALL
     for scale, prefix in table:
         if size >= scale * 0.9995 or (scale, prefix) == table[-1]:
             return f"{value / scale:.{digits}g} {prefix}{unit}".strip()

@@ -120,7 +120,8 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
                 f"ranksight fit EXPERIMENT --platform {text}",
             ) from None
         raise UsageError(
-            f"{prog}: --{name} {text!r} is no list of numbers", f"write --{name} 1024 or --{name} 1024,2048"
+            f"{prog}: --{name} is no option, and for a parameter {text!r} is no list of numbers",
+            f"'{prog} --help' lists the options; a parameter is given as --{name} 1024 or --{name} 1024,2048",
         ) from None
     if not all(number - number == 0 for number in numbers):
         raise UsageError(f"{prog}: --{name} {text!r} is not finite", f"write --{name} 1024 or --{name} 1024,2048")

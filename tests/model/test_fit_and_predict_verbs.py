@@ -84,6 +84,7 @@ def test_nothing_carried_is_exit_code_four(folder: Path, capsys: pytest.CaptureF
     [
         (["--ranks", "64"], 1, "no value is given for the parameter size"),
         (["--ranks", "64", "--size", "x"], 2, "is no list of numbers"),
+        (["--ranks", "64", "--experiment", "heat.exp"], 2, "--experiment is no option"),
         (["--ranks", "64", "--platform", "zen4"], 2, "is given to fit; the model then knows the machine"),
         (["--platform", "zen4"], 2, "ranksight fit EXPERIMENT --platform zen4"),
         (["--ranks", "64", "--size"], 2, "needs a value"),
