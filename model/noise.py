@@ -20,6 +20,9 @@ SMALLEST = 1e-9
 LACKING = 1e-3
 """Level of the test that finds every form tried lacking."""
 
+FLOORS = (1e-2, 1e-1, 1e-3, 1e-4, 1e-5)
+"""Shares of a series' largest value that the sizes of its errors may not fall below; the first where nothing tells."""
+
 
 @dataclass(frozen=True)
 class Location:
@@ -100,11 +103,8 @@ def locate(values: Array, how: str = "auto") -> Location:
         inefficiency = sum(c * _inefficiency(repeats, law) for c, law in zip(chance, repetitions.LAWS, strict=True))
     else:
         located, inefficiency = reduce(values, how, axis=2), _inefficiency(repeats, how)
-    size = np.abs(located)
-    largest = np.where(repeats > 0, size, 0.0).max(axis=1, keepdims=True, initial=0.0)
-    scale = np.where(repeats > 0, np.maximum(np.where(repeats > 0, size, 0.0), 0.01 * largest), 1.0)
-    scale = np.where(scale > 0, scale, 1.0)
     centre = reduce(values, "mean", axis=2)
+    scale = _scale(np.where(repeats > 0, np.abs(located), 0.0), repeats, values - centre[..., None])
     squares = np.nansum(((values - centre[..., None]) / scale[..., None]) ** 2, axis=2)
     freedom = np.where(repeats > 1, repeats - 1, 0.0).sum(axis=1)
     total = np.where(repeats > 1, squares, 0.0).sum(axis=1)
@@ -123,6 +123,29 @@ def locate(values: Array, how: str = "auto") -> Location:
         moderated,
         np.where(known | (prior_freedom > 0), freedom + prior_freedom, 0.0),
     )
+
+
+def _scale(size: Array, repeats: Array, apart: Array) -> Array:
+    """Sizes (s, n) that relative errors refer to: the values', and no less than a share of the series' largest.
+
+    Small values scatter as much as large ones do, relative to themselves, or by what a clock resolves. The share is
+    that of :data:`FLOORS` under which the scatter of repetitions (s, n, r) around their means is most likely, of one
+    relative size throughout: the normal likelihood with that size integrated out.
+    """
+    largest = size.max(axis=1, keepdims=True, initial=0.0)
+    more = np.where(repeats > 1, repeats - 1, 0.0)
+    freedom = more.sum(axis=1)
+    best, scale = np.full(len(size), -np.inf), np.ones_like(size)
+    for floor in FLOORS:
+        here = np.maximum(size, floor * largest)
+        here = np.where((repeats > 0) & (here > 0), here, 1.0)
+        total = np.nansum((apart / here[..., None]) ** 2, axis=(1, 2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = -(more * np.log(here)).sum(axis=1) - freedom / 2 * np.log(total)
+        score = np.where((freedom > 0) & (total > SMALLEST**2), score, 0.0)
+        better = score > best
+        scale[better], best[better] = here[better], score[better]
+    return scale
 
 
 def _inefficiency(repeats: Array, how: str) -> Array:

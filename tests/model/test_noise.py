@@ -85,6 +85,19 @@ def test_named_reduction_is_honoured() -> None:
     assert locate(values, "median").values[0, 0] == 2.0
 
 
+def test_small_values_weigh_by_how_repetitions_scatter() -> None:
+    generator = np.random.default_rng(3)
+    size = 10.0 ** np.arange(6)
+    noise = 0.02 * generator.normal(size=(6, 5))
+    alike = size[:, None] * (1 + noise)
+    clock = size[:, None] + size.max() * noise
+    found = locate(np.stack([alike, clock]), "mean").scale
+    np.testing.assert_allclose(found[0], alike.mean(axis=1), rtol=0.03)
+    np.testing.assert_allclose(found[1], np.maximum(np.abs(clock.mean(axis=1)), 0.1 * np.abs(clock.mean(axis=1)).max()))
+    once = locate(size[None, :, None], "mean").scale[0]
+    np.testing.assert_allclose(once, np.maximum(size, 0.01 * size.max()))
+
+
 def test_quality_tells_noise_from_signal_and_how_many_repetitions_it_takes() -> None:
     generator = np.random.default_rng(5)
     x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
