@@ -31,6 +31,7 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
     ("regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
     ("prevalence.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
+    ("lasting.NOWHERE", "chance that departures last nowhere", (0.2, 0.4, 0.6)),
     ("strong.RATE", "changes of strong scaling supposed", (0.5, 1.0, 2.0)),
 )
 

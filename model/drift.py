@@ -13,6 +13,7 @@ series' own scatter around its functions, as the amplitude of a discrepancy is o
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from ranksight.metrics import Kind
+from ranksight.model.discrepancy import configuration_variance
 from ranksight.model.forecast import components
+from ranksight.model.lasting import LENGTHS, Lasting
 from ranksight.model.noise import SMALLEST, Location, behaviour
 from ranksight.model.offer import Offer
 from ranksight.model.prevalence import of, shifted
@@ -114,13 +117,15 @@ def densities(
     axis: int,
     pace: Array,
 ) -> Array:
-    """Log-densities (s, g) of the values left out along a parameter, for every tau of the grid times the series' pace
-    (s,); zero where none is left out."""
+    """Log-densities (s, g, l) of the values left out along a parameter, for every tau of the grid times the series'
+    pace (s,) and every length that departures last (:data:`ranksight.model.lasting.LENGTHS`); zero where none is left
+    out."""
     held, distance = held_out(points, location.repeats > 0, axis)
     # What is zero has no logarithm to compare.
     held &= np.where(held, location.values, 0.0) > 0
     use = np.flatnonzero(held.any(axis=1) & positive)
-    result = np.zeros((len(held), len(GRID)))
+    lengths = len(LENGTHS) if points.shape[1] == 1 else 1
+    result = np.zeros((len(held), len(GRID), lengths))
     if not len(use):
         return result
     mine, held = location.part(use), held[use]
@@ -131,10 +136,14 @@ def densities(
     if not (found.members >= 0).any():
         return result
     log_y = np.log(np.where(held, mine.values, 1.0))
-    total = np.zeros((len(use), len(GRID)))
-    for n in np.flatnonzero(held.any(axis=0)):
+    total = np.zeros((len(use), len(GRID), lengths))
+    known = Lasting.of(points, rest, positive[use], found, configuration_variance(rest, kind))
+    for n, length in itertools.product(np.flatnonzero(held.any(axis=0)), range(lengths)):
         rows = np.flatnonzero(held[:, n])
-        share, centre, spread, nu = (part[:, rows, 0].T for part in _at(found, points[n : n + 1], positive[use]))
+        lasting = replace(known, chance=np.broadcast_to(np.arange(len(LENGTHS)) == length, known.chance.shape) * 1.0)
+        share, centre, spread, nu = (
+            part[:, rows, 0].T for part in _at(found, points[n : n + 1], positive[use], lasting if length else None)
+        )
         added = GRID[None, :] * (pace * distance)[use][rows, None]
         wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + added[:, None, :] ** 2)
         z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
@@ -151,16 +160,19 @@ def densities(
         peak = density.max(axis=1, keepdims=True)
         peak = np.where(np.isfinite(peak), peak, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            total[rows] += np.maximum((peak + np.log(np.exp(density - peak).sum(axis=1, keepdims=True)))[:, 0], -700.0)
+            total[rows, :, length] += np.maximum(
+                (peak + np.log(np.exp(density - peak).sum(axis=1, keepdims=True)))[:, 0], -700.0
+            )
     # Values left out together share their drift: they count as one.
-    result[use] = total / np.maximum(held.sum(axis=1), 1)[:, None]
+    result[use] = total / np.maximum(held.sum(axis=1), 1)[:, None, None]
     return result
 
 
-def _at(found: Found, points: Array, positive: Mask) -> tuple[Array, Array, Array, Array]:
+def _at(found: Found, points: Array, positive: Mask, lasting: Lasting | None) -> tuple[Array, Array, Array, Array]:
     occurring = np.unique(found.members[found.members >= 0])
+    terms = found.basis.decode(occurring)
     return components(
-        values(found.basis.decode(occurring), points),
+        values(terms, points),
         np.where(found.members >= 0, np.searchsorted(occurring, found.members), -1),
         weight=found.weight,
         coefficients=found.coefficients,
@@ -168,6 +180,7 @@ def _at(found: Found, points: Array, positive: Mask) -> tuple[Array, Array, Arra
         variance=found.variance,
         freedom=found.freedom,
         positive=positive,
+        carried=None if lasting is None else lasting.carried(values(terms, lasting.points), points),
     )
 
 

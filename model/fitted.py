@@ -16,6 +16,7 @@ from ranksight.model.abstaining import abstain
 from ranksight.model.drift import expected_drift, pace
 from ranksight.model.forecast import Forecast, components, mixture_forecast
 from ranksight.model.hidden import beyond, spreads
+from ranksight.model.lasting import Lasting
 from ranksight.model.noise import behaviour
 from ranksight.model.strong import Change, change
 from ranksight.model.terms import values, write_term
@@ -78,6 +79,8 @@ class Fitted:
         Parameters that varied together only (:mod:`ranksight.model.ties`).
     iterations : str or None
         The parameter that everything is a line in: set-up, and as much again with every iteration.
+    lasting : Lasting or None
+        Departures from the functions, and how far they go on.
     """
 
     parameters: tuple[str, ...]
@@ -107,6 +110,7 @@ class Fitted:
     below_rows: Index | None = None
     ties: Array | None = None
     iterations: str | None = None
+    lasting: Lasting | None = None
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -142,6 +146,8 @@ class Fitted:
             return Forecast(value, low, high, status, reason, form, 1 - form, level)
         turn = self._change(points)
         at = values(self.terms, points)
+        lasting = self.lasting
+        before = None if lasting is None else values(self.terms, lasting.points)
         for rows, kept in self._batches(len(points)):
             held = components(
                 at,
@@ -152,6 +158,7 @@ class Fitted:
                 variance=self.variance[rows[:, None], kept],
                 freedom=self.freedom[rows[:, None], kept],
                 positive=self.positive[rows],
+                carried=None if lasting is None or before is None else lasting.select(rows).carried(before, points),
             )
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])

@@ -15,6 +15,7 @@ from ranksight.model.bend import bend
 from ranksight.model.crosswise import LINE, Crossed
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.guide import prefer
+from ranksight.model.lasting import Lasting
 from ranksight.model.lines import hidden_slope, lines
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
@@ -37,13 +38,17 @@ MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
 
-@dataclass(frozen=True)
+Searched = tuple[Found, Array, Lasting | None, Array]
+
+
+@dataclass
 class _Habits:
     """What all series of a metric teach each of them."""
 
     noise: tuple[float, float] | None
     shift: Array
     drift: dict[int, Array]
+    lasting: Array | None = None
 
 
 def fit_series(
@@ -106,7 +111,7 @@ def fit_series(
     located = [locate(series.values[rows], over_repetitions) for rows in groups.values()]
     location = noise.join(located, list(groups.values()))
     task = _Task(offered, series.points, groups, positive, intervals, segments, line)
-    found, stray, breaks = task.search(location)
+    found, stray, known, breaks = task.search(location)
     if guide:
         found = prefer(found, series.kernels, series.metrics)
     if line is not None:
@@ -114,7 +119,7 @@ def fit_series(
     label = space if isinstance(space, str) else "own"
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
-        fitted = _assemble(series, label, location, positive, found, stray)
+        fitted = _assemble(series, label, location, positive, found, stray, known)
         return fitted if line is None else replace(fitted, iterations=iterations)
     # Both sides of a break are fitted again, each with its own points; beyond the range the right one goes on.
     some = series.select(rows)
@@ -124,15 +129,16 @@ def fit_series(
         mine = location.part(rows)
         mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
         part = replace(task, groups=_by_name(some.metrics), positive=positive[rows], segments=False)
-        sides.append((mine, *part.search(mine)[:2]))
-    (low_location, low_found, low_stray), (high_location, high_found, high_stray) = sides
-    below_fit = _assemble(some, label, low_location, positive[rows], low_found, low_stray)
+        sides.append((mine, *part.search(mine)[:3]))
+    low, (high_location, high_found, high_stray, high_known) = sides
+    below_fit = _assemble(some, label, low[0], positive[rows], *low[1:])
     order = np.arange(len(series))
     order[rows] = len(series) + np.arange(len(rows))
     found = _join([found, high_found], order)
     stray[rows] = high_stray
+    known = Lasting.join([known, high_known], order)
     location.repeats[rows] = high_location.repeats
-    fitted = _assemble(series, label, location, positive, found, stray)
+    fitted = _assemble(series, label, location, positive, found, stray, known)
     return replace(fitted, breaks=breaks, below=below_fit, below_rows=rows)
 
 
@@ -163,14 +169,12 @@ class _Task:
     line: int | None = None
     habits: dict[str, _Habits] = field(default_factory=dict)
 
-    def search(self, location: Location) -> tuple[Found, Array, Array]:
-        """Found hypotheses, drift (s, m, 2) and breaks (s,) of all series."""
+    def search(self, location: Location) -> Searched:
+        """Found hypotheses, drift (s, m, 2), departures that last and breaks (s,) of all series."""
         parts = [self._metric(name, rows, location.part(rows)) for name, rows in self.groups.items()]
-        back = np.argsort(np.concatenate(list(self.groups.values())))
-        found = _join([part[0] for part in parts], back)
-        return found, np.concatenate([part[1] for part in parts])[back], np.concatenate([p[2] for p in parts])[back]
+        return _joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
 
-    def _metric(self, name: str, rows: NDArray[np.intp], location: Location) -> tuple[Found, Array, Array]:
+    def _metric(self, name: str, rows: NDArray[np.intp], location: Location) -> Searched:
         """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
         kind = noise.behaviour(name)
         positive = self.positive[rows]
@@ -184,13 +188,9 @@ class _Task:
             batch = order[start : start + step]
             parts.append(self._batch(name, location.part(batch), positive[batch], base[batch], kind))
             progress(f"functions of {name}", start + len(batch), len(base))
-        back = np.argsort(order)
-        found = _join([part[0] for part in parts], back)
-        return found, np.concatenate([p[1] for p in parts])[back], np.concatenate([p[2] for p in parts])[back]
+        return _joined(parts, np.argsort(order))
 
-    def _batch(
-        self, name: str, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind
-    ) -> tuple[Found, Array, Array]:
+    def _batch(self, name: str, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind) -> Searched:
         problem, screened = self.space.screen(self.points, location, positive, kind)
         common = self.habits.get(name)
         if common is None:
@@ -208,26 +208,38 @@ class _Task:
         habits = self.habits[name]
         score = prevalence.shifted(score, shift)
         found = keep(problem, screened, score, v0, d0)
-        if self.points.shape[1] == 1 and kind in ("time", "other"):
+        single = self.points.shape[1] == 1
+        if single and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
             found = without_first(self.space, self.points, location, positive, kind, found, score, ratio, v0, d0, shift)
         stray = np.zeros((len(base), self.points.shape[1], 2))
         repeated = ~np.isnan(location.variance)
         pace = drift.pace(found.weight, found.variance, repeated, (name,) * len(base))
         axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
+        known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         for axis in axes:
             density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
+            if known is None:
+                density = density[..., 0]
+            else:
+                known, habits.lasting, density = known.told(density, drift.before(kind), habits.lasting)
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
-            law = habits.drift[axis]
-            stray[:, axis] = (pace * drift.posterior(density, law))[:, None]
+            stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
         if 0 in axes:
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind))
         breaks = np.full(len(base), np.nan)
-        if self.segments and self.points.shape[1] == 1:
+        if self.segments and single:
             alone = np.full(len(base), discrepancy.ALONE_FREEDOM)
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone).at
-        return found, stray, breaks
+        return found, stray, known, breaks
+
+
+def _joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
+    """Parts of the search together."""
+    founds, strays, known, breaks = zip(*parts, strict=True)
+    found, lasting = _join(list(founds), order), Lasting.join(known, order)
+    return found, np.concatenate(strays)[order], lasting, np.concatenate(breaks)[order]
 
 
 def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
@@ -265,6 +277,7 @@ def _assemble(
     positive: NDArray[np.bool_],
     found: Found,
     stray: Array,
+    known: Lasting | None,
 ) -> Fitted:
     weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
     weight[:, 0] = found.weight[:, 0]
@@ -317,4 +330,5 @@ def _assemble(
         quality.repetitions,
         quality.noisy,
         None if series.hidden is None else np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
+        lasting=known,
     )

@@ -67,6 +67,33 @@ class Forecast:
     level: float
 
 
+@dataclass(frozen=True)
+class Carried:
+    """Departures from functions that go on beyond the values they were seen at (:mod:`ranksight.model.lasting`).
+
+    Attributes
+    ----------
+    at : (t, n)
+        Terms at the points of the values.
+    logs : (s, n)
+        Logarithms of the values; NaN where there is none.
+    weight : (s, k, n)
+        Weights of the departures at k points in those there.
+    """
+
+    at: Array
+    logs: Array
+    weight: Array
+
+    def of(self, members: NDArray[np.intp], coefficients: Array) -> Array:
+        """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
+        basis = np.where((members >= 0)[..., None], self.at[members], 0.0)
+        mean = np.einsum("csq,csqn->csn", coefficients, basis)
+        use = np.isfinite(self.logs) & (mean > 0)
+        apart = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)
+        return np.asarray(np.einsum("csn,skn->csk", apart, self.weight))
+
+
 def components(
     at: Array,
     members: NDArray[np.intp],
@@ -77,6 +104,7 @@ def components(
     variance: Array,
     freedom: Array,
     positive: NDArray[np.bool_],
+    carried: Carried | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     """Components of the mixtures that forecast a new value of s series at k points.
 
@@ -90,6 +118,8 @@ def components(
         See :class:`ranksight.model.search.Found`.
     positive : (s,) bool
         Series whose values are forecast by their logarithm.
+    carried : Carried, optional
+        Departures of these series that go on at the points.
 
     Returns
     -------
@@ -108,13 +138,14 @@ def components(
         size = np.abs(mean)
         # Relative before it is squared: squares of what is huge or tiny are no numbers.
         share_of = basis / np.where(size > 0, size, 1.0)[:, :, None, :]
+        departure = 0.0 if carried is None else carried.of(members, coefficients)
         error = (np.einsum("csql,csqk->cslk", root, share_of) ** 2).sum(axis=2)
         relative = np.sqrt(variance[..., None] * (1.0 + error))
     plus = positive[:, None]
     alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
     share = np.where(alive, weight[..., None], 0.0)
     size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
-    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)), mean), 0.0)
+    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)) + departure, mean), 0.0)
     spread = np.where(alive, np.where(plus, np.minimum(relative, 50.0), relative * size), 1.0)
     return share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape)
 

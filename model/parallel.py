@@ -13,6 +13,7 @@ from ranksight.errors import InputError
 from ranksight.executing import executor, in_order
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
+from ranksight.model.lasting import Lasting
 from ranksight.model.series import Series
 from ranksight.telling import progress
 
@@ -153,6 +154,7 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         breaks=None,
         below=None,
         below_rows=None,
+        lasting=Lasting.join([part.lasting for part in parts], back),
     )
     broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]
     if not broken:

@@ -65,6 +65,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
         **({} if fitted.ties is None else {"ties": fitted.ties.tolist()}),
         **({} if fitted.iterations is None else {"iterations": fitted.iterations}),
+        **({} if fitted.lasting is None else {"lasting": fitted.lasting.to_dict()}),
         **_breaks_to_dict(fitted),
     }
 
@@ -93,6 +94,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     """
     from ranksight.model.fitted import Fitted
     from ranksight.model.forecast import REASONS
+    from ranksight.model.lasting import Lasting
 
     parameters, kernels, metrics = (_names(content, name) for name in ("parameters", "kernels", "metrics"))
     s, m = len(kernels), len(parameters)
@@ -179,6 +181,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         rows,
         ties,
         iterations,
+        None if content.get("lasting") is None else Lasting.from_dict(content["lasting"], s, m),
     )
 
 

@@ -115,4 +115,13 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
     trained[:, varied] = fitted.trained
     below = None if fitted.below is None else _widened(fitted.below, series, varied)
-    return replace(fitted, parameters=series.parameters, terms=terms, drift=drift, trained=trained, below=below)
+    lasting = fitted.lasting and replace(fitted.lasting, points=series.points, axis=varied[0])
+    return replace(
+        fitted,
+        parameters=series.parameters,
+        terms=terms,
+        drift=drift,
+        trained=trained,
+        below=below,
+        lasting=lasting,
+    )

@@ -1,0 +1,205 @@
+"""Departures that last: how far beyond a value what its function missed is still missed.
+
+No form is the truth, and what remains between function and values beyond their noise is a process of its own
+(Kennedy and O'Hagan 2001, *Journal of the Royal Statistical Society B* 63, 425). In logarithms it is taken as a
+Gaussian process over that of the one parameter,
+
+    cov(r(x), r(x')) = v (q R(|ln x - ln x'|) + (1 - q) [x = x']),   R(d) = sum_l p_l exp(-d / L_l),
+
+with v the variance around the function, q the part of it that noise does not explain, and R a mixture of
+Ornstein-Uhlenbeck correlations of the lengths :data:`LENGTHS`, the first of which, zero, lasts nowhere. Each hypothesis
+is carried on by the conditional mean of its own departures (Rasmussen and Williams, *Gaussian Processes for Machine
+Learning*, 2006, eq. 2.25). Its variance is left as it is: what a few values tell of lengths is little. How likely
+each length is, series tell together by what they say of their own largest values left out
+(:mod:`ranksight.model.drift`). Of several parameters, whose grids tell functions by many values each, nothing is
+carried on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ranksight.errors import InputError
+from ranksight.model.forecast import Carried
+from ranksight.model.noise import Location
+from ranksight.model.search import Found
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LENGTHS = np.array([0.0, 0.5, 1.0, 2.0, 4.0])
+"""E-folds of the parameter."""
+NOWHERE = 0.4
+"""How likely departures are to last nowhere, before the data; all other lengths are as likely as each other."""
+PSEUDO = 5.0
+"""Series that this counts for."""
+ROUNDS = 20
+LEAST = 0.02
+"""Part of the variance below which nothing is carried on."""
+
+
+def before() -> Array:
+    """How likely each length is before the data."""
+    others = len(LENGTHS) - 1
+    return np.array([NOWHERE, *[(1 - NOWHERE) / others] * others])
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """Departures of s series from their functions at n points.
+
+    Attributes
+    ----------
+    points : (n, m)
+    logs : (s, n)
+        Logarithms of the values; NaN where there is none.
+    part : (s,)
+        Part of the variance around the function that noise does not explain; zero where nothing is carried on.
+    chance : (s, l)
+        How likely departures last so long (:data:`LENGTHS`).
+    axis : int
+        The parameter that was varied.
+    """
+
+    points: Array
+    logs: Array
+    part: Array
+    chance: Array
+    axis: int = 0
+
+    @classmethod
+    def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
+        """What is known before any length is; `noise` (s,) is the variance of values from noise alone."""
+        use = (location.repeats > 0) & positive[:, None] & (points[:, 0] > 0)
+        use &= np.where(use, location.values, 0.0) > 0
+        logs = np.log(np.where(use, location.values, np.nan))
+        around = (found.weight * np.where(found.weight > 0, found.variance, 0.0)).sum(axis=1)
+        good = np.isfinite(around) & (around > 0)
+        part = np.clip(1 - noise / np.where(good, around, 1.0), 0.0, 1.0)
+        part = np.where(good, np.where(np.isnan(location.variance), 1.0, part), 0.0)
+        return cls(points, logs, part, np.broadcast_to(before(), (len(logs), len(LENGTHS))))
+
+    @classmethod
+    def join(cls, parts: Sequence[Lasting | None], order: NDArray[np.intp]) -> Lasting | None:
+        """Series of several over the same points, in another order; None where that of any is."""
+        some = [part for part in parts if part is not None]
+        if len(some) < len(parts):
+            return None
+        logs, part, chance = (
+            np.concatenate([getattr(each, name) for each in some])[order] for name in ("logs", "part", "chance")
+        )
+        return replace(some[0], logs=logs, part=part, chance=chance)
+
+    def select(self, rows: NDArray[np.intp]) -> Lasting:
+        """The same of some series."""
+        return replace(self, logs=self.logs[rows], part=self.part[rows], chance=self.chance[rows])
+
+    def told(self, density: Array, drift: Array, law: Array | None) -> tuple[Lasting, Array, Array]:
+        """How long departures last, told by values left out.
+
+        Parameters
+        ----------
+        density : (s, g, l)
+            Their log-densities for each drift and length, all zero where none was left out.
+        drift : (g,)
+            Law of drift before the data.
+        law : (l,), optional
+            How likely the lengths are, where the first batch of series told it already.
+
+        Returns
+        -------
+        Lasting, law (l,), and log-densities (s, g) for each drift
+        """
+        some = np.asarray(density.any(axis=(1, 2)))[:, None]
+        by_length = some * logsumexp(density, axis=1, b=drift[:, None])
+        law = learn(by_length) if law is None else law
+        return replace(self, chance=posterior(by_length, law)), law, some * logsumexp(density, axis=2, b=law)
+
+    def carried(self, at: Array, points: Array) -> Carried | None:
+        """What goes on at `points` (k, m); `at` (t, n) are the terms at the points of the values."""
+        known = np.isfinite(self.logs)
+        rows = np.flatnonzero((self.part > LEAST) & known.any(axis=1))
+        if not len(rows):
+            return None
+        here, known = self.select(rows), known[rows]
+        among = np.where(known[:, :, None] & known[:, None, :], here._alike(self.points), 0.0)
+        diagonal = np.arange(len(self.points))
+        among[:, diagonal, diagonal] = 1.0
+        across = np.where(known[:, None, :], here._alike(points), 0.0)
+        weight = np.zeros((len(self.logs), len(points), len(self.points)))
+        weight[rows] = np.moveaxis(np.linalg.solve(among, np.moveaxis(across, 1, 2)), 1, 2)
+        return Carried(at, self.logs, weight)
+
+    def _alike(self, points: Array) -> Array:
+        """Correlation (s, k, n) of the departures at `points` with those known."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = np.abs(np.log(points[:, self.axis, None]) - np.log(self.points[:, self.axis]))
+        apart = np.where(np.isfinite(apart), apart, np.inf)
+        each = np.exp(-apart / np.maximum(LENGTHS, 1e-9)[:, None, None])
+        return np.asarray(self.part[:, None, None] * np.tensordot(self.chance, each, axes=1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "points": self.points.tolist(),
+            "logs": [[float(f"{x:.13g}") if np.isfinite(x) else None for x in row] for row in self.logs.tolist()],
+            "part": [float(f"{x:.9g}") for x in self.part.tolist()],
+            "chance": [[float(f"{x:.9g}") for x in row] for row in self.chance.tolist()],
+            "axis": self.axis,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Any, series: int, parameters: int) -> Lasting:
+        """Rebuild from :meth:`to_dict`, for so many series; damaged content raises InputError."""
+        try:
+            points, part, chance = (np.array(content[name], dtype=np.float64) for name in ("points", "part", "chance"))
+            logs = np.array([[np.nan if x is None else float(x) for x in row] for row in content["logs"]])
+            if not series:
+                logs, chance = logs.reshape(0, len(points)), chance.reshape(0, len(LENGTHS))
+            axis = int(content["axis"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"'lasting' is damaged: {error}", "fit the model again") from error
+        if (
+            points.ndim != 2
+            or points.shape[1] != parameters
+            or not np.isfinite(points).all()
+            or logs.shape != (series, len(points))
+            or np.isinf(logs).any()
+            or part.shape != (series,)
+            or chance.shape != (series, len(LENGTHS))
+            or not ((part >= 0) & (part <= 1)).all()
+            or not ((chance >= 0) & (chance <= 1)).all()
+            or not (chance.sum(axis=1) <= 1 + 1e-6).all()
+            or not 0 <= axis < parameters
+        ):
+            raise InputError("'lasting' does not fit together", "fit the model again")
+        return cls(points, logs, part, chance, axis)
+
+
+def learn(density: Array) -> Array:
+    """How likely each length is (l,), from log-densities (s, l) of values left out; zero where none was.
+
+    Expectation maximisation, as of the law of drift (:func:`ranksight.model.drift.learn`).
+    """
+    law = prior = before()
+    density = density[density.any(axis=1)]
+    likelihood = np.exp(density - density.max(axis=1, keepdims=True, initial=-np.inf))
+    for _ in range(ROUNDS):
+        law = (PSEUDO * prior + _shares(likelihood, law).sum(axis=0)) / (PSEUDO + len(density))
+    return law
+
+
+def posterior(density: Array, law: Array) -> Array:
+    """The same (s, l) of each series, its own log-densities (s, l) included."""
+    return _shares(np.exp(density - density.max(axis=1, keepdims=True)), law)
+
+
+def _shares(likelihood: Array, law: Array) -> Array:
+    share = likelihood * law
+    return np.asarray(share / share.sum(axis=1, keepdims=True))

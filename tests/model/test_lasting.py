@@ -1,0 +1,125 @@
+"""Departures from functions that go on beyond the values they were seen at."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranksight.errors import InputError
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.lasting import LENGTHS, Lasting, before, learn, posterior
+from ranksight.model.series import Series
+from ranksight.model.varied import fit_varied
+
+X = np.geomspace(4.0, 256.0, 7)
+
+
+def _known(part: float, length: int, logs: np.ndarray | None = None) -> Lasting:
+    chance = np.eye(len(LENGTHS))[[length]]
+    return Lasting(X[:, None], np.zeros((1, len(X))) if logs is None else logs, np.array([part]), chance)
+
+
+def _weights(known: Lasting, points: list[float]) -> np.ndarray:
+    found = known.carried(np.ones((1, len(X))), np.array(points)[:, None])
+    assert found is not None
+    return found.weight[0]
+
+
+def test_beyond_the_range_the_last_departure_decays() -> None:
+    length = int(np.flatnonzero(LENGTHS == 2.0)[0])
+    found = _weights(_known(1.0, length), [512.0, 2048.0, 256.0])
+    expected = np.zeros((3, len(X)))
+    expected[:, -1] = np.exp(-np.log([2.0, 8.0, 1.0]) / 2.0)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_between_two_points_both_count_as_a_bridge_has_it() -> None:
+    length = int(np.flatnonzero(LENGTHS == 1.0)[0])
+    found = _weights(_known(1.0, length), [np.sqrt(8.0 * 16.0)])[0]
+    step = np.log(2.0)
+    np.testing.assert_allclose(found[[1, 2]], np.sinh(step / 2) / np.sinh(step), rtol=1e-9)
+    np.testing.assert_allclose(np.delete(found, [1, 2]), 0.0, atol=1e-12)
+
+
+def test_noise_and_missing_values_carry_nothing_on() -> None:
+    assert _known(0.0, 3).carried(np.ones((1, len(X))), X[:, None]) is None
+    logs = np.zeros((1, len(X)))
+    logs[0, -1] = np.nan
+    found = _weights(_known(0.5, 3, logs), [512.0])[0]
+    assert found[-1] == 0
+    assert 0 < found[-2] < 0.5
+
+
+def test_lengths_are_told_by_what_values_left_out_say() -> None:
+    np.testing.assert_allclose(learn(np.zeros((3, len(LENGTHS)))), before())
+    long = np.tile(np.log([0.01, 0.1, 0.2, 0.6, 1.0]), (60, 1))
+    assert learn(long)[[0, -1]] == pytest.approx([0.03, 0.9], abs=0.1)
+    none = learn(long[:, ::-1])
+    assert none[0] > 0.8
+    own = posterior(np.concatenate([long[:1], long[:1, ::-1]]), before())
+    assert own[0].argmax() == len(LENGTHS) - 1
+    assert own[1].argmax() == 0
+
+
+def _program(lasts: bool) -> tuple[Series, np.ndarray]:
+    """Kernels whose times 5 + x are off by waves, or by scatter between runs; and what comes next."""
+    generator = np.random.default_rng(4)
+    x = np.append(np.geomspace(4.0, 512.0, 8), 640.0)
+    waves = np.sin(generator.uniform(1, 2.5, (60, 1)) * np.log(x) + generator.uniform(0, 2 * np.pi, (60, 1)))
+    off = 0.15 * (waves if lasts else generator.normal(size=(60, 9)))
+    values = ((5 + x) * np.exp(off))[:, :, None] * np.exp(0.005 * generator.normal(size=(60, 9, 3)))
+    series = Series(("p",), x[:-1, None], values[:, :-1], tuple(f"k{i}" for i in range(60)), ("time",) * 60)
+    return series, values[:, -1].mean(axis=1)
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_departures_are_carried_on_where_they_last(lasts: bool) -> None:
+    series, measured = _program(lasts)
+    fitted = fit_series(series)
+    assert fitted.lasting is not None
+    points = np.array([[640.0]])
+    carried = fitted.predict(points).value[:, 0]
+    plain = replace(fitted, lasting=None).predict(points).value[:, 0]
+    with_it, without = (np.abs(np.log(value / measured)).mean() for value in (carried, plain))
+    nowhere = fitted.lasting.chance[:, 0].mean()
+    if lasts:
+        assert with_it < 0.85 * without
+        assert nowhere < 0.35
+    else:
+        assert with_it < 1.05 * without
+        assert nowhere > before()[0]
+
+
+def test_scatter_of_repetitions_is_not_carried_on() -> None:
+    generator = np.random.default_rng(0)
+    x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
+    values = 3 * x[None, :, None] * (1 + 0.05 * generator.normal(size=(200, 5, 5)))
+    fitted = fit_series(Series(("p",), x[:, None], values, tuple(f"k{i}" for i in range(200)), ("time",) * 200))
+    assert fitted.lasting is not None
+    assert np.median(fitted.lasting.part) < 0.1
+
+
+def test_plain_data_keep_what_is_carried_on() -> None:
+    series, _ = _program(True)
+    points = np.array([[300.0], [1024.0]])
+    fitted = fit_series(series)
+    again = Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    np.testing.assert_allclose(again.predict(points).value, fitted.predict(points).value, rtol=1e-6)
+    content = fitted.to_dict()
+    content["lasting"]["part"][0] = 7.0
+    with pytest.raises(InputError, match="'lasting' does not fit together"):
+        Fitted.from_dict(content)
+
+
+def test_a_parameter_that_did_not_vary_changes_nothing() -> None:
+    series, _ = _program(True)
+    points = np.column_stack([np.full(len(series.points), 100.0), series.points[:, 0]])
+    both = fit_varied(replace(series, parameters=("size", "p"), points=points))
+    alone = fit_series(series, segments=False)
+    np.testing.assert_allclose(
+        both.predict(np.array([[100.0, 1024.0]])).value, alone.predict(np.array([[1024.0]])).value, rtol=1e-9
+    )
