@@ -1,10 +1,14 @@
-"""How much the growth of a falling time bends, and what that says of the growth ahead.
+"""How much the growth of a time bends, and what that says of the growth ahead.
 
 Strong scaling leaves its law: a plateau may be the shared bandwidth of a domain that the next ranks leave, or serial
 work that stays; a fall faster than ideal may end with the cache that the data came to fit into. A time of the runs'
 ranks alone cannot tell. The slope of ln y over ln x ahead is therefore taken to lie anywhere between that of the
 function and where it came from, evenly: away from the bend, by a standard deviation of its change over sqrt(3). That it
 bends further is what the functions say themselves.
+
+A time that grows ever less may be on its way to a value that it keeps, as neighbours to exchange with are no more from
+some ranks on; no form of a search space has such an end. As far as its functions leave more than noise unexplained, the
+slope ahead may be as much less as it became.
 """
 
 from __future__ import annotations
@@ -22,11 +26,11 @@ Mask = NDArray[np.bool_]
 LEAST_POINTS = 4
 
 
-def bend(points: Array, location: Location, positive: Mask, kind: Kind) -> Array:
-    """Standard deviations (s, 2) of the slope ahead, downwards and upwards, of times that fall along the one parameter;
-    zero for all others.
+def bend(points: Array, location: Location, positive: Mask, kind: Kind, part: Array) -> Array:
+    """Standard deviations (s, 2) of the slope ahead of times along the one parameter, downwards and upwards.
 
-    The change of slope is that of a parabola of ln y in ln x over the range measured.
+    The change of slope is that of a parabola of ln y in ln x over the range measured; `part` (s,) is the part of the
+    variance around the functions that noise does not explain (:class:`ranksight.model.lasting.Lasting`).
     """
     x = points[:, 0]
     none = np.zeros((len(location.values), 2))
@@ -44,5 +48,6 @@ def bend(points: Array, location: Location, positive: Mask, kind: Kind) -> Array
     first, last = np.where(use, first, 0.0), np.where(use, last, 0.0)
     width = last - first
     falls = slope * width + curve * (last**2 - first**2) < 0
-    turn = np.where(use & falls, 2 * curve * width / np.sqrt(3), 0.0)
-    return np.stack([np.maximum(turn, 0.0), np.maximum(-turn, 0.0)], axis=1)
+    turn = np.where(use, 2 * curve * width / np.sqrt(3), 0.0)
+    down = np.where(falls, np.maximum(turn, 0.0), np.maximum(-turn, 0.0) * part)
+    return np.stack([down, np.where(falls, np.maximum(-turn, 0.0), 0.0)], axis=1)

@@ -226,8 +226,8 @@ class _Task:
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
-        if 0 in axes:
-            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind))
+        if known is not None:
+            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, known.part))
         breaks = np.full(len(base), np.nan)
         if self.segments and single:
             alone = np.full(len(base), discrepancy.ALONE_FREEDOM)

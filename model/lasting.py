@@ -77,7 +77,8 @@ class Lasting:
     def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
         """What is known before any length is; `noise` (s,) is the variance of values from noise alone."""
         use = (location.repeats > 0) & positive[:, None] & (points[:, 0] > 0)
-        use &= np.where(use, location.values, 0.0) > 0
+        # What is zero somewhere has no logarithm there, and what it has elsewhere tells too little.
+        use &= (np.where(use, location.values, 1.0) > 0).all(axis=1, keepdims=True)
         logs = np.log(np.where(use, location.values, np.nan))
         around = (found.weight * np.where(found.weight > 0, found.variance, 0.0)).sum(axis=1)
         good = np.isfinite(around) & (around > 0)

@@ -21,13 +21,15 @@ PSEUDO = 20.0
 ROUNDS = 3
 FEW = 200
 """Series up to which each is told by the others alone: ten times :data:`PSEUDO`."""
+STEP = 1 / 2
+"""Between the powers of decay that classes stand for: others are of the class within a quarter of them."""
 
 
 def classes(table: Array, members: NDArray[np.intp]) -> NDArray[np.intp]:
     """Class (h,) of each hypothesis, from terms (t, m, 3) and the hypotheses' rows of them (h, q)."""
     exponent, logs, rate = (table[:, :, part] for part in range(3))
     grows = (rate > 0) | (exponent > 0) | ((exponent == 0) & (logs > 0))
-    digit = np.where(exponent < 0, 2 + np.round(-12 * exponent), np.where(grows, 1.0, 0.0))
+    digit = np.where(exponent < 0, 2 + np.round(-exponent / STEP), np.where(grows, 1.0, 0.0))
     code = 1 + digit @ (256.0 ** np.arange(table.shape[1]))
     rows = np.where(members >= 0, code[members], 0.0)
     _, found = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
