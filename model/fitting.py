@@ -136,7 +136,7 @@ def fit_series(
     order[rows] = len(series) + np.arange(len(rows))
     found = _join([found, high_found], order)
     stray[rows] = high_stray
-    known = Lasting.join([known, high_known], order)
+    known = Lasting.join([known, high_known], [len(series), len(rows)], order)
     location.repeats[rows] = high_location.repeats
     fitted = _assemble(series, label, location, positive, found, stray, known)
     return replace(fitted, breaks=breaks, below=below_fit, below_rows=rows)
@@ -238,7 +238,7 @@ class _Task:
 def _joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
     """Parts of the search together."""
     founds, strays, known, breaks = zip(*parts, strict=True)
-    found, lasting = _join(list(founds), order), Lasting.join(known, order)
+    found, lasting = _join(list(founds), order), Lasting.join(known, list(map(len, breaks)), order)
     return found, np.concatenate(strays)[order], lasting, np.concatenate(breaks)[order]
 
 

@@ -63,7 +63,7 @@ class Lasting:
         Part of the variance around the function that noise does not explain; zero where nothing is carried on.
     chance : (s, l)
         How likely departures last so long (:data:`LENGTHS`).
-    axis : int
+    axis : (s,) intp
         The parameter that was varied.
     """
 
@@ -71,7 +71,7 @@ class Lasting:
     logs: Array
     part: Array
     chance: Array
-    axis: int = 0
+    axis: NDArray[np.intp]
 
     @classmethod
     def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
@@ -84,22 +84,32 @@ class Lasting:
         good = np.isfinite(around) & (around > 0)
         part = np.clip(1 - noise / np.where(good, around, 1.0), 0.0, 1.0)
         part = np.where(good, np.where(np.isnan(location.variance), 1.0, part), 0.0)
-        return cls(points, logs, part, np.broadcast_to(before(), (len(logs), len(LENGTHS))))
+        _, chance, axis = _nothing(len(logs))
+        return cls(points, logs, part, chance, axis)
 
     @classmethod
-    def join(cls, parts: Sequence[Lasting | None], order: NDArray[np.intp]) -> Lasting | None:
-        """Series of several over the same points, in another order; None where that of any is."""
+    def join(cls, parts: Sequence[Lasting | None], sizes: Sequence[int], order: NDArray[np.intp]) -> Lasting | None:
+        """Series of several, of so many each, in another order; of those that are None nothing is carried on."""
         some = [part for part in parts if part is not None]
-        if len(some) < len(parts):
+        if not some:
             return None
-        logs, part, chance = (
-            np.concatenate([getattr(each, name) for each in some])[order] for name in ("logs", "part", "chance")
-        )
-        return replace(some[0], logs=logs, part=part, chance=chance)
+        points, places = np.unique(np.concatenate([part.points for part in some]), axis=0, return_inverse=True)
+        place = iter(np.split(places.reshape(-1), np.cumsum([len(part.points) for part in some])[:-1]))
+        logs = []
+        for part, size in zip(parts, sizes, strict=True):
+            logs.append(np.full((size, len(points)), np.nan))
+            if part is not None:
+                logs[-1][:, next(place)] = part.logs
+        given = [
+            part or cls(points, logs[at], *_nothing(size))
+            for at, (part, size) in enumerate(zip(parts, sizes, strict=True))
+        ]
+        rest = (np.concatenate([getattr(each, name) for each in given])[order] for name in ("part", "chance", "axis"))
+        return cls(points, np.concatenate(logs)[order], *rest)
 
     def select(self, rows: NDArray[np.intp]) -> Lasting:
         """The same of some series."""
-        return replace(self, logs=self.logs[rows], part=self.part[rows], chance=self.chance[rows])
+        return Lasting(self.points, self.logs[rows], self.part[rows], self.chance[rows], self.axis[rows])
 
     def told(self, density: Array, drift: Array, law: Array | None) -> tuple[Lasting, Array, Array]:
         """How long departures last, told by values left out.
@@ -139,11 +149,15 @@ class Lasting:
 
     def _alike(self, points: Array) -> Array:
         """Correlation (s, k, n) of the departures at `points` with those known."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            apart = np.abs(np.log(points[:, self.axis, None]) - np.log(self.points[:, self.axis]))
-        apart = np.where(np.isfinite(apart), apart, np.inf)
-        each = np.exp(-apart / np.maximum(LENGTHS, 1e-9)[:, None, None])
-        return np.asarray(self.part[:, None, None] * np.tensordot(self.chance, each, axes=1))
+        found = np.zeros((len(self.part), len(points), len(self.points)))
+        for axis in np.unique(self.axis):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                apart = np.abs(np.log(points[:, axis, None]) - np.log(self.points[:, axis]))
+            apart = np.where(np.isfinite(apart), apart, np.inf)
+            each = np.exp(-apart / np.maximum(LENGTHS, 1e-9)[:, None, None])
+            rows = self.axis == axis
+            found[rows] = self.part[rows, None, None] * np.tensordot(self.chance[rows], each, axes=1)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -152,7 +166,7 @@ class Lasting:
             "logs": [[float(f"{x:.13g}") if np.isfinite(x) else None for x in row] for row in self.logs.tolist()],
             "part": [float(f"{x:.9g}") for x in self.part.tolist()],
             "chance": [[float(f"{x:.9g}") for x in row] for row in self.chance.tolist()],
-            "axis": self.axis,
+            "axis": self.axis.tolist(),
         }
 
     @classmethod
@@ -163,7 +177,7 @@ class Lasting:
             logs = np.array([[np.nan if x is None else float(x) for x in row] for row in content["logs"]])
             if not series:
                 logs, chance = logs.reshape(0, len(points)), chance.reshape(0, len(LENGTHS))
-            axis = int(content["axis"])
+            axis = np.array(content["axis"], dtype=np.float64)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"'lasting' is damaged: {error}", "fit the model again") from error
         if (
@@ -177,10 +191,16 @@ class Lasting:
             or not ((part >= 0) & (part <= 1)).all()
             or not ((chance >= 0) & (chance <= 1)).all()
             or not (chance.sum(axis=1) <= 1 + 1e-6).all()
-            or not 0 <= axis < parameters
+            or axis.shape != (series,)
+            or not np.isin(axis, np.arange(parameters)).all()
         ):
             raise InputError("'lasting' does not fit together", "fit the model again")
-        return cls(points, logs, part, chance, axis)
+        return cls(points, logs, part, chance, axis.astype(np.intp))
+
+
+def _nothing(series: int) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Part, chance and axis of series of which nothing is carried on."""
+    return np.zeros(series), np.tile(before(), (series, 1)), np.zeros(series, dtype=np.intp)
 
 
 def learn(density: Array) -> Array:

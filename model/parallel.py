@@ -104,6 +104,8 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
         columns["breaks"] = fitted.breaks[rows] if some else None
         columns["below"] = pick(fitted.below, place[rows][broken]) if some else None
         columns["below_rows"] = broken if some else None
+    if fitted.lasting is not None:
+        columns["lasting"] = fitted.lasting.select(rows)
     return replace(fitted, **columns)
 
 
@@ -154,7 +156,7 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         breaks=None,
         below=None,
         below_rows=None,
-        lasting=Lasting.join([part.lasting for part in parts], back),
+        lasting=Lasting.join([part.lasting for part in parts], [len(part) for part in parts], back),
     )
     broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]
     if not broken:

@@ -115,7 +115,11 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
     trained[:, varied] = fitted.trained
     below = None if fitted.below is None else _widened(fitted.below, series, varied)
-    lasting = fitted.lasting and replace(fitted.lasting, points=series.points, axis=varied[0])
+    lasting = fitted.lasting
+    if lasting is not None:
+        points = np.repeat(series.points[:1], len(lasting.points), axis=0)
+        points[:, varied] = lasting.points
+        lasting = replace(lasting, points=points, axis=np.array(varied)[lasting.axis])
     return replace(
         fitted,
         parameters=series.parameters,

@@ -53,8 +53,8 @@ EVIDENCE = {
     "no stalls": (("instructions", "cycles", "time", *LOADS), "stalls from the CPI where memory asks least"),
     "time for cycles": (("instructions", "time", *LOADS), "stalls from the CPI where memory asks least"),
     "slots": (("instructions", "cycles", "time", "Memory Bound", "bytes_mem_read"), "stalls counted"),
-    "instructions alone": (("instructions", "time"), "instructions x pace"),
-    "time alone": (("time",), "function of 5 configurations, time measured"),
+    "instructions alone": (("instructions", "time"), "instructions as the work and as the traffic"),
+    "time alone": (("time",), "1 / ranks as the work and as the traffic"),
 }
 
 

@@ -20,7 +20,13 @@ X = np.geomspace(4.0, 256.0, 7)
 
 def _known(part: float, length: int, logs: np.ndarray | None = None) -> Lasting:
     chance = np.eye(len(LENGTHS))[[length]]
-    return Lasting(X[:, None], np.zeros((1, len(X))) if logs is None else logs, np.array([part]), chance)
+    return Lasting(
+        X[:, None],
+        np.zeros((1, len(X))) if logs is None else logs,
+        np.array([part]),
+        chance,
+        np.zeros(1, dtype=np.intp),
+    )
 
 
 def _weights(known: Lasting, points: list[float]) -> np.ndarray:
