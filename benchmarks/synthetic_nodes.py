@@ -17,7 +17,7 @@ from benchmarks.table import markdown
 from ranksight.model.assembly import fit
 
 TITLE = "Made-up programs on made-up nodes"
-PROGRAMS = 48
+PROGRAMS = 24
 GROSS = 0.5
 """Error from which on a value outside of its interval that is not called insufficient is gross."""
 EVIDENCE = {

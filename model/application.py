@@ -189,7 +189,7 @@ class Application:
                 # Between measured values a function may follow them more closely than the law does.
                 closer = (plain.press[index] < sharing.scatter[mine]) & (sharing.domains == sharing.measured)
                 known = inside[None, :] & closer[:, None] & (said.status[index] == forecast.OK)
-                return np.asarray(np.isfinite(given.value) & ~known & sharing.tells(points)[None, :])
+                return np.asarray(np.isfinite(given.value) & ~known & sharing.tells(points)[mine])
 
             take(shared.time, sharing.kernels, "time", sharing.evidence, better)
             take(sharing.cycles(shared.time), sharing.kernels, "cycles", sharing.evidence, better)

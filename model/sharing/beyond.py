@@ -9,6 +9,9 @@ over ln P, of slope b and standard error e. On x times as many ranks as were mea
     else:                          the time is a function of the parameters over those configurations alone, which no
                                    kink at the end of a domain disturbs.
 
+Times alone from one domain that may have been full from the first tell neither that work is divided nor that it is not:
+a full interface, a serial part and weak scaling look alike. What several domains make of them is not told.
+
 Slopes that are not clear are drawn to zero by the drift expected before any data.
 """
 
@@ -25,13 +28,17 @@ from scipy.special import ndtri
 from ranksight.errors import InputError
 from ranksight.model.drift import expected_drift
 from ranksight.model.fitted import Fitted
-from ranksight.model.forecast import Forecast
+from ranksight.model.forecast import FEW_POINTS, OK, Forecast
 from ranksight.model.functions import choose
 from ranksight.model.series import Series
 from ranksight.model.varied import fit_varied
 
 Array = NDArray[np.float64]
 
+UNTOLD = (
+    "times alone inside one memory domain that do not fall as 1 / ranks do not tell what further domains bring: "
+    "measure fewer ranks as well, or count instructions"
+)
 CLEAR = 2.0
 """Standard errors from which on a slope is one."""
 SMALL = 0.1
@@ -52,6 +59,8 @@ class Beyond:
         b and e; zeros where they were not told.
     functions : Fitted or None
         Times of the kernels with a clear slope.
+    guessed : (K,) bool
+        Kernels of which nothing tells how their work is divided.
     """
 
     active: int
@@ -59,6 +68,11 @@ class Beyond:
     slope: Array
     error: Array
     functions: Fitted | None
+    guessed: NDArray[np.bool_]
+
+    def silent(self, ranks: Array, active: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Where (K, k) the law has nothing to say: inside one domain of kernels whose work is guessed."""
+        return np.asarray(self.guessed[:, None] & (ranks <= active)[None, :])
 
     def take(
         self, given: Forecast, kernels: tuple[str, ...], points: Array, ranks: Array, active: NDArray[np.intp]
@@ -69,8 +83,11 @@ class Beyond:
         reach = np.hypot(self.slope[:, None], reach)
         with np.errstate(invalid="ignore", divide="ignore"):
             down, up = np.log(given.value / given.lower), np.log(given.upper / given.value)
+        lost = self.guessed[:, None] & (ranks > active)[None, :] & (given.status == OK)
         wider = replace(
             given,
+            status=np.where(lost, FEW_POINTS, given.status).astype(np.intp),
+            reason=np.where(lost, UNTOLD, given.reason),
             lower=given.value * np.exp(-np.hypot(down, reach * ahead)),
             upper=given.value * np.exp(np.minimum(np.hypot(up, reach * (more - 1)), 50.0)),
         )
@@ -87,6 +104,7 @@ class Beyond:
             "most": self.most,
             "slope": self.slope.tolist(),
             "error": self.error.tolist(),
+            "guessed": self.guessed.tolist(),
             "functions": None if self.functions is None else self.functions.to_dict(),
         }
 
@@ -97,12 +115,14 @@ class Beyond:
             slope, error = (np.array(content[name], dtype=np.float64) for name in ("slope", "error"))
             active, most, given = int(content["active"]), float(content["most"]), content["functions"]
             functions = None if given is None else Fitted.from_dict(given)
+            guessed = np.array(content["guessed"], dtype=np.bool_)
         except (KeyError, TypeError, ValueError, OverflowError) as cause:
             raise InputError(f"'beyond' is damaged: {cause}", "fit the model again") from cause
-        sound = slope.shape == error.shape == (len(kernels),) and np.isfinite(slope).all() and np.isfinite(error).all()
-        if not (sound and active >= 1 and most >= 1) or (functions and not set(functions.kernels) <= set(kernels)):
+        shapes = slope.shape == error.shape == guessed.shape == (len(kernels),)
+        sound = shapes and np.isfinite(slope).all() and np.isfinite(error).all() and active >= 1 and most >= 1
+        if not sound or (functions is not None and not set(functions.kernels) <= set(kernels)):
             raise InputError("'beyond' does not fit together", "fit the model again")
-        return cls(active, most, slope, error, functions)
+        return cls(active, most, slope, error, functions, guessed)
 
 
 def learn_beyond(
@@ -112,6 +132,7 @@ def learn_beyond(
     left: Array,
     scatter: Array,
     active: NDArray[np.intp],
+    guessed: NDArray[np.bool_],
     **settings: Any,
 ) -> Beyond:
     """Learn what grows with the ranks over the configurations with the fullest domains.
@@ -126,6 +147,8 @@ def learn_beyond(
         Of the logarithm, at least.
     active : (n,)
         Ranks in the fullest domain.
+    guessed : (K,)
+        Kernels whose work is guessed.
     """
     ranks = series.points[:, series.parameters.index("ranks")]
     full = active == active.max()
@@ -152,4 +175,4 @@ def learn_beyond(
             series.parameters, series.points[full], time[clear][:, full][:, :, None], names, ("time",) * len(names)
         )
         functions = fit_varied(part, **{key: value for key, value in settings.items() if key != "jobs"})
-    return Beyond(int(active.max()), float(ranks.max()), slope, error, functions)
+    return Beyond(int(active.max()), float(ranks.max()), slope, error, functions, guessed)

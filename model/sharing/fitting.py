@@ -31,6 +31,8 @@ ABOVE = 1.3
 """How far above the platform's bandwidth a measured one may lie before the platform is not the machine measured."""
 BEGINS = -0.7
 """Slope of ln time over ln ranks at the fewest ranks below which times are those of strong scaling."""
+EARLY = 0.2
+"""Share of a domain's cores that may fill its memory interface."""
 OUTLYING = 2.0
 """Scales of the scatter from which on a departure is cut before it is carried on."""
 TRAFFIC = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
@@ -94,7 +96,7 @@ def fit_sharing(
         """At which configurations what loads the memory is known."""
         if counted:
             return np.asarray((of(kernel, "time") > 0) & np.isfinite(_traffic(of, kernel)[0]))
-        return np.asarray((of(kernel, "time") > 0) & (_work(of, kernel, series.parameters, ranks) > 0))
+        return np.asarray((of(kernel, "time") > 0) & (_work(of, kernel, series.parameters, ranks, domains) > 0))
 
     fewest = 1 if counted else FEWEST
     kernels = [
@@ -110,7 +112,7 @@ def fit_sharing(
         work = np.array([of(kernel, "instructions") for kernel in kernels])
     else:
         domains = replace(domains, core=None, domain=None)
-        work = np.array([_work(of, kernel, series.parameters, ranks) for kernel in kernels])
+        work = np.array([_work(of, kernel, series.parameters, ranks, domains) for kernel in kernels])
         reads, writes = work, np.full(work.shape, np.nan)
     countless = ~(np.isfinite(work) & (work > 0)).any(axis=1)
     every = reads + np.nan_to_num(writes)
@@ -158,7 +160,12 @@ def fit_sharing(
     departure = learn_departure(np.stack(inputs if alike else [np.log(active), *inputs], axis=1), kept)
     residual = departure.left_out() + left - kept
     scatter = np.nanmedian(np.abs(residual), axis=1) / 0.6745
-    beyond = None if alike else learn_beyond(series, tuple(kernels), time, left, learned.scatter, active, **settings)
+    guessed = np.array([not counted and _guessed(of, kernel, ranks, domains) for kernel in kernels])
+    beyond = (
+        None
+        if alike
+        else learn_beyond(series, tuple(kernels), time, left, learned.scatter, active, guessed, **settings)
+    )
     if not told:
         # From here on the domain's seconds are bytes: its bandwidth goes into the second number.
         mode[:, 1] += np.log(np.nanmax(active * every / time, axis=1))
@@ -199,21 +206,34 @@ def _simulated(experiment: Experiment) -> bool:
     return any("simulated" in text for text in told)
 
 
-def _work(of: Any, kernel: str, parameters: tuple[str, ...], ranks: Array) -> Array:
+def _work(of: Any, kernel: str, parameters: tuple[str, ...], ranks: Array, domains: Domains) -> Array:
     """Work of a rank where no traffic was counted: instructions, or that of strong scaling where times begin like it.
 
-    Times that begin otherwise, and those that another parameter moves, tell no work: NaN.
+    Where it is guessed (:func:`_guessed`), it is that as well. Other times, and those that another parameter moves,
+    tell no work: NaN.
     """
     work, time = of(kernel, "instructions"), of(kernel, "time")
     if np.isfinite(work).any():
         return np.asarray(work)
+    if parameters == ("ranks",) and (_begins(time, ranks) or _guessed(of, kernel, ranks, domains)):
+        return np.asarray(np.nanmax(np.where(time > 0, time, np.nan)) / ranks)
+    return np.full(len(ranks), np.nan)
+
+
+def _begins(time: Array, ranks: Array) -> bool:
+    """Whether times (n,) fall nearly as 1 / ranks at the fewest of them."""
     known = np.flatnonzero(time > 0)
-    nothing = np.full(len(ranks), np.nan)
-    if parameters != ("ranks",) or len(known) < FEWEST:
-        return nothing
+    if len(known) < FEWEST:
+        return False
     first, second = known[np.argsort(ranks[known])][:2]
-    slope = np.log(time[second] / time[first]) / np.log(ranks[second] / ranks[first])
-    return np.asarray(time[first] * ranks[first] / ranks if slope < BEGINS else nothing)
+    return bool(np.log(time[second] / time[first]) / np.log(ranks[second] / ranks[first]) < BEGINS)
+
+
+def _guessed(of: Any, kernel: str, ranks: Array, domains: Domains) -> bool:
+    """Whether times alone, of one domain that may have been full from the first, leave open how work is divided."""
+    if np.isfinite(of(kernel, "instructions")).any() or _begins(of(kernel, "time"), ranks):
+        return False
+    return bool((ranks <= domains.active(ranks)).all() and ranks.min() > EARLY * domains.cores)
 
 
 def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:

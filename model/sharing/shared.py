@@ -217,13 +217,14 @@ class Sharing:
         return np.asarray(np.where(at <= self.count, found, 0.0))
 
     def tells(self, points: Array) -> NDArray[np.bool_]:
-        """At which points the domains have something to say: everywhere, or where more or fewer ranks share them."""
-        active = self.domains.active(points[:, self.counts.parameters.index("ranks")])
-        return (
-            np.asarray(active != self.measured.active(self.trained[[self.counts.parameters.index("ranks")], 1])[0])
-            if self.alike
-            else np.ones(len(points), dtype=bool)
-        )
+        """Of which kernels at which points (K, k) the domains have something to say: of all everywhere, or where more
+        or fewer ranks share them, but not within one domain of kernels whose work is guessed."""
+        column = self.counts.parameters.index("ranks")
+        active = self.domains.active(points[:, column])
+        if self.beyond is not None:
+            return ~self.beyond.silent(points[:, column], active)
+        other = active != self.measured.active(self.trained[[column], 1])[0]
+        return np.asarray(np.broadcast_to(other, (len(self.kernels), len(points))))
 
     def _inputs(self, points: Array, active: NDArray[np.intp]) -> Array:
         """What departures depend on."""

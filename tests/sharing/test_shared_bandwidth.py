@@ -147,6 +147,17 @@ def test_times_that_tell_neither_work_nor_traffic_are_functions(tmp_path, ranks)
         model.placed("scattered")
 
 
+def test_flat_times_inside_one_domain_tell_nothing_of_further_ones(tmp_path):
+    """A full interface looks like weak scaling: no time of four domains, and that of the measured one by a function."""
+    model = fit(write(tmp_path / "e", (12, 13, 14, 16, 18), counters=()), platform=NODE)
+    answer = asked(model, 72)
+    assert not answer.ok
+    assert "do not tell what further domains bring" in answer.reason
+    assert asked(model, 15).ok
+    assert asked(model, 15).evidence.startswith("function of")
+    assert asked(fit(write(tmp_path / "i", (12, 13, 14, 16, 18), counters=("instructions",)), platform=NODE), 72).ok
+
+
 def test_kernels_beyond_the_node_carry_their_own_times_and_no_sum(tmp_path):
     made = Experiment.create(tmp_path / "e", "kernels", ["ranks"])
     for p in ONE:
