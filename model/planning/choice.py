@@ -32,8 +32,8 @@ smaller part, in proportion."""
 LEAST = 0.002
 """Least part that any run must be expected to take away: less is the chance of the outcomes drawn."""
 EXPLORED = 0.1
-"""Part of what a campaign costs, the runs made included, for the cheapest runs, whatever they promise: a belief
-foresees the forms that it holds, no other. At most half of the runs of a plan explore."""
+"""Part of the budget for the cheapest runs, whatever they promise: a belief foresees the forms that it holds, no
+other. At most half of the runs of a plan explore."""
 AS_GOOD = 0.5
 """Part of the narrowing without regard to cost that the order by narrowing per cost must reach, to be preferred."""
 WORLDS = 48
@@ -141,7 +141,6 @@ def choose_runs(
     """
     price = cost.core_hours(candidates.points, repetitions)
     target_cost = float(np.sum(cost.core_hours(goal.targets, repetitions)))
-    past = float(np.nansum(cost.core_hours(goal.training, repetitions)))
     known = np.isfinite(price) & (price > 0)
     if not known.any():
         raise InsufficientError("the cost of no run can be told", "measure a first few configurations with their time")
@@ -154,10 +153,7 @@ def choose_runs(
             f"the cheapest run costs {price[known].min():.3g} core-hours, the budget is {budget:.3g}",
             instead or "give more with --budget, or smaller configurations by rules and limits",
         )
-    look = EXPLORED * (budget + past) - past
-    ways = [
-        _Search(goal, candidates.points, price, worlds).run(within, budget, most, look, per) for per in (True, False)
-    ]
+    ways = [_Search(goal, candidates.points, price, worlds).run(within, budget, most, per) for per in (True, False)]
     cheap, strong = ways
     first = strong.widths[0].mean()
     enough = first - cheap.widths[-1].mean() >= AS_GOOD * (first - strong.widths[-1].mean())
@@ -240,9 +236,9 @@ class _Search:
         self.now = self.half
         self.ended = RUNS
 
-    def run(self, within: NDArray[np.intp], budget: float, most: int, look: float, per_cost: bool) -> _Search:
-        """Explore for `look` core-hours, then choose until the budget is spent or nothing is worth it."""
-        for candidate in self._cheapest(within, min(look, budget))[: most // 2].tolist():
+    def run(self, within: NDArray[np.intp], budget: float, most: int, per_cost: bool) -> _Search:
+        """Explore, then choose until the budget is spent or nothing is worth it."""
+        for candidate in self._cheapest(within, EXPLORED * budget)[: most // 2].tolist():
             self._take(candidate, *self._outlook(np.array([candidate])), 0)
         self._narrow(within[~np.isin(within, self.chosen)], budget, most, per_cost)
         return self
