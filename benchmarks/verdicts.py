@@ -217,7 +217,8 @@ def _bundled(settings: Settings, folder: Path) -> str:
         f"sampled, on {small}^3 to {edge}^3 cells. What sweeps wait at least is measured: their cycles an instruction "
         f"with {small}^3 cells, which stay in the second cache, fall short of those with {edge}^3 by as much; from "
         f"{100 * WAITING:.0f} % on they are bound by a farther level, and between {100 * CALM_ENOUGH:.0f} and that by "
-        "both. The others' nature is how they are written. What happens at scale is predicted from the runs of the "
+        "both. The rule was set when their figures were known; comments call all of them bound by memory. "
+        "The others' nature is how they are written. What happens at scale is predicted from the runs of the "
         "table above without a planted trouble. Shares in percent.\n\n" + markdown(head, rows)
     )
 
