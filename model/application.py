@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
 """What an application's time is made of; ``contention`` is what sharing a domain's memory bandwidth adds, ``direct``
-the time of kernels that have no counters."""
+the time of kernels that have no counters, and what grows with the ranks beside what such a law holds."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Application:
                     found["execution"][at] = parts.execution[row] * scale
                     for level, name in enumerate(LEVELS):
                         found[name][at] = parts.memory[row, :, level] * scale
-        return {**found, "contention": shared.contention}
+        return {**found, "contention": shared.contention, "direct": shared.other}
 
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
         """The same application with ranks placed in another way."""

@@ -140,7 +140,10 @@ class Sharing:
         if self.beyond is not None:
             answer = self.beyond.take(answer, self.kernels, points, ranks, active)
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)
-        return Shared(answer, core - transfer, transfer, time - core, busy)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.nan_to_num(np.minimum(answer.value / time, 1.0), nan=1.0)
+        other = np.maximum(np.nan_to_num(answer.value - time), 0.0)
+        return Shared(answer, part * (core - transfer), part * transfer, part * (time - core), other, busy)
 
     def _times(
         self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp], gone: Array
@@ -367,6 +370,8 @@ class Shared:
     time : Forecast
     execution, transfer, contention : (K, k)
         Time in the core, time that its memory traffic adds, and what the other ranks of its domain add to it.
+    other : (K, k)
+        What else grows with the ranks (:mod:`ranksight.model.sharing.beyond`).
     busy : (K, k)
         Share of the time that the memory interface of the fullest domain is busy.
     """
@@ -375,6 +380,7 @@ class Shared:
     execution: Array
     transfer: Array
     contention: Array
+    other: Array
     busy: Array
 
 

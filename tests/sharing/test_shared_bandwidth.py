@@ -198,6 +198,9 @@ def test_what_grows_from_node_to_node_is_no_outlier_of_the_law(tmp_path, counter
     answer = asked(model, 1152)
     assert not answer.ok or answer.lower < true < answer.upper
     assert answer.value == pytest.approx(true, rel=0.4)
+    broken = model.breakdown(np.array([[72.0], [1152.0]]))
+    assert broken.by_kernel.sum(axis=0) == pytest.approx(broken.total.value[0])
+    assert broken.parts["direct"][1] > 0.5 * broken.total.value[0, 1]
     model.save(tmp_path / "m.json")
     assert asked(Model.load(tmp_path / "m.json"), 1152).value == pytest.approx(answer.value, rel=1e-6)
     content = json.loads((tmp_path / "m.json").read_text())
