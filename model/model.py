@@ -21,7 +21,7 @@ from ranksight.model.application import Application, Breakdown, Refined
 from ranksight.model.coordinates import Coordinates
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitted import Fitted
-from ranksight.model.forecast import NO_DATA, Forecast
+from ranksight.model.forecast import FEW_POINTS, NO_DATA, OK, Forecast
 from ranksight.model.functions import Functions, join, rows_of
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from ranksight.experiment import Experiment
     from ranksight.model.diagnosis.diagnosis import Diagnosis
+
+SENT = ("messages", "bytes_sent")
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,25 @@ class Model:
         return self._refined(points, level).said
 
     def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
-        return self._without_contradictions(self._by_equations(points, level))
+        return self._with_doubts(self._without_contradictions(self._by_equations(points, level)), points)
+
+    def _with_doubts(self, refined: Refined, points: NDArray[np.float64]) -> Refined:
+        """No count of messages where rules disagree that explain who was sent to as well as each other."""
+        held = None if self.equation.communication is None else self.equation.communication.messages
+        if held is None or "ranks" not in self.parameters:
+            return refined
+        law = self.functions.neighbours
+        lawful = set() if law is None else set(zip(law.kernels, law.metrics, strict=True))
+        rows = {key: row for key, row in self.functions.rows.items() if key[1] in SENT and key not in lawful}
+        status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
+        asked = points[:, self.parameters.index("ranks")]
+        for ranks in set(asked[np.isfinite(asked)].tolist()) - set(held.measured):
+            doubts = held.open_partners(int(ranks)) if ranks > 1 else {}
+            for (kernel, _), row in rows.items():
+                here = (asked == ranks) & (status[row] == OK)
+                if kernel in doubts and here.any():
+                    status[row, here], reason[row, here] = FEW_POINTS, doubts[kernel]
+        return replace(refined, said=replace(refined.said, status=status, reason=reason))
 
     def _without_contradictions(self, refined: Refined) -> Refined:
         """No time of a kernel whose counters contradict each other."""

@@ -19,6 +19,11 @@ from ranksight.model.stated import Stated
 
 Array = NDArray[np.float64]
 
+UNLIKE = 1.1
+"""Ratio of the numbers of links from which rules are unlike."""
+ENOUGH = 512
+"""Ranks among which rules that differ at more differ too."""
+
 
 @dataclass(frozen=True)
 class Messages:
@@ -120,6 +125,25 @@ class Messages:
         if entry.communicator.at(ranks) == 0 and entry.communicator.name not in ("constant", "unknown"):
             return f"no communicator has {entry.communicator.text} ranks here"
         return ""
+
+    def open_partners(self, ranks: int) -> dict[str, str]:
+        """Kernels whose number of messages at `ranks` depends on which of several rules holds, and why.
+
+        As many go over every link, while the rules that explain the traces have unlike many links: at 2, 4 and 8 ranks
+        the neighbours of a rank with diagonals are all others.
+        """
+        found: dict[str, str] = {}
+        ranks = min(ranks, ENOUGH)
+        for entry in self.entries:
+            if entry.kind != "links" or entry.kernel in found or len(entry.explanations) < 2:
+                continue
+            if any(self.volumes.laws[part.count] != "constant" for part in entry.parts):
+                continue
+            links = [one.codes(ranks).size for one in entry.explanations]
+            told = {entry.explanations[0].codes(p).size / p for p in self.measured if p > 1}
+            if len(told) > 1 and max(links) > UNLIKE * min(links):
+                found[entry.kernel] = self._doubt(entry, ranks)
+        return {kernel: why for kernel, why in found.items() if why}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
@@ -17,7 +19,7 @@ from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.dims import dims_create
 from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.experiment import Experiment, Run
 from ranksight.model import forecast
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fitting import fit_messages
@@ -189,6 +191,32 @@ def test_the_command_line(experiment_of: Write, tmp_path: Path, capsys: pytest.C
     assert main(["predict", str(model), "--ranks", "64", "--messages", "--metric", "messages"]) == 2
     assemble(experiment_of(HALO, (27,)))[0].save(tmp_path / "one.json")
     assert main(["predict", str(tmp_path / "one.json"), "--ranks", "64", "--messages"]) == 4
+
+
+def test_no_count_is_claimed_where_unlike_rules_explain_the_partners(tmp_path: Path) -> None:
+    # The neighbours with diagonals of a rank are all others at 2, 4 and 8 ranks, and at 16 nine of fifteen.
+    steps = [v for v in itertools.product((-1, 0, 1), repeat=3) if any(v)]
+    around: tuple[Rule, ...] = tuple(Step(v, False, False, True) for v in steps)
+
+    def model(ranks: tuple[int, ...]) -> Model:
+        experiment = Experiment.create(tmp_path / f"e{len(ranks)}", "made-up", ["ranks"])
+        for p in ranks:
+            messages, peers = message_tables(around, p, 1.0, lambda i, p, n: 64.0)
+            sends = messages[messages["operation"].str.contains("end")]
+            count = sends.groupby(["kernel", "rank"], as_index=False, observed=True)["count"].sum()
+            counters = count.rename(columns={"count": "messages"})
+            counters = pd.concat([counters, pd.DataFrame({"kernel": "dot", "rank": range(p), "messages": 90.0})])
+            run = Run({"ranks": p}, collector="pmpi")
+            experiment.add(run, counters, messages, tables={"peers": peers})
+        return assemble(experiment)[0]
+
+    kernel = str(message_tables(around, 8, 1.0, lambda i, p, n: 64.0)[0]["kernel"].iloc[0])
+    said = {a.kernel: a for a in model((2, 4, 8)).predict(ranks=16, metrics=["messages"]).answers}
+    assert said[kernel].status == forecast.FEW_POINTS
+    assert "rules explain who talks to whom" in said[kernel].reason
+    assert said["dot"].status == forecast.OK
+    told = {a.kernel: a for a in model((2, 4, 8, 12, 18)).predict(ranks=16, metrics=["messages"]).answers}
+    assert told[kernel].status == forecast.OK
 
 
 def test_faces_are_told_by_the_way_the_message_goes(experiment_of: Write) -> None:
