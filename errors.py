@@ -40,12 +40,6 @@ class UsageError(RanksightError):
     exit_code = 2
 
 
-class ViolationError(RanksightError):
-    """An expectation is violated or a threshold passed (exit code 3)."""
-
-    exit_code = 3
-
-
 class InsufficientError(RanksightError):
     """The evidence cannot carry an answer (exit code 4)."""
 

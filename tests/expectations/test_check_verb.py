@@ -213,6 +213,8 @@ def test_a_baseline_over_other_parameters_is_refused(tmp_path: Path, capsys: pyt
         (MET + '[litmus]\ntime = "tree"\n', ("'tree' has no expectation",)),
         (MET + '[search]\ndeviation = "O(1/p)"\n', ("falls", ":5:14")),
         (MET + "[search]\ndepth = 99\n", (":5", "depth is 99")),
+        (MET + "[search]\ndepth = " + "9" * 5000 + "\n", ("not readable as TOML",)),
+        ("a = " + "[" * 100_000, ("not readable as TOML",)),
         (MET + '[search.terms.p]\npowers = ["a"]\n', (":5", "no list of exponents")),
         (MET + '[measurement]\nrepetitions = "best"\n', ("'best'", "known: auto")),
         (MET + "[hold]\nsize = 3\n", ("no parameter 'size' to hold",)),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.cli.main import VERBS, main
-from ranksight.errors import InputError, InsufficientError, RanksightError, UsageError, ViolationError
+from ranksight.errors import InputError, InsufficientError, RanksightError, UsageError
 from ranksight.metrics import METRICS, REDUCTIONS, metric
 from ranksight.registry import Registry
 from ranksight.units import format_si, parse_size
@@ -70,7 +70,7 @@ def test_sizes_are_read() -> None:
 
 
 def test_errors_carry_exit_codes_and_stay_on_one_line() -> None:
-    assert [kind.exit_code for kind in (InputError, UsageError, ViolationError, InsufficientError)] == [1, 2, 3, 4]
+    assert [kind.exit_code for kind in (InputError, UsageError, InsufficientError)] == [1, 2, 4]
     assert str(RanksightError("what\n happened", "do\nthis")) == "what happened; do this"
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -114,6 +115,13 @@ def test_hostile_names_are_text_everywhere(page: Page, text: str) -> None:
     assert "49" not in re.findall(r"\$x_1\$ (\S+)", said)
     assert not page.all("b")
     assert any(a.get("title") == HOSTILE for a in page.all("a"))
+
+
+def test_names_in_sentences_steer_nothing(model: Model) -> None:
+    named = replace(model, application="he\x1b[31mat\x07")
+    text = render(Context(named, sweep(model, to=64), ()))
+    assert "he\ufffd[31mat\ufffd" in text
+    assert not [letter for letter in text if ord(letter) < 32 and letter not in "\n\t"]
 
 
 def test_embedded_data_is_read_back(page: Page) -> None:
