@@ -29,8 +29,9 @@ LEAST_POINTS = 4
 def bend(points: Array, location: Location, positive: Mask, kind: Kind, part: Array) -> Array:
     """Standard deviations (s, 2) of the slope ahead of times along the one parameter, downwards and upwards.
 
-    The change of slope is that of a parabola of ln y in ln x over the range measured; `part` (s,) is the part of the
-    variance around the functions that noise does not explain (:class:`ranksight.model.lasting.Lasting`).
+    The change of slope is that of a parabola of ln y in ln x over the range measured; `part` (s,) is how much of
+    it is believed of growth: the part of the variance around the functions that noise does not explain
+    (:class:`ranksight.model.lasting.Lasting`), less at a pace slower than usual (:func:`ranksight.model.drift.pace`).
     """
     x = points[:, 0]
     none = np.zeros((len(location.values), 2))

@@ -227,7 +227,8 @@ class _Task:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
         if known is not None:
-            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, known.part))
+            believed = known.part * np.minimum(pace, 1)
+            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))
         breaks = np.full(len(base), np.nan)
         if self.segments and single:
             alone = np.full(len(base), discrepancy.ALONE_FREEDOM)

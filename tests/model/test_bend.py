@@ -31,3 +31,9 @@ def test_growth_that_ends_lies_within_the_interval() -> None:
     values = truth[None, :-1, None] * (1 + 0.005 * generator.normal(size=(1, 6, 3)))
     said = fit_series(Series(("ranks",), X[:, None], values, ("k",), ("time",))).predict(np.array([[256.0]]))
     assert said.lower[0, 0] < truth[-1] < said.upper[0, 0]
+
+
+def test_growth_that_is_known_exactly_stays_so() -> None:
+    values = np.repeat((1 + 0.5 * np.log2(X))[None, :, None], 3, axis=2)
+    said = fit_series(Series(("ranks",), X[:, None], values, ("k",), ("time",))).predict(np.array([[1024.0]]))
+    assert said.lower[0, 0] > 0.7 * said.value[0, 0]
