@@ -236,9 +236,16 @@ class Model:
             doubts = held.open_partners(int(ranks)) if ranks > 1 else {}
             for (kernel, _), row in rows.items():
                 here = (asked == ranks) & (status[row] == OK)
-                if kernel in doubts and here.any():
+                if kernel in doubts and here.any() and not self._unmoved(row):
                     status[row, here], reason[row, here] = FEW_POINTS, doubts[kernel]
         return replace(refined, said=replace(refined.said, status=status, reason=reason))
+
+    def _unmoved(self, row: int) -> bool:
+        """Whether a series was the same at every number of ranks from two on, whoever they sent to."""
+        several = self.training[:, self.parameters.index("ranks")] > 1
+        values = self.functions.predict(self.training[several], 0.9).value[row]
+        values = values[np.isfinite(values)]
+        return len(values) > 0 and bool(np.ptp(values) <= 1e-3 * np.abs(values).max())
 
     def _without_contradictions(self, refined: Refined) -> Refined:
         """No time of a kernel whose counters contradict each other."""

@@ -137,7 +137,7 @@ class Messages:
         for entry in self.entries:
             if entry.kind != "links" or entry.kernel in found or len(entry.explanations) < 2:
                 continue
-            if any(self.volumes.laws[part.count] != "constant" for part in entry.parts):
+            if {"constant"} != {self.volumes.laws[part.count] for part in entry.parts} - {""}:
                 continue
             links = [one.codes(ranks).size for one in entry.explanations]
             told = {entry.explanations[0].codes(p).size / p for p in self.measured if p > 1}

@@ -198,13 +198,14 @@ def test_no_count_is_claimed_where_unlike_rules_explain_the_partners(tmp_path: P
     steps = [v for v in itertools.product((-1, 0, 1), repeat=3) if any(v)]
     around: tuple[Rule, ...] = tuple(Step(v, False, False, True) for v in steps)
 
-    def model(ranks: tuple[int, ...]) -> Model:
-        experiment = Experiment.create(tmp_path / f"e{len(ranks)}", "made-up", ["ranks"])
+    def model(ranks: tuple[int, ...], calls: float | None = None) -> Model:
+        experiment = Experiment.create(tmp_path / f"e{len(ranks)}{calls}", "made-up", ["ranks"])
         for p in ranks:
             messages, peers = message_tables(around, p, 1.0, lambda i, p, n: 64.0)
             sends = messages[messages["operation"].str.contains("end")]
             count = sends.groupby(["kernel", "rank"], as_index=False, observed=True)["count"].sum()
             counters = count.rename(columns={"count": "messages"})
+            counters["messages"] = counters["messages"] if calls is None else calls
             counters = pd.concat([counters, pd.DataFrame({"kernel": "dot", "rank": range(p), "messages": 90.0})])
             run = Run({"ranks": p}, collector="pmpi")
             experiment.add(run, counters, messages, tables={"peers": peers})
@@ -215,6 +216,8 @@ def test_no_count_is_claimed_where_unlike_rules_explain_the_partners(tmp_path: P
     assert said[kernel].status == forecast.FEW_POINTS
     assert "rules explain who talks to whom" in said[kernel].reason
     assert said["dot"].status == forecast.OK
+    same = {a.kernel: a for a in model((2, 4, 8), 18.0).predict(ranks=16, metrics=["messages"]).answers}
+    assert same[kernel].status == forecast.OK, "as many at every number of ranks, whoever they went to"
     told = {a.kernel: a for a in model((2, 4, 8, 12, 18)).predict(ranks=16, metrics=["messages"]).answers}
     assert told[kernel].status == forecast.OK
 
