@@ -194,13 +194,15 @@ class _Law:
             answer += np.copysign(np.sqrt(self._mean(away)), goal)
         np.clip(answer, low, high, out=answer)
         least = 1e-12 * (np.abs(reach).max(axis=0) + high - low) + 4e-16 * np.maximum(np.abs(low), np.abs(high))
+        finest = self.scale.max(axis=0)
         law, rows, x, before = self, np.arange(len(answer)), answer, np.full(len(answer), np.inf)
         left = high - low > least
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             for _ in range(STEPS):
                 if left.sum() < len(left) / 2:
                     law = law.some(left)
-                    rows, x, low, high, least, before = (part[left] for part in (rows, x, low, high, least, before))
+                    held = rows, x, low, high, least, before, finest
+                    rows, x, low, high, least, before, finest = (part[left] for part in held)
                     left = left[left]
                 if not len(left):
                     break
@@ -219,10 +221,11 @@ class _Law:
                 there = size < NEAR
                 # Steps that leave the bracket or gain little are replaced by halving it.
                 good = (near > low) & (near < high) & (size <= 0.5 * before)
+                # A step over a component narrower than itself may leave the root behind.
+                straight = good & (size < LINEAR) & (size * np.abs(curve) < CURVED) & (np.abs(near - x) * finest < 1)
                 near = np.where(good, near, low + (high - low) / 2)
                 x = np.where(left & ~there, near, x)
                 answer[rows] = x
-                straight = good & (size < LINEAR) & (size * np.abs(curve) < CURVED)
                 left &= ~(straight | there | (high - low <= least))
                 before = size
         return answer

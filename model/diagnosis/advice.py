@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,14 @@ def table(
     scaling: pd.DataFrame,
     balance: pd.DataFrame,
     waits: pd.DataFrame,
+    fullest: Set[tuple[tuple[float, ...], int]] = frozenset(),
     layout: tuple[str, float] | None = None,
     memory: str = "",
 ) -> pd.DataFrame:
     """Troubles that are named and what helps, those that save most first.
 
-    `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
+    `fullest` are configurations and the ranks that have most of an uneven kernel there, whose coming late is told with
+    it; `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def table(
         if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
             text += f", the fullest {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
-    rows += _waits(waits, set(balance.loc[balance["named"].astype(bool), "fullest"]))
+    rows += late_or_in_turn(waits, fullest)
     if memory:
         rows.append(("memory", "", float("nan"), memory))
     whole = evidence.whole[:, -1]
@@ -81,10 +83,14 @@ def table(
     return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _waits(waits: pd.DataFrame, fullest: set[int]) -> list[tuple[str, str, float, str]]:
-    """One row a kernel and state, where it waits most; not where a rank is late that is named as the fullest."""
+def late_or_in_turn(
+    waits: pd.DataFrame, fullest: Set[tuple[tuple[float, ...], int]]
+) -> list[tuple[str, str, float, str]]:
+    """One row a kernel and state, where it waits most; not where a rank is late that is the fullest there."""
     named = waits[waits["state"].isin(["serialisation", "late arrival"])].sort_values("part", ascending=False)
-    named = named[(named["state"] == "serialisation") | ~named["late"].isin(fullest)]
+    places = zip(named["configuration"], named["late"], strict=True)
+    known = np.array([(tuple(point), int(late)) in fullest for point, late in places], dtype=bool)
+    named = named[(named["state"] == "serialisation") | ~known]
     rows = []
     for worst in named.drop_duplicates(["kernel", "state"]).to_dict("records"):
         how = (

@@ -7,7 +7,7 @@ scatter of times, where they were counted on every rank; cycles and times, where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +36,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     dict
         ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (what told it),
         ``ratio`` (a number or None for each configuration), ``having`` (ranks that have the kernel, likewise) and
-        ``fullest`` (the rank that did most). Empty where no run has several ranks.
+        ``fullest`` (the rank that did most, likewise). Empty where no run has several ranks.
     """
     tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
     for run in experiment.runs:
@@ -56,10 +56,11 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         for at, point in enumerate(points):
             for kernel, ratio, having, fullest in _ratios(tables[point].get(name, []), name):
                 none = [None] * len(points)
-                entry = kernels.setdefault(kernel, {"metric": name, "ratio": none, "having": [*none]})
+                entry = kernels.setdefault(
+                    kernel, {"metric": name, "ratio": none, "having": [*none], "fullest": [*none]}
+                )
                 if entry["metric"] == name:
-                    entry["ratio"][at], entry["having"][at] = round(ratio, 6), having
-                    entry["fullest"] = fullest
+                    entry["ratio"][at], entry["having"][at], entry["fullest"][at] = round(ratio, 6), having, fullest
     return {"configurations": [list(point) for point in points], "kernels": kernels}
 
 
@@ -110,10 +111,20 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         ahead, lost = _predicted(evidence, place.get(kernel), last, total)
         named = last >= UNEVEN and lost >= HEAVY
         most, metric = count[order][known[-1]], str(entry["metric"])
-        having = int(np.array(entry["having"])[order][known[-1]])
-        rows.append((kernel, int(most), last, first, ahead, having, int(entry["fullest"]), metric, lost, named))
+        having, fullest = (int(np.array(entry[name])[order][known[-1]]) for name in ("having", "fullest"))
+        rows.append((kernel, int(most), last, first, ahead, having, fullest, metric, lost, named))
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def fullest_ranks(observed: Mapping[str, Any], kernels: Collection[str]) -> set[tuple[tuple[float, ...], int]]:
+    """The configurations measured, each with a rank that did most in one of `kernels`."""
+    return {
+        (tuple(point), int(rank))
+        for kernel in kernels
+        for point, rank in zip(observed["configurations"], observed["kernels"][kernel]["fullest"], strict=True)
+        if rank is not None
+    }
 
 
 def _predicted(evidence: Evidence, at: int | None, measured: float, total: float) -> tuple[float, float]:

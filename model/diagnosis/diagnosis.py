@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ranksight.model.model import Model
 
 Array = NDArray[np.float64]
+Read = TypeVar("Read")
 SCHEMA_VERSION = 1
 FEWEST = 4
 """Ranks from which there are several layouts."""
@@ -148,10 +149,10 @@ class Diagnosis:
 
     def _advice(self) -> pd.DataFrame:
         measured = float(self.model.training[:, self.model.parameters.index("ranks")].max())
-        memory = advice.memory(self.line, measured)
-        return advice.table(
-            self.evidence, self.causes, self.scaling(), self.balance(), self.waits(), self._layout(), memory
-        )
+        memory, layout, uneven = advice.memory(self.line, measured), self._layout(), self.balance()
+        named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
+        fullest = self._read("balance", lambda: balance.fullest_ranks(self._observed.get("balance", {}), named))
+        return advice.table(self.evidence, self.causes, self.scaling(), uneven, self.waits(), fullest, layout, memory)
 
     def _layout(self) -> tuple[str, float] | None:
         """A layout of the ranks that saves time at the last configuration, where grid and network are known."""
@@ -186,9 +187,13 @@ class Diagnosis:
 
     def _kept(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """A table of what the model's file keeps of the measurements, which others may have written."""
+        return self._read(name, lambda: self._table(name, make))
+
+    @staticmethod
+    def _read(name: str, make: Callable[[], Read]) -> Read:
         try:
-            return self._table(name, make)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return make()
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"'diagnosis' of the model is damaged or of another version, at {name}", "fit the model again"
             ) from error

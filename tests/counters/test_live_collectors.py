@@ -107,10 +107,12 @@ def test_the_whole_process_gives_the_same_kernels(program, tmp_path):
 @pytest.mark.mpi
 @pytest.mark.perf
 def test_perf_clock_samples_the_kernels_time(program, tmp_path):
-    reading = measure(PerfClock(), 2, program, tmp_path, "3000000")
+    reading = measure(PerfClock(), 2, program, tmp_path, "12000000")
     table = reading.counters.set_index(["kernel", "rank"])["time"]
-    exp = table.loc["exp [libm]"]
-    assert exp[0] > 0.5 * table.xs(0, level="rank").sum()
+    exp, here = table.loc["exp [libm]"], table.xs(0, level="rank")
+    # some libraries have a part of it in a function without a name
+    assert here[here.index.str.contains("libm")].sum() > 0.5 * here.sum()
+    assert here.drop("exp [libm]").max() < 1.2 * exp[0]
     # rank 1 does twice the work of rank 0; how long that takes is the machine's affair
     assert exp[1] > exp[0]
     errors = reading.tables["sampling"].set_index(["kernel", "rank"])["relative_error"]

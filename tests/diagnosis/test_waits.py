@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from ranksight.experiment import Experiment, Run
-from ranksight.model.diagnosis.balance import observe_balance
+from ranksight.model.diagnosis.advice import late_or_in_turn
+from ranksight.model.diagnosis.balance import fullest_ranks, observe_balance
 from ranksight.model.diagnosis.waits import observe_waits, shares_cores, table
 
 RANKS = 8
@@ -89,9 +90,29 @@ def test_balance_is_told_by_what_is_counted_and_not_by_samples(tmp_path: Path) -
     experiment.add(Run({"ranks": RANKS}, collector="perf-clock", provenance={"time": "sampled, n = 9"}), sampled)
     found = observe_balance(experiment)
     assert found["configurations"] == [[RANKS]]
-    solve = {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "having": [RANKS], "fullest": 7}
+    solve = {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "having": [RANKS], "fullest": [7]}
     assert found["kernels"]["solve"] == solve
     assert found["kernels"]["write"]["ratio"] == [pytest.approx(8)]
+
+
+def test_a_rank_that_is_late_as_it_has_most_is_told_as_imbalance_alone(tmp_path: Path) -> None:
+    """Rank 1 of 2 and rank 3 of 4 have most and come last; rank 0 comes last where it has no more than others."""
+    experiment = Experiment.create(tmp_path / "e", "late", ["ranks"])
+    for p in (2, 4):
+        work = np.linspace(1e6, 2e6, p)
+        uneven = pd.DataFrame({"kernel": "solve", "rank": np.arange(p), "instructions": work})
+        even = uneven.assign(kernel="even", instructions=1e6)
+        experiment.add(Run({"ranks": p}, collector="callgrind"), pd.concat([uneven, even]))
+    fullest = fullest_ranks(observe_balance(experiment), ["solve"])
+    assert fullest == {((2.0,), 1), ((4.0,), 3)}
+
+    def row(p: float, kernel: str, late: int) -> dict[str, object]:
+        told = {"configuration": [p], "ranks": p, "kernel": kernel, "late": late, "state": "late arrival"}
+        return {**told, "operation": "Allreduce", "part": 0.2}
+
+    waits = pd.DataFrame([row(2.0, "reduce", 1), row(4.0, "reduce", 3), row(2.0, "gather", 0), row(4.0, "scatter", 1)])
+    assert {kernel for _, kernel, _, _ in late_or_in_turn(waits, fullest)} == {"gather", "scatter"}
+    assert late_or_in_turn(waits.iloc[:0], fullest) == []
 
 
 def test_with_an_event_trace_waiting_is_what_matched_messages_tell(tmp_path: Path) -> None:

@@ -43,6 +43,24 @@ def test_mixtures_of_unlike_size_are_told_apart() -> None:
         assert high[column] == quantile(0.9, *alone)[0]
 
 
+def test_a_step_does_not_leave_a_narrow_component_behind() -> None:
+    """The medians lie in the last thousandth of a narrow component, and flat functions beside it lead over it."""
+    generator, n = np.random.default_rng(3), 20_000
+    weight = generator.uniform([[0.2], [0.2], [0.001], [0.05]], [[0.4], [0.4], [0.05], [0.2]], (4, n))
+    weight /= weight.sum(axis=0)
+    centre = generator.uniform([[-20.0], [5.0], [-20.0], [-1.0]], [[-5.0], [20.0], [20.0], [1.0]], (4, n))
+    spread = 10 ** generator.uniform([[-8], [-8], [-0.5], [-7]], [[-3], [-3], [1.5], [-5]], (4, n))
+    freedom = np.full((4, n), 20.0)
+    below = (weight * t_cdf((centre[3] - centre) / spread, freedom)).sum(axis=0) + weight[3] / 2
+    moved = below - 0.5 - 10 ** generator.uniform(-6, -4, n)
+    weight[0] -= moved
+    weight[1] += moved
+    whole = (weight > 0).all(axis=0)
+    found = quantile(0.5, *(part[:, whole] for part in (weight, centre, spread, freedom)))
+    assert whole.sum() > n / 2
+    assert np.abs(found - centre[3, whole]).max() < 3e-4
+
+
 _COMPONENT = st.tuples(
     st.floats(1e-3, 1.0),
     st.floats(-20.0, 20.0),
@@ -61,6 +79,10 @@ def test_quantiles_invert_the_mixture(components: list[tuple[float, float, float
     def below(x: np.ndarray) -> float:
         return float((weight * t_cdf((x - centre) / spread, freedom)).sum())
 
-    # Where a narrow component makes the distribution jump within the digits of x, the jump is where it belongs.
-    digits = 1e-11 * (1 + np.abs(at))
+    # Where a narrow component makes the distribution jump within the digits of x, the jump is where it belongs. Digits
+    # are those of the components' quantiles, the root lying between the least and the largest.
+    one = np.ones((1, len(components)))
+    ends = quantile(probability, one, centre.T, spread.T, freedom.T)
+    reach = np.abs(ends - centre[:, 0]).max() + np.ptp(ends)
+    digits = 1e-11 * (1 + np.abs(at)) + 2e-12 * reach
     assert below(at - digits) - 3e-9 <= probability <= below(at + digits) + 3e-9
