@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
@@ -214,6 +215,9 @@ class Application:
             timed.pop(WHOLE, None)
         times = np.array(list(timed.values()), dtype=np.intp)
         total, low, high, status, reason = whole.add(said, times, shares[times], rho)
+        if self.resources is not None:  # the pace of a run is that of all of its kernels
+            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.unrest)
+            low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
         messages = None
         if self.communication is not None and self.network is not None:
             messages = self.communication.times(points, self.network.fabric(), said.level, self.network.choice)

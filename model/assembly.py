@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.metrics import Reduction, metric
@@ -220,9 +221,9 @@ def assemble(
     if phases := phases_of(experiment, platform):
         extras["phases"] = phases
     model = replace(model, extras=extras)
-    scale = _scale(model, sampled)
-    if scale != 1.0 and application.resources is not None:
-        application = replace(application, resources=replace(application.resources, scale=scale))
+    scale, unrest = _scale(model, sampled)
+    if application.resources is not None and (scale, unrest) != (1.0, 0.0):
+        application = replace(application, resources=replace(application.resources, scale=scale, unrest=unrest))
         model = replace(model, extras={**extras, "application": application.to_dict()})
     return model, series
 
@@ -245,8 +246,12 @@ def _parts(application: Application) -> str:
     return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
 
 
-def _scale(model: Model, sampled: Sampled) -> float:
-    """Exact processor time over the sum of the kernels' predicted times, at the configurations measured together."""
+def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
+    """Exact processor time over the sum of the kernels' predicted times, at the configurations measured together.
+
+    Also how the logarithm of that ratio scatters over the configurations, as a normal standard deviation whose 90 % are
+    those of the few that tell it.
+    """
     series = sampled.series
     total = [
         i
@@ -254,13 +259,19 @@ def _scale(model: Model, sampled: Sampled) -> float:
         if key == (WHOLE, "compute_cpu_time")
     ]
     if not sampled.samples or not total or model.equation.resources is None:
-        return 1.0
+        return 1.0, 0.0
     exact = np.nanmedian(series.values[total[0]], axis=1)
     broken = model.breakdown(series.points)
     said = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
     known = np.isfinite(exact) & np.isfinite(said) & (exact > 0) & (said > 0)
-    ratio = float(exact[known].sum() / said[known].sum()) if known.any() else 1.0
-    return float(np.clip(ratio, 0.5, 2.0))
+    count = int(known.sum())
+    if not count:
+        return 1.0, 0.0
+    ratio = float(np.clip(exact[known].sum() / said[known].sum(), 0.5, 2.0))
+    if count < 2:
+        return ratio, 0.0
+    apart = np.log(exact[known] / (ratio * said[known]))
+    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * stdtrit(count - 1, 0.95) / ndtri(0.95))
 
 
 def means_of_samples(

@@ -91,6 +91,9 @@ class Resources:
         What each kernel's cycles and stalls were.
     scale : float
         What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise.
+    unrest : float
+        Standard deviation of the logarithm of the exact processor time over that sum, from run to run; 0 where the
+        parts were not sampled. A machine that others use has another pace at another time.
     closure : float
         Largest relative difference of the equation from the time measured, over kernels and configurations; rounding
         alone for the closed equation.
@@ -111,6 +114,7 @@ class Resources:
     evidence: tuple[str, ...]
     closure: float
     scale: float = 1.0
+    unrest: float = 0.0
     equation: str = "closed"
     spread: Array = field(default_factory=lambda: np.zeros(0))
 
@@ -168,7 +172,7 @@ class Resources:
         cycles = np.nan_to_num(loads) @ latencies / f
         sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
         quantile = float(ndtri((1 + level) / 2))
-        jobs = quantile * JOBS * np.nan_to_num(time)
+        jobs = quantile * np.hypot(JOBS, self.unrest) * np.nan_to_num(time)
         sides.append((jobs, jobs))
         reach = quantile * self.spread[:, None]
         sides.append((time * reach, time * np.expm1(reach)))
@@ -249,6 +253,7 @@ class Resources:
             "evidence": list(self.evidence),
             "closure": self.closure,
             "scale": self.scale,
+            "unrest": self.unrest,
             "equation": self.equation,
             "spread": self.spread.tolist(),
         }
@@ -266,7 +271,7 @@ class Resources:
             given = content["trend"]
             trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
             closure, scale = float(content["closure"]), float(content["scale"])
-            equation = str(content.get("equation", "closed"))
+            unrest, equation = float(content.get("unrest", 0.0)), str(content.get("equation", "closed"))
             spread = np.array(content.get("spread", [0.0] * len(kernels)), dtype=np.float64)
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
@@ -274,6 +279,7 @@ class Resources:
             len(machine.latencies) != len(LEVELS)
             or not machine.frequency > 0
             or not 0.1 < scale < 10
+            or not 0 <= unrest < 10
             or equation not in EQUATIONS
             or any(
                 column.shape != (len(kernels),) or not np.isfinite(column).all()
@@ -283,7 +289,9 @@ class Resources:
             or len(evidence) != len(kernels)
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
-        return cls(machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, equation, spread)
+        return cls(
+            machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, unrest, equation, spread
+        )
 
 
 @dataclass(frozen=True)

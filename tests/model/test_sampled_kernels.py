@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 
+from ranksight import fit
 from ranksight.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import means_of_samples
 from ranksight.model.balance import fit_balance
@@ -110,10 +112,11 @@ def test_without_samples_nothing_is_borrowed() -> None:
     assert with_unsampled(given) is given
 
 
-def campaign(path: Path, seconds: dict[str, float], uneven: float = 0.0) -> Experiment:
+def campaign(path: Path, seconds: dict[str, float], uneven: float = 0.0, unrest: float = 0.0) -> Experiment:
     """A program of kernels that take `seconds` on each rank, sampled each millisecond, three times, and counted.
 
-    The last rank takes `uneven` more of the first kernel than the mean; ``root`` runs on the first rank alone.
+    The last rank takes `uneven` more of the first kernel than the mean; ``root`` runs on the first rank alone. The pace
+    of the machine scatters by `unrest` from one number of ranks to the next.
     """
     generator = np.random.default_rng(3)
     experiment = Experiment.create(path, "made-up", ["ranks"])
@@ -125,7 +128,10 @@ def campaign(path: Path, seconds: dict[str, float], uneven: float = 0.0) -> Expe
         table.loc[first, "true"] *= 1 + uneven * (2 * np.arange(p) / (p - 1) - 1)
         table = table[(table["kernel"] != "root") | (table["rank"] == 0)]
         counts = table[["kernel", "rank"]].assign(instructions=1e9 * table["true"])
+        counts["loads"] = counts["loads_l1"] = 0.2 * counts["instructions"]
+        counts["loads_l2"] = counts["loads_l3"] = counts["loads_mem"] = 0.0
         experiment.add(Run({"ranks": p}, 0, "callgrind", provenance={"instructions": "simulated"}), counts)
+        table["true"] *= np.exp(unrest * (-1) ** np.log2(p))
         for repetition in range(3):
             hits = table.assign(samples=generator.poisson(table["true"] / PERIOD)).query("samples > 0")
             experiment.add(
@@ -178,3 +184,15 @@ def test_few_samples_of_the_calm_configurations_are_not_mixed_with_those_that_wa
     assert found is not None
     # Two of the four wait as long as they work; all four together would tell half as much again.
     assert found.cpi[0] == pytest.approx(0.25, rel=0.2)
+
+
+@pytest.mark.parametrize("unrest", [0.0, 0.2])
+def test_a_machine_of_unsteady_pace_widens_times_of_kernels_and_program(tmp_path: Path, unrest: float) -> None:
+    experiment = campaign(tmp_path / "e", {"first": 2.0, "second": 3.0}, unrest=unrest)
+    model = fit(experiment, platform="icelake-8360y")
+    for kernel in ("first", None):
+        said = next(a for a in model.predict(ranks=16).answers if a.metric == "time" and a.kernel == kernel)
+        # Four configurations, two above and two below: a sample of three degrees of freedom, as far as these tell.
+        reach = unrest * np.sqrt(4 / 3) * stdtrit(3, 0.95)
+        assert np.log(said.upper / said.value) == pytest.approx(reach, abs=0.06 + 0.15 * reach)
+        assert np.log(said.value / said.lower) == pytest.approx(reach, abs=0.06 + 0.15 * reach)
