@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from ranksight.metrics import Kind
+from ranksight.model import prior
 from ranksight.model.discrepancy import configuration_variance
 from ranksight.model.forecast import components
 from ranksight.model.lasting import LENGTHS, Lasting
@@ -184,28 +185,15 @@ def _at(found: Found, points: Array, positive: Mask, lasting: Lasting | None) ->
     )
 
 
-def learn(density: Array, kind: Kind, values: int, rounds: int = 20) -> Array:
+def learn(density: Array, kind: Kind, values: int) -> Array:
     """Law of tau on the grid, from log-densities (s, g) of the values left out.
 
     Where a parameter took too few values (`values`) for what is left to tell forms apart, all series miss by the same
     ambiguity: together they count as one.
     """
-    prior = before(kind)
-    density = density[(density != 0).any(axis=1)]
-    if not len(density):
-        return prior
-    likelihood = np.exp(density - density.max(axis=1, keepdims=True))
-    worth = 1.0 if values <= LEAST_POINTS else float(len(density))
-    law = prior
-    for _ in range(rounds):
-        share = likelihood * law
-        share = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
-        law = (PSEUDO * prior + worth * share) / (PSEUDO + worth)
-    return law
+    return prior.learn(density, before(kind), PSEUDO, 1.0 if values <= LEAST_POINTS else None)
 
 
 def posterior(density: Array, law: Array) -> Array:
     """Mean of tau (s,), over the series' pace, under the law and each series' own density."""
-    weight = np.exp(density - density.max(axis=1, keepdims=True)) * law
-    weight = weight / weight.sum(axis=1, keepdims=True)
-    return np.asarray(weight @ GRID)
+    return np.asarray(prior.posterior(density, law) @ GRID)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
+Tables = Mapping[str, "list[tuple[Run, pd.DataFrame]]"]
 
 UNEVEN = 1.05
 """Largest over mean from which a kernel is uneven."""
@@ -177,10 +178,11 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
     if "ranks" not in experiment.parameters:
         return None
     found: dict[tuple[str, str], dict[tuple[float, ...], list[tuple[float, float]]]] = {}
-    for run in experiment.runs:
-        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
-        for name in ("time",) if held else TOLD_BY:
-            for kernel, pair in _measured(experiment, run, name, every=held).items():
+    tables = {name: _by_rank(experiment, name) for name in (("time",) if held else TOLD_BY)}
+    for name, several in tables.items():
+        for run, table in several:
+            point = tuple(float(run.configuration[parameter]) for parameter in experiment.parameters)
+            for kernel, pair in _measured(run, table, every=held).items():
                 found.setdefault((kernel, name), {}).setdefault(point, []).append(pair)
     told: dict[tuple[str, str], dict[tuple[float, ...], Array]] = {}
     for name in TOLD_BY:
@@ -204,8 +206,8 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
     kernels, names = zip(*told, strict=True)
     both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
     series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
-    together = 1.0 if held else _together(experiment, dict(told), weights)
-    having = {} if held else _having(experiment)
+    together = 1.0 if held else _together(tables, told, weights)
+    having = {} if held else _having(tables)
     return Imbalances(fit_varied(series, **settings), seen, held, together, having)
 
 
@@ -220,18 +222,18 @@ def _weights(series: Series) -> dict[str, float]:
     return {series.kernels[at]: float(value) for at, value in zip(mine, mean, strict=True)}
 
 
-def _together(experiment: Experiment, told: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
+def _together(tables: Tables, told: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
     """The part of the kernels' imbalances that falls on one rank: c, the median over runs; 1 where no run has all."""
     import pandas as pd
 
+    by_run: dict[str, list[pd.DataFrame]] = {}
+    for name in dict.fromkeys(name for _, name in told):
+        for run, table in tables[name]:
+            mine = [kernel for kernel, other in told if other == name and kernel in table]
+            by_run.setdefault(run.id, []).append(table[mine])
     found = []
-    for run in experiment.runs:
-        columns = []
-        for name in dict.fromkeys(name for _, name in told):
-            table = _by_rank(experiment, run, name)
-            if table is not None:
-                columns.append(table[[kernel for kernel, other in told if other == name and kernel in table]])
-        if not columns or sum(each.shape[1] for each in columns) < len(told):
+    for columns in by_run.values():
+        if sum(each.shape[1] for each in columns) < len(told):
             continue
         work = pd.concat(columns, axis=1)
         beyond = (work / work.mean() - 1).fillna(0.0) * [weights.get(str(kernel), 0.0) for kernel in work]
@@ -240,15 +242,14 @@ def _together(experiment: Experiment, told: Collection[tuple[str, str]], weights
     return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
 
 
-def _having(experiment: Experiment) -> dict[str, tuple[float, float]]:
+def _having(tables: Tables) -> dict[str, tuple[float, float]]:
     """Lines over the ranks of how many have each kernel, of those that not all have."""
     found: dict[str, tuple[list[float], list[int]]] = {}
     seen: set[str] = set()
-    for name in TOLD_BY:
+    for several in tables.values():
         mine: set[str] = set()
-        for run in experiment.runs:
-            table = _by_rank(experiment, run, name)
-            for kernel, count in () if table is None else table.count().items():
+        for run, table in several:
+            for kernel, count in table.count().items():
                 if count and kernel not in seen:
                     ranks, counts = found.setdefault(str(kernel), ([], []))
                     ranks.append(float(run.configuration["ranks"]))
@@ -267,25 +268,25 @@ def _having(experiment: Experiment) -> dict[str, tuple[float, float]]:
     return lines
 
 
-def _by_rank(experiment: Experiment, run: Run, name: str) -> pd.DataFrame | None:
-    """A metric by rank (rows) and kernel (columns) in a run of two ranks or more; sampled values tell none."""
-    table = None if run.sampled(name) else experiment.table(run, "counters")
-    if table is None or name not in table.columns:
-        return None
-    table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
-    if table["rank"].nunique() < 2:
-        return None
-    return table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
+def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]]:
+    """A metric by rank (rows) and kernel (columns) of each run of two ranks or more; sampled values tell none."""
+    found = []
+    for run in experiment.runs:
+        table = None if run.sampled(name) else experiment.table(run, "counters")
+        if table is None or name not in table.columns:
+            continue
+        table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
+        if table["rank"].nunique() >= 2:
+            pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
+            found.append((run, pivot))
+    return found
 
 
-def _measured(experiment: Experiment, run: Run, name: str, every: bool) -> dict[str, tuple[float, float]]:
-    """Largest and mean of a metric, by kernel, in a run of two ranks or more; sampled values tell none.
+def _measured(run: Run, table: pd.DataFrame, every: bool) -> dict[str, tuple[float, float]]:
+    """Largest and mean of a metric, by kernel, in a run.
 
     The mean is over all ranks, those without the kernel too, where `every`; else over those that have it.
     """
-    table = _by_rank(experiment, run, name)
-    if table is None:
-        return {}
     most, total, count = table.max(), table.sum(), table.count()
     mean = total / (float(run.configuration["ranks"]) if every else count)
     pairs = zip(table.columns, most.tolist(), mean.tolist(), strict=True)

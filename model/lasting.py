@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ranksight.errors import InputError
+from ranksight.model import prior
 from ranksight.model.forecast import Carried
 from ranksight.model.noise import Location
 from ranksight.model.search import Found
@@ -39,7 +40,6 @@ NOWHERE = 0.4
 """How likely departures are to last nowhere, before the data; all other lengths are as likely as each other."""
 PSEUDO = 5.0
 """Series that this counts for."""
-ROUNDS = 20
 LEAST = 0.02
 """Part of the variance below which nothing is carried on."""
 
@@ -130,7 +130,7 @@ class Lasting:
         some = np.asarray(density.any(axis=(1, 2)))[:, None]
         by_length = some * logsumexp(density, axis=1, b=drift[:, None])
         law = learn(by_length) if law is None else law
-        return replace(self, chance=posterior(by_length, law)), law, some * logsumexp(density, axis=2, b=law)
+        return replace(self, chance=prior.posterior(by_length, law)), law, some * logsumexp(density, axis=2, b=law)
 
     def carried(self, at: Array, points: Array) -> Carried | None:
         """What goes on at `points` (k, m); `at` (t, n) are the terms at the points of the values."""
@@ -204,23 +204,5 @@ def _nothing(series: int) -> tuple[Array, Array, NDArray[np.intp]]:
 
 
 def learn(density: Array) -> Array:
-    """How likely each length is (l,), from log-densities (s, l) of values left out; zero where none was.
-
-    Expectation maximisation, as of the law of drift (:func:`ranksight.model.drift.learn`).
-    """
-    law = prior = before()
-    density = density[density.any(axis=1)]
-    likelihood = np.exp(density - density.max(axis=1, keepdims=True, initial=-np.inf))
-    for _ in range(ROUNDS):
-        law = (PSEUDO * prior + _shares(likelihood, law).sum(axis=0)) / (PSEUDO + len(density))
-    return law
-
-
-def posterior(density: Array, law: Array) -> Array:
-    """The same (s, l) of each series, its own log-densities (s, l) included."""
-    return _shares(np.exp(density - density.max(axis=1, keepdims=True)), law)
-
-
-def _shares(likelihood: Array, law: Array) -> Array:
-    share = likelihood * law
-    return np.asarray(share / share.sum(axis=1, keepdims=True))
+    """How likely each length is (l,), from log-densities (s, l) of values left out; zero where none was."""
+    return prior.learn(density, before(), PSEUDO)

@@ -19,9 +19,10 @@ from ranksight.model import whole
 from ranksight.model.answers import Answers
 from ranksight.model.application import Application, Breakdown, Refined
 from ranksight.model.coordinates import Coordinates
+from ranksight.model.doubts import with_doubts
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitted import Fitted
-from ranksight.model.forecast import FEW_POINTS, NO_DATA, OK, Forecast
+from ranksight.model.forecast import NO_DATA, Forecast
 from ranksight.model.functions import Functions, join, rows_of
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from ranksight.experiment import Experiment
     from ranksight.model.diagnosis.diagnosis import Diagnosis
-
-SENT = ("messages", "bytes_sent")
 
 
 @dataclass(frozen=True)
@@ -220,32 +219,11 @@ class Model:
         return self._refined(points, level).said
 
     def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
-        return self._with_doubts(self._without_contradictions(self._by_equations(points, level)), points)
-
-    def _with_doubts(self, refined: Refined, points: NDArray[np.float64]) -> Refined:
-        """No count of messages where rules disagree that explain who was sent to as well as each other."""
-        held = None if self.equation.communication is None else self.equation.communication.messages
-        if held is None or "ranks" not in self.parameters:
+        refined = self._without_contradictions(self._by_equations(points, level))
+        sent = self.equation.communication
+        if sent is None or sent.messages is None or "ranks" not in self.parameters:
             return refined
-        law = self.functions.neighbours
-        lawful = set() if law is None else set(zip(law.kernels, law.metrics, strict=True))
-        rows = {key: row for key, row in self.functions.rows.items() if key[1] in SENT and key not in lawful}
-        status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
-        asked = points[:, self.parameters.index("ranks")]
-        for ranks in set(asked[np.isfinite(asked)].tolist()) - set(held.measured):
-            doubts = held.open_partners(int(ranks)) if ranks > 1 else {}
-            for (kernel, _), row in rows.items():
-                here = (asked == ranks) & (status[row] == OK)
-                if kernel in doubts and here.any() and not self._unmoved(row):
-                    status[row, here], reason[row, here] = FEW_POINTS, doubts[kernel]
-        return replace(refined, said=replace(refined.said, status=status, reason=reason))
-
-    def _unmoved(self, row: int) -> bool:
-        """Whether a series was the same at every number of ranks from two on, whoever they sent to."""
-        several = self.training[:, self.parameters.index("ranks")] > 1
-        values = self.functions.predict(self.training[several], 0.9).value[row]
-        values = values[np.isfinite(values)]
-        return len(values) > 0 and bool(np.ptp(values) <= 1e-3 * np.abs(values).max())
+        return replace(refined, said=with_doubts(refined.said, points, self.functions, sent.messages, self.training))
 
     def _without_contradictions(self, refined: Refined) -> Refined:
         """No time of a kernel whose counters contradict each other."""

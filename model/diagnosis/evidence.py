@@ -199,7 +199,7 @@ def gather(
     having = np.ones(shape) if told is None else told.part(kernels, points)
     beside = ("imbalance", "communication")
     each = {name: value if name in beside else value / having for name, value in broken.each.items()}
-    computing = sum((each[name] for name in each if name not in ("imbalance", "communication")), np.zeros(shape))
+    computing = sum((each[name] for name in each if name not in beside), np.zeros(shape))
     # The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
     computing = np.maximum(computing, 0.0)
     time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))

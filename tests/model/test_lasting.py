@@ -11,7 +11,8 @@ import pytest
 from ranksight.errors import InputError
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
-from ranksight.model.lasting import LENGTHS, Lasting, before, learn, posterior
+from ranksight.model.lasting import LENGTHS, Lasting, before, learn
+from ranksight.model.prior import posterior
 from ranksight.model.series import Series
 from ranksight.model.varied import fit_varied
 
