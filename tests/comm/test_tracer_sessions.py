@@ -27,7 +27,7 @@ def test_sessions_are_traced_from_the_first_to_the_last(tracing, tmp_path: Path,
     launch = tracing.launch(program, P, *(["again"] if again else []), mpirun=mpirun)
     done = tracing.run(launch, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "done\n" * P
+    assert done.stdout.count("done") == P  # lines of two ranks may come interleaved
     traces, lost = read_folder(tmp_path, P)
     assert lost == []
     assert [trace.ended for trace in traces] == ["finalize"] * P
