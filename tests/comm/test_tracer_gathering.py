@@ -83,7 +83,7 @@ def test_a_full_disk_is_told_in_a_line(tracing, tmp_path: Path, gather: str, tol
         (tmp_path / f"rank-{rank:06d}.trace.part").symlink_to("/dev/full")
     done = tracing.run(launch, tmp_path, RANKSIGHT_TRACE_GATHER=gather)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "done\n" * P
+    assert done.stdout.count("done") == P  # lines of two ranks may come interleaved
     lines = [line for line in done.stderr.splitlines() if line.startswith("ranksight: ")]
     assert len(lines) == (1 if gather == "30" else P)
     line = f"ranksight: {told} lost, {re.escape(str(tmp_path))}: No space left on device; the program itself is not affected"
