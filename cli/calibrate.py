@@ -262,7 +262,15 @@ def _figures(machine: Platform) -> dict[str, object]:
         "domains": machine.domains,
         "cores_per_domain": machine.layout.cores_per_domain,
         "frequency": machine.frequency,
-        "caches": {cache.name: {"size": cache.size, "effective": cache.effective} for cache in machine.caches},
+        "caches": {
+            cache.name: {
+                "size": cache.size,
+                "effective": cache.effective,
+                "bandwidth": cache.bandwidth,
+                "bandwidth_shared": cache.bandwidth_shared,
+            }
+            for cache in machine.caches
+        },
         "latencies": machine.latencies(),
         "memory_latency": machine.memory.latency,
         "bandwidth_core": machine.memory.bandwidth_core,
@@ -284,12 +292,13 @@ def _print(machine: Platform) -> None:
     for cache in machine.caches:
         rate = "" if cache.bandwidth is None else format_si(cache.bandwidth, "B/s")
         time_ = format_si(cache.latency / (machine.clock.single or machine.frequency), "s")
+        every = "" if cache.bandwidth_shared is None else format_si(cache.bandwidth_shared, "B/s")
         size = f"{cache.size / 1024:.0f} KiB"
         seen = "" if cache.effective is None else f"{cache.effective / 1024:.0f} KiB"
-        rows.append([cache.name, size, seen, f"{cache.shared_by}", f"{cache.latency:.1f}", time_, rate])
+        rows.append([cache.name, size, seen, f"{cache.shared_by}", f"{cache.latency:.1f}", time_, rate, every])
     cycles, time_ = machine.latencies()["memory"], format_si(machine.memory.latency, "s")
-    rate = format_si(machine.memory.bandwidth_core, "B/s")
-    rows.append(["memory", "", "", f"{layout.cores_per_domain}", f"{cycles:.1f}", time_, rate])
+    rate, every = (format_si(x, "B/s") for x in (machine.memory.bandwidth_core, machine.memory.bandwidth_domain))
+    rows.append(["memory", "", "", f"{layout.cores_per_domain}", f"{cycles:.1f}", time_, rate, every])
     columns = [
         Column("level", "word"),
         Column("size"),
@@ -298,10 +307,10 @@ def _print(machine: Platform) -> None:
         Column("cycles", spare=1),
         Column("time"),
         Column("one core reads"),
+        Column("all read", spare=4),
     ]
     show(
         Text(f"{machine.name}: {machine.title}", style="bold"),
         Text(about, 2, 2),
         Table(columns, rows, 2),
-        Text(f"a domain reads {format_si(machine.memory.bandwidth_domain, 'B/s')} from its memory", 2, 2),
     )

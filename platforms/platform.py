@@ -69,6 +69,7 @@ class Cache:
     shared_by: int = _value("physical cores that share an instance", least=1)
     latency: float = _value("load-to-use latency", "cycles")
     bandwidth: float | None = _value("read bandwidth of one core", "B/s", optional=True)
+    bandwidth_shared: float | None = _value("read bandwidth of an instance with all its cores", "B/s", optional=True)
     effective: int | None = _value("capacity that the node's cores see", "B", least=64, optional=True)
 
     @property
@@ -237,6 +238,12 @@ def check(platform: Platform) -> None:
             refuse(f"{key}.effective", f"{cache.capacity} B is more than the size, {cache.size} B", "correct one")
         if cache.shared_by > platform.cores:
             refuse(f"{key}.shared_by", f"{cache.shared_by} cores, the node has {platform.cores}", "correct one")
+        if cache.bandwidth_shared is not None:
+            if cache.shared_by == 1 or cache.bandwidth is None:
+                what = "one core has it to itself" if cache.shared_by == 1 else "that of one core is not given"
+                refuse(f"{key}.bandwidth_shared", what, "give bandwidth, and bandwidth_shared where cores share it")
+            elif cache.bandwidth_shared < cache.bandwidth:
+                refuse(f"{key}.bandwidth_shared", "it is less than that of one core", "give B/s of all its cores")
         if place and cache.latency <= platform.caches[place - 1].latency:
             refuse(f"{key}.latency", f"{cache.latency:g} cycles is no more than the level above", "give cycles, rising")
     cycles = platform.memory.latency * platform.frequency

@@ -1,4 +1,9 @@
-"""Bandwidth of streaming kernels: of one core from every cache, and of one to all cores of a domain from memory."""
+"""Bandwidth of streaming kernels: of one core from every cache, of the cores that share a cache, and from memory.
+
+Cores that read a shared cache side by side have working sets of their own, which together fit in the cache while none
+fits in what a core has to itself. Where the cores' own caches are nearly as large as their parts of the shared one no
+such working set is left, and as many cores read as there is one for.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +31,14 @@ class Bandwidths:
     ----------
     caches : tuple of (Samples or None)
         Reading from each cache by one core; None where no working set fits between two levels.
+    shared : tuple of tuple of (int, Samples)
+        Of each cache: numbers of cores of an instance and what they read together; empty where no cores share one.
     memory : mapping of str to tuple of (int, Samples)
         By kernel: number of cores and what they reach together.
     """
 
     caches: tuple[Samples | None, ...]
+    shared: tuple[tuple[tuple[int, Samples], ...], ...]
     memory: dict[str, tuple[tuple[int, Samples], ...]]
 
     def evades_write_allocate(self) -> bool:
@@ -41,6 +49,7 @@ class Bandwidths:
     def samples(self) -> tuple[Samples, ...]:
         """All of them."""
         caches = [each for each in self.caches if each is not None]
+        caches += [each for curve in self.shared for _, each in curve[1:]]
         return (*caches, *(each for curve in self.memory.values() for _, each in curve))
 
 
@@ -65,11 +74,12 @@ def measure_bandwidth(
     programs: Programs,
     cpus: Sequence[int],
     caches: Sequence[int],
+    sharers: Sequence[Sequence[int]],
     effort: Effort,
     largest: int,
     say: Callable[[str], None] = lambda line: None,
 ) -> Bandwidths:
-    """Bandwidths of the domain whose cores are `cpus` (one hardware thread each).
+    """Bandwidths of the domain whose cores are `cpus`, and of the caches that `sharers` share (one thread a core).
 
     Parameters
     ----------
@@ -77,6 +87,8 @@ def measure_bandwidth(
     cpus : sequence of int
     caches : sequence of int
         Capacities in bytes that one core sees, level 1 first.
+    sharers : sequence of sequences of int
+        Of each level, the cores of the instance that the first of `cpus` loads through, that one first.
     effort : Effort
     largest : int
         Bytes that may be used by all threads together.
@@ -84,8 +96,8 @@ def measure_bandwidth(
         Told of progress.
     """
 
-    def run(kernel: str, size: int, count: int, label: str) -> Samples:
-        listed = ",".join(map(str, cpus[:count]))
+    def run(kernel: str, size: int, used: Sequence[int], label: str) -> Samples:
+        listed = ",".join(map(str, used))
         parts = [
             programs.run("bandwidth", (kernel, size, listed, effort.seconds, effort.samples), label)
             for _ in range(effort.processes)
@@ -95,9 +107,17 @@ def measure_bandwidth(
 
     above = 0
     from_caches: list[Samples | None] = []
-    for level, size in enumerate(caches, start=1):
-        middle = cache_working_set(above, size)
-        from_caches.append(None if middle is None else run("read", middle, 1, f"bandwidth of L{level}, 1 core"))
+    shared: list[tuple[tuple[int, Samples], ...]] = []
+    for level, (size, sharing) in enumerate(zip(caches, sharers, strict=True), start=1):
+        sets = {count: cache_working_set(above, size // count) for count in range(1, len(sharing) + 1)}
+        most = max((count for count, middle in sets.items() if middle is not None), default=0)
+        curve = [
+            (count, run("read", middle, sharing[:count], f"bandwidth of L{level}, {cores(count)}"))
+            for count in (core_counts(most, effort.core_counts) if most else ())
+            if (middle := sets[count]) is not None
+        ]
+        from_caches.append(curve[0][1] if curve else None)
+        shared.append(tuple(curve) if len(sharing) > 1 else ())
         above = size
     memory = {}
     for kernel in KERNELS:
@@ -105,6 +125,6 @@ def measure_bandwidth(
         for count in core_counts(len(cpus), effort.core_counts):
             # All threads together stream through four times the last cache, as STREAM asks for.
             size = min(max(4 * max(caches, default=_LEAST) // count, _LEAST), largest // count)
-            curve.append((count, run(kernel, size, count, f"bandwidth of memory, {kernel}, {cores(count)}")))
+            curve.append((count, run(kernel, size, cpus[:count], f"bandwidth of memory, {kernel}, {cores(count)}")))
         memory[kernel] = tuple(curve)
-    return Bandwidths(tuple(from_caches), memory)
+    return Bandwidths(tuple(from_caches), tuple(shared), memory)

@@ -85,20 +85,38 @@ def describe_caches(
             effective = describe_edge(f"L{level}", cache.size, curve.edge, evidence)
         if streamed is not None:
             evidence.measured(f"{key}.bandwidth", f"streaming reads of one core, {streamed.describe()}")
+        cores = max(topology.cores_of(cache.cpus), 1)
         found.append(
             Cache(
                 level=level,
                 size=cache.size,
                 line=cache.line,
                 ways=ways,
-                shared_by=max(topology.cores_of(cache.cpus), 1),
+                shared_by=cores,
                 latency=rounded(seconds * clock),
                 bandwidth=None if streamed is None else rounded(streamed.rate),
+                bandwidth_shared=describe_shared(f"L{level}", cores, bandwidths.shared[level - 1], evidence),
                 effective=effective,
             )
         )
         above = cache.size
     return tuple(found)
+
+
+def describe_shared(name: str, cores: int, curve: Sequence[tuple[int, Samples]], evidence: Evidence) -> float | None:
+    """Bandwidth of an instance with all its `cores`; None, with a remark, where fewer were measured and had enough."""
+    if not curve or cores == 1:
+        return None
+    one, (most, last), (at, best) = curve[0][1].rate, curve[-1], max(curve, key=lambda item: item[1].rate)
+    if most < cores and last.rate > _LINEAR * most * one:
+        evidence.warnings.append(
+            f"{name}: {most} of the {cores} cores that share it do not saturate it, and more were not measured: this "
+            "process may use no others, or their working sets would fit in caches of their own; what all of them "
+            "together read is not told"
+        )
+        return None
+    evidence.measured(f"caches.{name}.bandwidth_shared", f"reads side by side, best at {at} cores, {best.describe()}")
+    return rounded(best.rate)
 
 
 def describe_edge(name: str, nominal: int, edge: Boundary, evidence: Evidence) -> int | None:

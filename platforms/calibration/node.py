@@ -75,7 +75,9 @@ def calibrate(
         sizes = [cache.size for cache in caches]
         if curve.edge is not None and curve.edge.shrunk(sizes[-1]):
             sizes[-1] = int(curve.edge.size)
-        bandwidths = measure_bandwidth(programs, cpus, sizes, effort, largest, say)
+        bandwidths = measure_bandwidth(
+            programs, cpus, sizes, [_sharers(topology, cache, cpus[0]) for cache in caches], effort, largest, say
+        )
         compiler = f"{Path(programs.compiler).name} {' '.join(programs.flags)}"
     samples = (*dict.fromkeys((single, loaded)), *curve.samples, *bandwidths.samples())
     today = datetime.date.today().isoformat()
@@ -148,6 +150,14 @@ def _measured_domain(topology: Topology, warnings: list[str]) -> tuple[int, ...]
             f"its bandwidth is that of {len(best)}; calibrate in a job that has the whole node"
         )
     return best
+
+
+def _sharers(topology: Topology, cache: SystemCache, first: int) -> tuple[int, ...]:
+    """One thread of each core that shares a cache and that this process may use, `first` before the others."""
+    allowed = os.sched_getaffinity(0)
+    cores = {cpu.core for cpu in topology.cpus if cpu.number in cache.cpus & allowed}
+    own = next(cpu.core for cpu in topology.cpus if cpu.number == first)
+    return (first, *sorted(cores & allowed - {own}))
 
 
 def _clocks(programs: Programs, cpus: tuple[int, ...], effort: Effort, say: Say) -> tuple[Samples, Samples]:

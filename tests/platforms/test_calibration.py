@@ -290,6 +290,7 @@ class SyntheticPrograms(Programs):
     """A machine of known figures in place of the measuring programs; bandwidth of `rate` a core up to `limit`."""
 
     clock, rate, limit = 2.0e9, 12e9, 80e9
+    shared = (20e9, 300e9)
     levels, capacities = (2.5e-9, 7e-9, 30e-9, 90e-9), (48 * KI, 1280 * KI, 54 * MI)
 
     def __init__(self) -> None:
@@ -307,7 +308,8 @@ class SyntheticPrograms(Programs):
         kernel, size, cpus = str(arguments[0]), int(str(arguments[1])), str(arguments[2]).split(",")
         traffic = {"read": 1, "write": 2, "update": 1, "copy": 1.5, "triad": 4 / 3}[kernel]
         fast = size * len(cpus) <= self.capacities[-1]
-        rate = 100e9 if fast else min(len(cpus) * self.rate, self.limit) / traffic
+        served = self.shared if size > self.capacities[1] else (100e9, math.inf)
+        rate = min(len(cpus) * served[0], served[1]) if fast else min(len(cpus) * self.rate, self.limit) / traffic
         return Samples(label, ((1e9, 1e9 / rate),) * 2)
 
 
@@ -343,6 +345,8 @@ def test_a_known_machine_is_described_as_it_is(tmp_path: Path, machine: Callable
     assert "traffic is 2 times" in platform.sources["memory.scaling.write"].text
     assert platform.estimates() == ()
     assert platform.caches[-1].effective == platform.caches[-1].size
+    # 19 cores at most have working sets that fit in the third cache and not in the second, of 36 that share it
+    assert [cache.bandwidth_shared for cache in platform.caches] == [None, None, 300e9]
     target = tmp_path / "known.toml"
     target.write_text(dumps(platform))
     assert load(target) == platform
@@ -371,6 +375,8 @@ def test_doubts_are_told(tmp_path: Path, machine: Callable[..., Path], monkeypat
     for part in expected:
         assert part in told
     assert "2 cores reach 2.0 times" in told
+    assert "L3: 2 of the 8 cores that share it do not saturate it" in told
+    assert found.platform.caches[-1].bandwidth_shared is None
     assert "clock.base" in found.platform.estimates()
     last = found.platform.caches[-1]
     assert last.size == 54 * MI

@@ -92,6 +92,8 @@ def test_shipped_values_agree_with_each_other(name: str) -> None:
     assert caches[0].shared_by == 1
     rates = [cache.bandwidth for cache in caches if cache.bandwidth] + [memory.bandwidth_core]
     assert rates == sorted(rates, reverse=True)
+    for cache in caches:  # cores side by side are no faster than one alone, but for what its measurement scattered
+        assert cache.bandwidth_shared is None or cache.bandwidth_shared <= 1.01 * cache.shared_by * cache.bandwidth
     assert memory.bandwidth_core < memory.bandwidth_domain
     # cores that read as fast as one alone would fill the domain, and no domain is faster than they all together
     assert memory.bandwidth_domain <= 1.001 * layout.cores_per_domain * memory.bandwidth_core
@@ -233,6 +235,10 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
         ('"32 KiB"', '"32 Kb"', "caches.L1.size"),
         ('"32 KiB"', "32000", "no multiple"),
         ("shared_by = 1", "shared_by = 64", "caches.L1.shared_by"),
+        ("shared_by = 1", 'shared_by = 1\nbandwidth_shared = 9e10', "caches.L1.bandwidth_shared: one core has it"),
+        ("shared_by = 1", 'shared_by = 2\nbandwidth_shared = 9e10', "that of one core is not given"),
+        ("shared_by = 1", "shared_by = 2\nbandwidth = 9e10\nbandwidth_shared = 8e10", "less than that of one core"),
+        ("shared_by = 1", "shared_by = 2\nbandwidth = 9e10\nbandwidth_shared = -1", "bandwidth_shared: -1"),
         ("latency = 90e-9", "latency = 1e-9", "memory.latency"),
         ("latency = 90e-9", 'latency = "90 ns"', "memory.latency"),
         ("bandwidth_domain = 40e9", "bandwidth_domain = 4e9", "memory.bandwidth_domain"),
