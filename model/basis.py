@@ -76,7 +76,8 @@ def _corners(points: Array) -> Array:
 def _rank(terms: Array) -> Array:
     """Rank (t,) of terms (t, m, 3): rate, then power, then logarithm."""
     total = terms.sum(axis=1)
-    return np.asarray(total[:, 2] * 1e6 + total[:, 0] * 1e3 + total[:, 1])
+    rate = np.maximum(terms[:, :, 2], 0.0).sum(axis=1)
+    return np.asarray(rate * 1e6 + total[:, 0] * 1e3 + total[:, 1])
 
 
 def _scaled(terms: Array, points: Array) -> tuple[Array, Array, Mask]:
@@ -110,7 +111,7 @@ class Listing:
         codes = np.where(np.isin(number, none), 0, number + 1)
         shape, norm, usable = _scaled(terms, points)
         ahead = values(terms, _corners(points)) / norm[:, None]
-        if terms[..., 2].any():
+        if (terms[..., 2] > 0).any():
             # Who asks for exponentials expects growth that no range shows.
             ahead[:] = np.nan
         return cls(terms, shape, norm, usable, _rank(terms), grows[number], codes, ahead)
@@ -170,13 +171,18 @@ class Products:
     divisor: int | None = None
 
     @classmethod
-    def of(cls, factors: tuple[Factor, ...], points: Array, divisor: int | None = None) -> Products:
-        """Evaluate factors on every axis of points (n, m)."""
+    def of(
+        cls, factors: tuple[Factor, ...], points: Array, divisor: int | None = None, grids: bool = False
+    ) -> Products:
+        """Evaluate factors on every axis of points (n, m); those of process `grids` have a value along the ranks
+        alone."""
         m = points.shape[1]
         single = np.array(factors, dtype=np.float64)[:, None, :]
         parts = [_scaled(single, points[:, axis : axis + 1]) for axis in range(m)]
         shape, norm = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
         usable = np.stack([part[2] for part in parts])
+        aside = np.array([not grids or axis != divisor for axis in range(m)])
+        usable &= ~(aside[:, None] & (single[:, 0, 2] < 0)[None, :])
         corners = _corners(points)
         ahead = np.stack([values(single, corners[:, axis : axis + 1]) for axis in range(m)]) / norm[:, :, None]
         return cls(factors, m, shape, norm, usable, _rank(single), ahead, divisor)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +25,7 @@ from ranksight.model import leastsquares
 from ranksight.model.basis import Products
 from ranksight.model.completing import COMPLETED, complete
 from ranksight.model.composite import DIVIDED, composite, screen_composites
+from ranksight.model.gridforms import borne, on_grid
 from ranksight.model.noise import SMALLEST, Location, explained
 from ranksight.model.offer import Offer
 from ranksight.model.physics import admissible, cancelling, unseen
@@ -65,6 +66,8 @@ class Crossed(Offer):
         Axis of the ranks, which divide work; any may where that is not known.
     line : int or None
         Axis of iterations, along which all terms are constant or proportional.
+    grids : tuple of Factor
+        Of process grids, which deterministic values may have along the ranks.
     """
 
     factors: tuple[Factor, ...]
@@ -72,6 +75,7 @@ class Crossed(Offer):
     parameters: int
     divisor: int | None = None
     line: int | None = None
+    grids: tuple[Factor, ...] = ()
 
     def offered(self, axis: int, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
         """Those of `factors` that an axis may have."""
@@ -84,14 +88,15 @@ class Crossed(Offer):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve the hypotheses that suit each series."""
-        basis = Products.of((ONE, *self.factors), points, self.divisor)
+        space = replace(self, factors=(*self.factors, *self.grids))
+        basis = Products.of((ONE, *space.factors), points, self.divisor, kind == "requirement")
         problem = pose(basis, points, location, positive, kind)
         if self.line is not None:
             # What every iteration takes grows on beyond those seen, however little that was.
             problem.change[:, self.line] = np.inf
-            return problem, screen(self, problem, points)
+            return problem, screen(space, problem, points)
         divided = list(screen_composites(basis, points, location, positive, kind))
-        return problem, screen(self, problem, points, divided, explained(location))
+        return problem, screen(space, problem, points, divided, explained(location))
 
 
 def screen(
@@ -115,12 +120,12 @@ def screen(
         with_none = np.concatenate([np.zeros((len(mine), 1), dtype=np.intp), mine], axis=1)
         choice += with_none[:, number[axis]] * radix**axis
     members, prior = _structures(tuple(b.shape[1] for b in best))
-    first = _solve(problem, choice, members, prior)
+    first = borne(problem, _solve(problem, choice, members, prior))
     dictionary = _dictionary(space, problem, space.coarse)
     found = [first, *known]
     bases = _best(problem, first, BASES, largest=2)[:, :, :2]
     terms, more, more_prior = complete(problem, bases, dictionary)
-    found.append(_solve(problem, terms, more, more_prior))
+    found.append(borne(problem, _solve(problem, terms, more, more_prior)))
     if m == 2:
         # The right form leaves what scatter explains, but next to a wrong term others than the right one look best:
         # where all leave more, all pairs of natural terms are tried, and the best of them completed.
@@ -153,10 +158,10 @@ def together(found: list[Screened]) -> Screened:
 
 def _pairs(space: Crossed, problem: Problem, rows: Index) -> list[Screened]:
     """Pairs of natural terms, the best of them completed, on some series; impossible on the others."""
-    dictionary = _dictionary(space, problem, tuple(f for f in NATURAL if f in space.factors))
+    dictionary = _dictionary(space, problem, tuple(f for f in (*NATURAL, *space.grids) if f in space.factors))
     again, bases = best_pairs(problem, rows, dictionary)
     mine = problem.part(rows)
-    completed = _solve(mine, *complete(mine, bases[:, :BASES], dictionary))
+    completed = borne(mine, _solve(mine, *complete(mine, bases[:, :BASES], dictionary)))
     return [again, _everywhere(completed, rows, len(problem.weights))]
 
 
@@ -176,7 +181,7 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
     with_constant = np.concatenate([np.zeros((len(local), 1), dtype=np.intp), local], axis=1)
     members = np.concatenate([with_constant, np.pad(local, ((0, 0), (0, 1)), constant_values=-1)])
     prior = np.tile(COMPLETED + DIVIDED * composite(mine.basis, terms)[local].any(axis=1), 2)
-    best = _best(mine, screen_terms(mine, terms, members, prior), PAIRS, smallest=2)
+    best = _best(mine, borne(mine, screen_terms(mine, terms, members, prior)), PAIRS, smallest=2)
     size = (best >= 0).sum(axis=2)
     last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
     before = np.take_along_axis(best, np.maximum(size - 2, 0)[:, :, None], axis=2)
@@ -184,7 +189,7 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
     kept = bases.shape[1]
     flat = np.concatenate([np.zeros((len(rows), 1), dtype=np.intp), bases.reshape(len(rows), -1)], axis=1)
     shapes = [shape for n in range(kept) for shape in ([0, 1 + 2 * n, 2 + 2 * n], [1 + 2 * n, 2 + 2 * n, -1])]
-    again = _solve(mine, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), COMPLETED))
+    again = borne(mine, _solve(mine, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), COMPLETED)))
     return _everywhere(again, rows, len(problem.weights)), bases
 
 
@@ -234,8 +239,15 @@ def _rank(space: Crossed, problem: Problem, points: Array, axis: int, radix: int
         # Nothing tells the factors apart yet; the coarse ones stand for all.
         coarse = [1 + space.factors.index(factor) for factor in space.coarse if usable[space.factors.index(factor)]]
         return np.broadcast_to(np.array(coarse, dtype=np.intp), (len(score), len(coarse)))
-    kept = min(most, score.shape[1])
-    return np.asarray(1 + np.argsort(score, axis=1, kind="stable")[:, :kept], dtype=np.intp)
+    # What is on process grids stands beside the others: there is so much of it that it would leave none of them.
+    sided = on_grid(problem.basis, rows) & usable
+    return np.concatenate(
+        [
+            1 + part[np.argsort(score[:, part], axis=1, kind="stable")[:, :most]]
+            for part in (np.flatnonzero(~sided), np.flatnonzero(sided))
+        ],
+        axis=1,
+    )
 
 
 @lru_cache(maxsize=32)

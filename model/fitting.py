@@ -26,6 +26,7 @@ from ranksight.model.search import Found, Screened, evidence, keep
 from ranksight.model.segments import find as find_breaks
 from ranksight.model.series import Series
 from ranksight.model.spaces import SPACES
+from ranksight.model.spaces.default import Single
 from ranksight.telling import progress
 
 Array = NDArray[np.float64]
@@ -94,6 +95,8 @@ def fit_series(
     line = series.parameters.index(iterations) if iterations in series.parameters else None
     if isinstance(offered, Crossed) and "ranks" in series.parameters:
         offered = replace(offered, divisor=series.parameters.index("ranks"))
+    if isinstance(offered, Single) and series.parameters == ("ranks",):
+        offered = offered.along_ranks()
     if line is not None:
         offered, segments = _along(offered, line), segments and line != 0
     if offered.parameters != len(series.parameters):

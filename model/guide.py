@@ -125,4 +125,4 @@ def _lead(terms: Array, members: Index) -> Array:
     if not len(used):
         return np.zeros(terms.shape[1])
     last = terms[used[-1]]
-    return np.asarray(last[:, 0] + 0.25 * last[:, 1] + 1e3 * last[:, 2])
+    return np.asarray(last[:, 0] + 0.25 * last[:, 1] + 1e3 * np.maximum(last[:, 2], 0.0))

@@ -5,7 +5,11 @@ powers of the problem's extent with no negative coefficients. Among all such sum
 above the next integer over the slope between them, the slowest growth is that of the two adjacent powers around the
 slope and the fastest that of a constant and the highest power (the powers form a Chebyshev system: Karlin and Studden,
 *Tchebycheff Systems*, 1966, chapter II). The first is the value, since loops nest: surfaces come with volumes. Both are
-the interval. Times have no such law; theirs takes half a power more or less. Which cache level serves a load changes
+the interval. A sum with a constant has a small slope where the constant is most of it, at many ranks, and its power
+shows at few: the highest power is the next integer over the steepest slope at any configuration. Where the functions at
+both values are sums of the same terms, and exact, each coefficient is carried by itself, as what grows with the extent
+and what does not are told apart by the other parameters. Times have no such law; theirs takes half a power more or
+less. Which cache level serves a load changes
 where the working set outgrows a cache, and two sizes cannot tell where that is: beyond them nothing is claimed.
 """
 
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,19 +28,23 @@ from ranksight.model import forecast
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
 from ranksight.model.forecast import Forecast
+from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
+from ranksight.model.terms import values
 
 Array = NDArray[np.float64]
 
 COUNTS = frozenset(
     {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}
 )
+EXACT = 1e-6
+"""Relative scatter of values around a function that is exact."""
 COUNTS |= {"messages", "bytes_sent", "peers"}
 """Metrics that loops count; loads that a cache serves follow its size as well, all but those of the first level."""
 
 
 def bridge(
-    levels: tuple[float, float], values: Array, at: Array, counted: NDArray[np.bool_]
+    levels: tuple[float, float], values: Array, at: Array, counted: NDArray[np.bool_], steepest: Array | float = -np.inf
 ) -> tuple[Array, Array, Array]:
     """Carry values at two levels of a parameter to other levels.
 
@@ -48,6 +57,8 @@ def bridge(
         Levels asked for.
     counted : (s,) bool
         Whether loops count the metric.
+    steepest : (s, 1), optional
+        Steepest slope (:func:`slopes`) between the two levels seen anywhere.
 
     Returns
     -------
@@ -56,19 +67,19 @@ def bridge(
     """
     low, high = levels
     first, second = values[..., 0], values[..., 1]
+    slope = slopes(levels, values)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        slope = np.log(second / first) / np.log(high / low)
-        # A slope that is whole up to rounding is whole, or the powers around it would be the wrong ones.
-        slope = np.where(np.abs(slope - np.round(slope)) < 1e-9, np.round(slope), slope)
         below = np.floor(np.where(np.isfinite(slope), slope, 0.0))
         value = _pair(levels, first, second, below, below + 1, at)
         # At whole slopes the pair is one pure power, which the general formula gives as well.
-        fastest = np.where(slope > 0, _pair(levels, first, second, 0 * below, np.ceil(slope), at), value)
+        power = np.ceil(np.maximum(slope, steepest))
+        fastest = np.where(slope > 0, _pair(levels, first, second, 0 * below, power, at), value)
         ratio = at / high
+        sorting = _sorting(levels, first, second, below, at)
         spread = np.abs(np.log(np.where(at > high, ratio, np.where(at < low, at / low, 1.0)))) * 0.5
         edge = np.where(counted[:, None], 0.0, spread)
-        lower = np.where(counted[:, None], np.minimum(value, fastest), value * np.exp(-edge))
-        upper = np.where(counted[:, None], np.maximum(value, fastest), value * np.exp(edge))
+        lower = np.where(counted[:, None], np.fmin(np.minimum(value, fastest), sorting), value * np.exp(-edge))
+        upper = np.where(counted[:, None], np.fmax(np.maximum(value, fastest), sorting), value * np.exp(edge))
     known = np.isfinite(slope)
     zero = (first == 0) & (second == 0)
     result = []
@@ -79,6 +90,14 @@ def bridge(
     return result[0], result[1], result[2]
 
 
+def slopes(levels: tuple[float, float], values: Array) -> Array:
+    """Slopes (...) of the logarithms of values (..., 2) between two levels; none is finite where a value is not."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        slope = np.log(values[..., 1] / values[..., 0]) / np.log(levels[1] / levels[0])
+    # A slope that is whole up to rounding is whole, or the powers around it would be the wrong ones.
+    return np.asarray(np.where(np.abs(slope - np.round(slope)) < 1e-9, np.round(slope), slope))
+
+
 def _pair(levels: tuple[float, float], first: Array, second: Array, i: Array, j: Array, at: Array) -> Array:
     """Value at `at` of ``a x^i + b x^j`` through the two points; a pure power where i = j."""
     x = levels[1] / levels[0]
@@ -87,6 +106,12 @@ def _pair(levels: tuple[float, float], first: Array, second: Array, i: Array, j:
     j = np.where(same, j + 1, j)
     b = (second - first * x**i) / (x**j - x**i)
     return np.asarray(np.where(same, first * t**i, (first - b) * t**i + b * t**j), dtype=np.float64)
+
+
+def _sorting(levels: tuple[float, float], first: Array, second: Array, i: Array, at: Array) -> Array:
+    """Value at `at` of ``x^i (a + b log x)`` through the two points."""
+    x, t = levels[1] / levels[0], at / levels[0]
+    return np.asarray(t**i * (first + (second / x**i - first) * np.log(t) / np.log(x)), dtype=np.float64)
 
 
 SERVED = frozenset({"loads_l2", "loads_l3", "loads_mem", "bytes_mem", "bytes_mem_read", "bytes_mem_written"})
@@ -111,6 +136,8 @@ class Levels:
     constants : (s, 2)
         Values at the two levels where nothing else varied.
     kernels, metrics : tuple of str
+    steepest : (s,)
+        Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none.
     """
 
     parameters: tuple[str, ...]
@@ -121,6 +148,7 @@ class Levels:
     constants: Array
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
+    steepest: Array
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitted.Fitted.predict`."""
@@ -144,7 +172,8 @@ class Levels:
                 bad = (part.status != forecast.OK) & (status == forecast.OK)
                 status = np.where(bad, part.status, status)
                 reason = np.where(bad, part.reason, reason)
-        value, low, high = bridge(self.levels, middle, at, counted)
+        value, low, high = bridge(self.levels, middle, at, counted, self.steepest[:, None])
+        value, low, high = self._by_terms(points, middle, (value, low, high))
         # Scatter of the two values: both ends moved outwards, as errors of one machine move together.
         with np.errstate(invalid="ignore", divide="ignore"):
             down = np.where((middle > 0) & (lower > 0), middle / np.where(lower > 0, lower, 1.0), 1.0).max(axis=2)
@@ -153,6 +182,8 @@ class Levels:
         reach = 1 + 2 * np.abs(np.log(np.where(at > 0, at, 1.0) / np.clip(at, *self.levels))) / np.log(
             self.levels[1] / self.levels[0]
         )
+        # Of what does not scatter, not knowing the form of the others is the same at both levels.
+        reach = np.where(self._exact[:, None], 1.0, reach)
         with np.errstate(invalid="ignore", over="ignore"):
             low, high = low / down**reach, high * up**reach
         # Nothing over nothing, and nothing times no bound.
@@ -177,6 +208,57 @@ class Levels:
         status = np.where(wide, forecast.WIDE, status)
         reason = np.where(wide, f"{self.parameter} took two values only; measure a third to know its form", reason)
         return Forecast(value, low, high, status.astype(np.intp), reason, form, 1 - form, level)
+
+    @cached_property
+    def _exact(self) -> NDArray[np.bool_]:
+        """Series (s,) of counts whose leading functions are exact at both levels."""
+        exact = np.array([name in COUNTS for name in self.metrics])
+        for fitted in self.fitted or ():
+            exact &= (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < EXACT**2)
+        return exact
+
+    def _by_terms(self, points: Array, middle: Array, told: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        """The values and intervals with those of exact sums of the same terms carried term by term.
+
+        They are in proportion to the values (s, k, 2) at the nearer level, which forms beside the leading one move.
+        """
+        if self.fitted is None:
+            return told
+        table = np.concatenate([fitted.terms for fitted in self.fitted])
+        terms, number = np.unique(table, axis=0, return_inverse=True)
+        number = np.append(number.ravel(), -1)
+        width = max(fitted.members.shape[2] for fitted in self.fitted)
+        both, coefficients = [], []
+        for fitted, start in zip(self.fitted, (0, len(self.fitted[0].terms)), strict=True):
+            members = np.pad(fitted.members[:, 0], ((0, 0), (0, width - fitted.members.shape[2])), constant_values=-1)
+            mine = np.where(members >= 0, number[np.where(members >= 0, members + start, -1)], len(terms))
+            order = np.argsort(mine, axis=1, kind="stable")
+            both.append(np.take_along_axis(mine, order, axis=1))
+            held = np.pad(fitted.coefficient[:, 0], ((0, 0), (0, width - fitted.members.shape[2])))
+            coefficients.append(np.take_along_axis(held, order, axis=1))
+        first, second = coefficients
+        alike = (both[0] == both[1]).all(axis=1) & (first * second >= 0).all(axis=1)
+        if not (rows := np.flatnonzero(alike & self._exact)).size:
+            return told
+        used = both[0][rows] < len(terms)
+        columns = [self.parameters.index(name) for name in self.others]
+        basis = values(terms, points[:, columns])[np.where(used, both[0][rows], 0)]
+        at = points[:, self.parameters.index(self.parameter)]
+        ends = np.stack([first[rows], second[rows]], axis=2).reshape(-1, 1, 2)
+        parts = bridge(self.levels, np.broadcast_to(ends, (len(ends), len(at), 2)), at, np.ones(len(ends), dtype=bool))
+        upper = at**2 >= self.levels[0] * self.levels[1]
+        held = np.where(upper[None, None], second[rows][..., None], first[rows][..., None]) * basis
+        nearer = np.where(upper[None], middle[rows, :, 1], middle[rows, :, 0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = nearer / np.where(used[..., None], held, 0.0).sum(axis=1)
+        each = [np.where(used[..., None], part.reshape(basis.shape) * basis, 0.0) for part in parts]
+        carried = each[0], np.minimum(each[1], each[2]), np.maximum(each[1], each[2])
+        result = []
+        for old, new in zip(told, carried, strict=True):
+            total, new_all = new.sum(axis=1) * moved, old.copy()
+            new_all[rows] = np.where(np.isfinite(total) & (total >= 0), total, old[rows])
+            result.append(new_all)
+        return result[0], result[1], result[2]
 
     def _held(self, value: Array, last: Array) -> Array:
         """What a cache level serves if it serves the share of the loads (or stores) that it served at the upper level.
@@ -219,6 +301,7 @@ class Levels:
             "constants": [[None if np.isnan(x) else float(x) for x in row] for row in self.constants],
             "kernels": list(self.kernels),
             "metrics": list(self.metrics),
+            "steepest": self.steepest.tolist(),
         }
 
     @classmethod
@@ -234,6 +317,7 @@ class Levels:
             given = content["fitted"]
             fitted = None if given is None else (Fitted.from_dict(given[0]), Fitted.from_dict(given[1]))
             parameter = str(content["parameter"])
+            steepest = np.array(content.get("steepest", [0.0] * len(kernels)), dtype=np.float64)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise InputError(f"'levels' is damaged: {error}", "fit the model again") from error
         parts = fitted or ()
@@ -242,10 +326,12 @@ class Levels:
             or parameter not in parameters
             or not set(others) <= set(parameters) - {parameter}
             or len(metrics) != len(kernels)
+            or steepest.shape != (len(kernels),)
+            or not np.isfinite(steepest).all()
             or any(part.kernels != kernels or part.parameters != others for part in parts)
         ):
             raise InputError("'levels' does not fit together", "fit the model again")
-        return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics)
+        return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics, steepest)
 
 
 def two_valued(series: Series, iterations: str | None = None) -> str | None:
@@ -293,4 +379,18 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
         else:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
     fitted = (halves[0], halves[1]) if others else None
-    return Levels(series.parameters, name, (low, high), others, fitted, constants, series.kernels, series.metrics)
+    steepest = _steepest(series, at, (low, high))
+    names = series.kernels, series.metrics
+    return Levels(series.parameters, name, (low, high), others, fitted, constants, *names, steepest)
+
+
+def _steepest(series: Series, at: int, levels: tuple[float, float]) -> Array:
+    """Steepest slope (s,) between the two levels at any combination of the others that has both; 0 without one."""
+    _, group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)
+    ends = np.full((len(series), group.max(initial=-1) + 1, 2), np.nan)
+    values = reduce(series.values, "median", axis=2)
+    for end, level in enumerate(levels):
+        here = series.points[:, at] == level
+        ends[:, group.ravel()[here], end] = values[:, here]
+    found = slopes(levels, ends)
+    return np.asarray(np.where(np.isfinite(found), found, 0.0).max(axis=1, initial=0.0))

@@ -58,11 +58,13 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], u
         beside = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
         same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
         allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (beside | same))
-    # A parameter of n values tells at most n - 2 ways of growing apart, and one is always asked for.
+    # A parameter of n values tells at most n - 2 ways of growing apart, and one is always asked for; where values are
+    # exact, as many beside each way of the other parameters, by which terms are told apart as well.
     factors = problem.basis.factors_of(terms)
     for axis, count in enumerate(problem.levels):
         if size > max(1, count - 2):
-            allowed = allowed & (_distinct(factors[..., axis]) <= max(1, count - 2))
+            ways = _beside(factors, axis) if problem.exact else _distinct(factors[..., axis])
+            allowed = allowed & (ways <= max(1, count - 2))
     doubt = UNSEEN * len(problem.levels) * max(size - 1, 1)
     return allowed, NEGATIVE * negative.sum(axis=2) + doubt * unseen
 
@@ -80,6 +82,15 @@ def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
         for k, share in enumerate(log_share):
             most = np.fmax(most, np.log(np.abs(coefficients[..., k])) + share)
     return np.asarray(CANCELLING * np.fmax(most, 0.0))
+
+
+def _beside(factors: NDArray[np.intp], axis: int) -> NDArray[np.intp]:
+    """How many different factors (...) other than none terms (..., k, m) have along an axis at most, of those that are
+    alike along the others."""
+    others = np.delete(factors, axis, axis=-1)
+    alike = (others[..., :, None, :] == others[..., None, :, :]).all(axis=-1)
+    mine = np.where(alike, factors[..., None, :, axis], 0)
+    return np.asarray(_distinct(mine).max(axis=-1))
 
 
 def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:

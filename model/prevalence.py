@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.gridterms import GRID_TERMS
 from ranksight.model.problem import Problem
 from ranksight.model.search import Screened
 
@@ -21,6 +22,8 @@ PSEUDO = 20.0
 ROUNDS = 3
 FEW = 200
 """Series up to which each is told by the others alone: ten times :data:`PSEUDO`."""
+GRID = 32.0
+"""Classes of each number of dimensions of a process grid."""
 STEP = 1 / 2
 """Between the powers of decay that classes stand for: others are of the class within a quarter of them."""
 
@@ -30,6 +33,9 @@ def classes(table: Array, members: NDArray[np.intp]) -> NDArray[np.intp]:
     exponent, logs, rate = (table[:, :, part] for part in range(3))
     grows = (rate > 0) | (exponent > 0) | ((exponent == 0) & (logs > 0))
     digit = np.where(exponent < 0, 2 + np.round(-exponent / STEP), np.where(grows, 1.0, 0.0))
+    # Kernels of a program share its process grid.
+    dimensions = np.array([0, *(each.dimensions for each in GRID_TERMS)])
+    digit += GRID * dimensions[np.maximum(-rate, 0).astype(np.intp)]
     code = 1 + digit @ (256.0 ** np.arange(table.shape[1]))
     rows = np.where(members >= 0, code[members], 0.0)
     _, found = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)

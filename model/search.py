@@ -32,6 +32,8 @@ Index = NDArray[np.intp]
 
 CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
+ROUNDED = 1e-9
+"""Share of the largest value that is none."""
 AS_MUCH = float(np.e)
 """Odds within which hypotheses carry as much."""
 NEGLIGIBLE = 12.0
@@ -219,9 +221,10 @@ def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Arra
             - likelihood(rough, size, problem.count, v0, d0, CANCELLED)
         )
     possible = np.isfinite(score)
-    # Positive at every measured point, too.
+    # Positive at every measured point, too, and nothing where nothing was measured: one rank sends no messages.
     fitted = np.einsum("scnk,sck->scn", design, refined.coefficients)
-    below = ((problem.weights > 0)[:, None, :] & (fitted <= 0)).any(axis=2)
+    least = np.where(problem.values > 0, 0.0, -ROUNDED)[:, None, :]
+    below = ((problem.weights > 0)[:, None, :] & (fitted <= least)).any(axis=2)
     possible &= ~(problem.positive[:, None] & below & (np.abs(problem.values).max(axis=1) > 0)[:, None])
     best = np.where(possible, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
     weight = np.exp(np.where(possible, score - np.where(np.isfinite(best), best, 0.0), -np.inf))

@@ -1,8 +1,9 @@
 """Terms and hypotheses: the functions that a search can choose, as numbers.
 
-A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). A *term* is the product of
-one
-factor a parameter, an (m, 3) array; the constant is all zeros. A *hypothesis* is a sum of terms with free coefficients.
+A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). Where e is below zero the
+parameter is the number of ranks, and the factor the term number -e of a process grid, which grows as ``x**i *
+log2(x)**j`` (:mod:`ranksight.model.gridterms`). A *term* is the product of one factor a parameter, an (m, 3) array; the
+constant is all zeros. A *hypothesis* is a sum of terms with free coefficients.
 Nothing here is ever a string that is evaluated.
 """
 
@@ -15,10 +16,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.gridterms import GRID_TERMS, grid_values
+
 Array = NDArray[np.float64]
 Factor = tuple[float, float, float]
 
 ONE: Factor = (0.0, 0.0, 0.0)
+ON_GRIDS: tuple[Factor, ...] = tuple((each.power, each.log, -1.0 - at) for at, each in enumerate(GRID_TERMS))
+"""The factors of process grids."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def hypotheses(members: Sequence[Sequence[tuple[Factor, ...]]], prior: Sequence[
 
 def growth(term: tuple[Factor, ...]) -> tuple[float, float, float]:
     """Order of growth of a term when all parameters grow together: rate, exponent, power of the logarithm."""
-    return sum(f[2] for f in term), sum(f[0] for f in term), sum(f[1] for f in term)
+    return sum(max(f[2], 0.0) for f in term), sum(f[0] for f in term), sum(f[1] for f in term)
 
 
 def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
@@ -98,6 +103,11 @@ def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
             binary = natural / np.log(2.0)
             logs = np.log(np.abs(binary))
             i, j, e = (terms[..., axis, part, None] for part in range(3))
+            number = -e[..., 0]
+            if (gridded := number > 0).any():
+                with_sides = np.log(grid_values(x))[number[gridded].astype(np.intp) - 1]
+                i, j, e = (np.where(gridded[..., None], 0.0, part) for part in (i, j, e))
+                size[gridded] += with_sides
             power = np.where(i != 0, i * natural, 0.0)
             size += np.where(power == np.inf, np.nan, power) + np.where(e != 0, e * x * np.log(2.0), 0.0)
             size += np.where(j != 0, j * np.where((j != 0) & (x > 0), logs, np.nan), 0.0)
@@ -116,6 +126,10 @@ def write_term(term: Array, parameters: Sequence[str]) -> str:
     """Write a term as people read it: ``size^(3/2) * log2(ranks)``; the constant is the empty string."""
     parts = []
     for (i, j, e), name in zip(term, parameters, strict=True):
+        if e < 0:
+            grid = GRID_TERMS[int(-e) - 1]
+            parts.append(f"({grid.text} on a {grid.dimensions}-d grid)")
+            continue
         if i:
             parts.append(name if i == 1 else f"{name}^{_exponent(i)}")
         if j:

@@ -136,8 +136,8 @@ def _power(symbol: str, exponent: str) -> str:
 
 
 def order_of(power: float, log: float, rate: float) -> Order:
-    """Exponents from the engine's factor, rounded to fractions."""
-    parts = (Fraction(value).limit_denominator(LARGEST_DENOMINATOR) for value in (rate, power, log))
+    """Exponents from the engine's factor, rounded to fractions; those that a term of a process grid grows with."""
+    parts = (Fraction(value).limit_denominator(LARGEST_DENOMINATOR) for value in (max(rate, 0.0), power, log))
     return Order(*parts)
 
 

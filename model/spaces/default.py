@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.metrics import Kind
+from ranksight.model.basis import Listing
 from ranksight.model.crosswise import Crossed, best_pairs, together
+from ranksight.model.gridforms import borne
 from ranksight.model.noise import Location
 from ranksight.model.offer import Listed, Offer
-from ranksight.model.problem import Problem
-from ranksight.model.search import CANCELLED, Screened
+from ranksight.model.problem import Problem, pose
+from ranksight.model.search import CANCELLED, Screened, screen
 from ranksight.model.spaces import SPACES
-from ranksight.model.terms import ONE, Factor, Hypotheses, hypotheses
+from ranksight.model.terms import ON_GRIDS, ONE, Factor, Hypotheses, hypotheses
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -71,10 +73,14 @@ _COARSE: tuple[Factor, ...] = tuple(
         (3.0, 0.0),
     )
 )
+# A share that is sorted or transformed, and the part of it that others get of it.
+_SHARES: tuple[Factor, ...] = ((-1.0, 1.0, 0.0), (-2.0, 0.0, 0.0))
 # Logarithms of the weight of a form before the data. A constant with one term is the rule (0); a term without it
 # (-1), two
 # terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them.
 _ALONE, _FALL_AND_GROW, _MORE = -1.0, -2.0, -4.0
+ON_A_GRID = -1.0
+"""The same of a term of a process grid."""
 _BEYOND_IDEAL = -1.0
 """Weight of a decay that is faster than the division of work: it needs caches that take in more with every rank."""
 
@@ -93,16 +99,32 @@ def default(parameters: int) -> Offer:
         return Single(_single())
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
-    return Crossed(_FALLS + GROWING, COARSE[parameters], parameters)
+    return Crossed(_FALLS + GROWING, COARSE[parameters], parameters, grids=ON_GRIDS)
 
 
 class Single(Listed):
     """The default space of one parameter; of what is deterministic and fits no listed form, all pairs of terms are
-    tried."""
+    tried.
+
+    Parameters
+    ----------
+    hypotheses : Hypotheses
+    counted : Hypotheses, optional
+        More of them, over the same terms, for what is deterministic.
+    """
+
+    def __init__(self, hypotheses: Hypotheses, counted: Hypotheses | None = None) -> None:
+        super().__init__(hypotheses)
+        self.counted = hypotheses if counted is None else counted
+
+    def along_ranks(self) -> Single:
+        """The same where the parameter is the number of ranks: counts may follow the sides of a process grid."""
+        return _along_ranks()
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
-        problem, listed = super().screen(points, location, positive, kind)
+        problem = pose(Listing.of(self.hypotheses.terms, points), points, location, positive, kind)
+        listed = borne(problem, screen(self.counted if kind == "requirement" else self.hypotheses, problem))
         if kind != "requirement" or len(points) < ENOUGH:
             return problem, listed
         rest = listed.residual.min(axis=1, initial=np.inf)
@@ -121,6 +143,29 @@ ENOUGH = 5
 
 
 def _single() -> Hypotheses:
+    forms, prior = _forms()
+    return hypotheses(forms, prior)
+
+
+@lru_cache(maxsize=1)
+def _along_ranks() -> Single:
+    forms, prior = _forms()
+    counted, weights = list(forms), list(prior)
+    volume: Factor = (-1.0, 0.0, 0.0)
+    for term in (*ON_GRIDS, *_SHARES):
+        for beside in ((), (ONE,), (volume,), (ONE, volume)):
+            counted.append(tuple((each,) for each in (*beside, term)))
+            weights.append(ON_A_GRID + (_ALONE if len(beside) == 0 else _FALL_AND_GROW if len(beside) > 1 else 0.0))
+    everything = hypotheses(counted, weights)
+    return Single(_among(hypotheses(forms, prior), everything), everything)
+
+
+def _among(some: Hypotheses, everything: Hypotheses) -> Hypotheses:
+    """The hypotheses over the terms of others, which begin with theirs."""
+    return Hypotheses(everything.terms, some.members, some.prior)
+
+
+def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
     forms: list[tuple[tuple[Factor, ...], ...]] = [((ONE,),)]
     prior = [0.0]
 
@@ -142,7 +187,7 @@ def _single() -> Hypotheses:
     # Volume and surface of a share of the domain.
     for surface in _SURFACES:
         add(((-1.0, 0.0, 0.0), surface), _ALONE)
-    return hypotheses(forms, prior)
+    return forms, prior
 
 
 def _beyond(term: Factor) -> float:

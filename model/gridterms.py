@@ -1,0 +1,112 @@
+"""Terms of the ranks on process grids, whose sides do not grow as their number does.
+
+Blocks of a structured domain are cut along the sides of a process grid. At 2, 4, 8, 16 ranks the sides of a
+two-dimensional one, as ``MPI_Dims_create`` gives them, are 2 x 1, 2 x 2, 4 x 2, 4 x 4: they double in turn, and what a
+rank has along one of them follows a staircase that no smooth function of the ranks meets but at some. Sides are exact
+at every number of ranks, so that a count that follows them is told from a smooth one by the points that both have to
+meet, and where the points cannot tell them apart, both have their say.
+
+With sides x >= y >= z of P ranks, and a bar for whether a side is cut at all, the terms are means over ranks: of the
+length and the faces of a block, of neighbours and faces towards them where the domain ends, of partners in rows and
+columns of the grid, of steps of a tree along them. A term is known by its number, from one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log2, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.dims import dims_create
+
+Array = NDArray[np.float64]
+Sides = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GridTerm:
+    """A function of the sides of a process grid.
+
+    Attributes
+    ----------
+    dimensions : int
+    text : str
+        As people read it, x the longest side.
+    power, log : float
+        It grows as ``ranks^power log2(ranks)^log``.
+    value : callable
+        Of the sides, the longest first.
+    """
+
+    dimensions: int
+    text: str
+    power: float
+    log: float
+    value: Callable[[Sides], float]
+
+
+def _cut(side: int) -> bool:
+    return side > 1
+
+
+def _faces(sides: Sides, of: Callable[[int], float]) -> float:
+    """Faces of a block in units of those of the domain, each times a function of the side that it bounds."""
+    return sum(of(side) * side for side in sides) / prod(sides)
+
+
+def _of(d: int) -> list[GridTerm]:
+    surface = 1 / d - 1
+    names = "xyz"[:d]
+
+    def total(text: str) -> str:
+        return " + ".join(text.replace("s", name) for name in names)
+
+    found = [
+        GridTerm(d, total("1/s"), -1 / d, 0, lambda s: sum(1 / side for side in s)),
+        GridTerm(d, total("(1 - 1/s)"), 0, 0, lambda s: sum(1 - 1 / side for side in s)),
+        GridTerm(d, total("s"), 1 / d, 0, lambda s: float(sum(s))),
+        GridTerm(d, f"({total('(s - 1)')}) / ranks", surface, 0, lambda s: _faces(s, lambda side: 1 - 1 / side)),
+        GridTerm(d, total("[s > 1]"), 0, 0, lambda s: float(sum(map(_cut, s)))),
+        GridTerm(d, f"({total('[s > 1] s')}) / ranks", surface, 0, lambda s: _faces(s, lambda side: float(side > 1))),
+        GridTerm(d, f"({total('(1 - 1/s)')}) / ranks", -1, 0, lambda s: sum(1 - 1 / side for side in s) / prod(s)),
+    ]
+    if d > 2:
+        found.append(GridTerm(d, f"({total('s')}) / ranks", surface, 0, lambda s: _faces(s, lambda side: 1.0)))
+    for at, name in enumerate(names):
+        found += [
+            GridTerm(d, f"1/{name}", -1 / d, 0, lambda s, at=at: 1 / s[at]),  # type: ignore[misc]
+            GridTerm(d, name, 1 / d, 0, lambda s, at=at: float(s[at])),  # type: ignore[misc]
+            GridTerm(d, f"log2({name})", 0, 1, lambda s, at=at: log2(s[at])),  # type: ignore[misc]
+        ]
+        if d > 2:
+            found.append(GridTerm(d, f"{name} / ranks", surface, 0, lambda s, at=at: s[at] / prod(s)))  # type: ignore[misc]
+        else:
+            other = names[1 - at]
+            found.append(
+                GridTerm(d, f"log2({name}) / {other}", -1 / d, 1, lambda s, at=at: log2(s[at]) / s[1 - at])  # type: ignore[misc]
+            )
+    return found
+
+
+GRID_TERMS: tuple[GridTerm, ...] = tuple(term for d in (2, 3) for term in _of(d))
+MOST_RANKS = float(2**40)
+"""Ranks beyond which no grid is made."""
+
+
+@lru_cache(maxsize=4096)
+def _at(ranks: int) -> tuple[float, ...]:
+    sides = {d: dims_create(ranks, d) for d in (2, 3)}
+    return tuple(term.value(sides[term.dimensions]) for term in GRID_TERMS)
+
+
+def grid_values(ranks: Array) -> Array:
+    """Values (t, n) of all terms at numbers of ranks (n,), between two whole ones at the nearer; NaN below one."""
+    known = (ranks >= 0.5) & (ranks <= MOST_RANKS)
+    found = np.full((len(GRID_TERMS), len(ranks)), np.nan)
+    for place in np.flatnonzero(known):
+        found[:, place] = _at(max(round(float(ranks[place])), 1))
+    return found
