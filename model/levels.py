@@ -9,8 +9,8 @@ the interval. A sum with a constant has a small slope where the constant is most
 shows at few: the highest power is the next integer over the steepest slope at any configuration. Where the functions at
 both values are sums of the same terms, and exact, each coefficient is carried by itself, as what grows with the extent
 and what does not are told apart by the other parameters. Times have no such law; theirs takes half a power more or
-less. Which cache level serves a load changes
-where the working set outgrows a cache, and two sizes cannot tell where that is: beyond them nothing is claimed.
+less. Which cache level serves a load changes where the working set outgrows a cache, and two sizes cannot tell where
+that is: beyond them nothing is claimed.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def slopes(levels: tuple[float, float], values: Array) -> Array:
     """Slopes (...) of the logarithms of values (..., 2) between two levels; none is finite where a value is not."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         slope = np.log(values[..., 1] / values[..., 0]) / np.log(levels[1] / levels[0])
-    # A slope that is whole up to rounding is whole, or the powers around it would be the wrong ones.
-    return np.asarray(np.where(np.abs(slope - np.round(slope)) < 1e-9, np.round(slope), slope))
+        # A slope that is whole up to rounding is whole, or the powers around it would be the wrong ones.
+        return np.asarray(np.where(np.abs(slope - np.round(slope)) < 1e-9, np.round(slope), slope))
 
 
 def _pair(levels: tuple[float, float], first: Array, second: Array, i: Array, j: Array, at: Array) -> Array:
@@ -255,9 +255,10 @@ class Levels:
         carried = each[0], np.minimum(each[1], each[2]), np.maximum(each[1], each[2])
         result = []
         for old, new in zip(told, carried, strict=True):
-            total, new_all = new.sum(axis=1) * moved, old.copy()
-            new_all[rows] = np.where(np.isfinite(total) & (total >= 0), total, old[rows])
-            result.append(new_all)
+            total = np.where(np.isfinite(moved), new.sum(axis=1) * np.nan_to_num(moved), np.nan)
+            whole = old.copy()
+            whole[rows] = np.where(np.isfinite(total) & (total >= 0), total, old[rows])
+            result.append(whole)
         return result[0], result[1], result[2]
 
     def _held(self, value: Array, last: Array) -> Array:

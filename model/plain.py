@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.gridterms import GRID_TERMS
 
 if TYPE_CHECKING:
     from ranksight.model.fitted import Fitted
@@ -104,6 +105,9 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     if terms.size and (terms.ndim != 3 or terms.shape[1:] != (m, 3)):
         raise _damaged("'terms' do not match the parameters")
     terms = terms.reshape(-1, m, 3)
+    numbers = -terms[:, :, 2]
+    if ((numbers > 0) & ((numbers > len(GRID_TERMS)) | (numbers != np.floor(numbers)))).any():
+        raise _damaged("'terms' name a process grid that is not known")
     forms = _integers(content, "forms", s, 0, 1000)
     total = int(forms.sum())
     size = _integers(content, "size", total, 1, 20)

@@ -19,6 +19,7 @@ from ranksight.errors import InputError, InsufficientError
 from ranksight.model.fitted import Fitted
 from ranksight.model.noise import locate
 from ranksight.model.series import Series
+from ranksight.model.terms import values as term_values
 from ranksight.model.terms import write_term
 
 Array = NDArray[np.float64]
@@ -81,7 +82,7 @@ def polish(fitted: Fitted, series: Series, i: int, over_repetitions: str = "auto
         free.append([])
         for j in range(len(series.parameters)):
             exponent = float(term[j, 0])
-            label = f"b{k}_{j}" if exponent else None
+            label = f"b{k}_{j}" if exponent and term[j, 2] >= 0 else None
             if label is not None:
                 parameters.add(label, value=exponent, min=-6, max=6)
             free[-1].append(label)
@@ -98,7 +99,8 @@ def polish(fitted: Fitted, series: Series, i: int, over_repetitions: str = "auto
             product = np.full(len(x), given[f"a{k}"].value)
             for j, label in enumerate(free[k]):
                 exponent = 0.0 if label is None else given[label].value
-                product *= x[:, j] ** exponent * np.log2(x[:, j]) ** term[j, 1] * 2.0 ** (term[j, 2] * x[:, j])
+                free_of = np.where(term[j, 2] < 0, term[j], [0.0, term[j, 1], term[j, 2]])
+                product *= x[:, j] ** exponent * term_values(free_of[None, None], x[:, j : j + 1])[0]
             total += product
         return total
 
@@ -115,7 +117,9 @@ def polish(fitted: Fitted, series: Series, i: int, over_repetitions: str = "auto
     terms = []
     for k, (_, term) in enumerate(leading):
         polished = term.copy()
-        polished[:, 0] = [0.0 if label is None else found[label].value for label in free[k]]
+        polished[:, 0] = [
+            old if label is None else found[label].value for old, label in zip(term[:, 0], free[k], strict=True)
+        ]
         terms.append(write_term(polished, series.parameters) or "1")
     readable = {f"b{k}_{j}": f"b{k}_{name}" for k in range(len(leading)) for j, name in enumerate(series.parameters)}
     return Polished(

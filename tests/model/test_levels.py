@@ -86,3 +86,43 @@ def test_nothing_else_varied() -> None:
     levels = fit_levels(series([(4, 3), (4, 6)]))
     assert levels is not None
     assert levels.predict(np.array([[4, 12.0]])).value[0, 0] == pytest.approx(4 * 144)
+
+
+def _two_sizes(count: object, ranks: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)) -> Series:
+    points = np.array([[p, n] for p in ranks for n in (16.0, 24.0)])
+    values = np.array([[[count(p, n)] for p, n in points]])  # type: ignore[operator]
+    return Series(("ranks", "size"), points, values, ("k",), ("instructions",))
+
+
+def test_what_grows_and_what_does_not_are_carried_apart() -> None:
+    def count(p: float, n: float) -> float:
+        return float(21 * n**3 / p + 300 * np.log2(p) + 1000)
+
+    found = fit_levels(_two_sizes(count))
+    assert found is not None
+    # At 64 ranks most of it does not grow, and the slope between the sizes is that of n, not of n^3.
+    answer = found.predict(np.array([[64.0, 96.0]]))
+    assert answer.value[0, 0] == pytest.approx(count(64, 96), rel=1e-6)
+    again = type(found).from_dict(found.to_dict()).predict(np.array([[64.0, 96.0]]))
+    assert again.value[0, 0] == pytest.approx(answer.value[0, 0], rel=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(10, 50), st.floats(0.1, 300), st.floats(0, 1e5), st.sampled_from([32.0, 64.0]))
+def test_intervals_hold_the_power_that_few_ranks_show(volume: float, line: float, rest: float, ranks: float) -> None:
+    def count(p: float, n: float) -> float:
+        return float(volume * n**3 / p + line * n * p**0.3 + rest)
+
+    found = fit_levels(_two_sizes(count))
+    assert found is not None
+    answer = found.predict(np.array([[ranks, 48.0]]))
+    ends = found.predict(np.array([[ranks, 16.0], [ranks, 24.0]]))
+    met = np.allclose(ends.value[0], [count(ranks, 16), count(ranks, 24)], rtol=1e-3)
+    inside = answer.lower[0, 0] * 0.99 <= count(ranks, 48) <= answer.upper[0, 0] * 1.01
+    assert inside or answer.status[0, 0] != 0 or not met
+
+
+def test_a_share_that_is_sorted_is_inside() -> None:
+    value, lower, upper = one((10**2 * np.log(10), 20**2 * np.log(20)), [80.0])
+    assert lower[0, 0] * (1 - 1e-9) <= 80**2 * np.log(80) <= upper[0, 0]
+    assert lower[0, 0] < value[0, 0]

@@ -1,0 +1,143 @@
+"""Counts on process grids whose sides do not grow as the ranks do: met exactly, and open where the points are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log2
+
+import numpy as np
+import pytest
+
+from ranksight.dims import dims_create
+from ranksight.errors import InputError
+from ranksight.model.fitted import Fitted
+from ranksight.model.fitting import fit_series
+from ranksight.model.gridterms import GRID_TERMS, grid_values
+from ranksight.model.series import Series
+from ranksight.model.terms import ON_GRIDS, values, write_term
+from ranksight.model.varied import fit_varied
+
+Count = Callable[[int], float]
+
+
+def fitted(count: Count, ranks: list[int], metric: str = "messages") -> Fitted:
+    each = np.array([[[count(p)] for p in ranks]], dtype=np.float64)
+    return fit_series(Series(("ranks",), np.array(ranks, dtype=np.float64)[:, None], each, ("k",), (metric,)))
+
+
+def halo_2d(p: int) -> float:
+    """Bytes of a halo of 96 points an edge, on a grid that ends."""
+    x, y = dims_create(p, 2)
+    return 80 * 96 * (2 * (1 - 1 / x) / y + 2 * (1 - 1 / y) / x)
+
+
+def neighbours_3d(p: int) -> float:
+    return 20 * sum(1 - 1 / side for side in dims_create(p, 3))
+
+
+def surface_3d(p: int) -> float:
+    """Work of a block of 48^3 points and of its six faces."""
+    x, y, z = dims_create(p, 3)
+    return 30 * 48**3 / p + 44 * 48**2 * (1 / (x * y) + 1 / (y * z) + 1 / (x * z)) + 900
+
+
+def pencils(p: int) -> float:
+    x, y = dims_create(p, 2)
+    return 16 * 64**3 / p * ((1 - 1 / x) + (1 - 1 / y))
+
+
+@pytest.mark.parametrize("count", [halo_2d, neighbours_3d, surface_3d, pencils])
+@pytest.mark.parametrize("ranks", [[1, 2, 4, 8, 16], [2, 4, 6, 8, 12, 16]])
+def test_counts_that_follow_the_sides_are_met_at_any_ranks(count: Count, ranks: list[int]) -> None:
+    asked = [24, 32, 48, 96, 128]
+    answer = fitted(count, ranks).predict(np.array(asked, dtype=np.float64)[:, None])
+    assert (answer.status == 0).all()
+    assert answer.value[0] == pytest.approx([count(p) for p in asked], rel=1e-3)
+
+
+@pytest.mark.parametrize("count", [neighbours_3d, lambda p: 10 * log2(p) + 5, halo_2d])
+def test_what_few_ranks_cannot_tell_apart_is_in_the_interval(count: Count) -> None:
+    answer = fitted(count, [1, 2, 4, 8]).predict(np.array([[64.0]]))
+    assert answer.status[0, 0] != 0 or answer.lower[0, 0] <= count(64) <= answer.upper[0, 0]
+    # Neighbours, trees and cut sides agree up to eight ranks: 1, 2 and 3 of them.
+    assert answer.upper[0, 0] > 1.2 * answer.lower[0, 0]
+
+
+@pytest.mark.parametrize("metric", ["messages", "instructions"])
+@pytest.mark.parametrize(
+    "count", [lambda p: 7e6 / p + 400 * p + 5e4, lambda p: 9e5 / p + 88 * log2(p), lambda p: 12.0 * (p - 1)]
+)
+def test_smooth_exact_counts_keep_their_narrow_intervals(metric: str, count: Count) -> None:
+    answer = fitted(count, [1, 2, 4, 8, 16], metric).predict(np.array([[64.0]]))
+    assert answer.status[0, 0] == 0
+    assert answer.value[0, 0] == pytest.approx(count(64), rel=1e-6)
+    assert answer.upper[0, 0] < 1.01 * answer.lower[0, 0]
+
+
+def test_nothing_at_one_rank_is_no_reason_to_refuse_the_rest() -> None:
+    answer = fitted(lambda p: 12.0 * (p - 1), [1, 2, 4, 8]).predict(np.array([[64.0]]))
+    assert answer.status[0, 0] == 0
+    assert answer.value[0, 0] == pytest.approx(12 * 63, rel=1e-6)
+
+
+def test_a_time_follows_no_grid() -> None:
+    found = fitted(halo_2d, [2, 4, 8, 16, 32], "time")
+    assert not (found.terms[..., 2] < 0).any()
+
+
+def test_counts_over_ranks_and_sizes_follow_the_sides() -> None:
+    def count(p: float, n: float) -> float:
+        x, y = dims_create(int(p), 2)
+        return 44 * n * n / p + 62 * n * (1 / x + 1 / y) + 500
+
+    points = np.array([[p, n] for p in (1, 2, 4, 8, 16) for n in (16, 24, 32)], dtype=np.float64)
+    each = np.array([[[count(p, n)] for p, n in points]])
+    asked = np.array([[32, 48], [64, 32], [128, 24]], dtype=np.float64)
+    answer = fit_varied(Series(("ranks", "size"), points, each, ("k",), ("instructions",))).predict(asked)
+    assert (answer.status == 0).all()
+    assert answer.value[0] == pytest.approx([count(p, n) for p, n in asked], rel=1e-6)
+
+
+def test_work_and_reductions_that_grow_apart_with_the_size_are_met_with_three_sizes() -> None:
+    def count(p: float, n: float) -> float:
+        return float(14 * n**3 / p + 66 * n**2 / np.sqrt(p))
+
+    points = np.array([[p, n] for p in (1, 2, 4, 8, 16) for n in (16, 24, 32)], dtype=np.float64)
+    each = np.array([[[count(p, n)] for p, n in points]])
+    answer = fit_varied(Series(("ranks", "size"), points, each, ("k",), ("instructions",))).predict(
+        np.array([[64.0, 48.0]])
+    )
+    assert answer.value[0, 0] == pytest.approx(count(64, 48), rel=1e-6)
+    assert answer.lower[0, 0] <= count(64, 48) <= answer.upper[0, 0]
+
+
+def test_terms_are_those_of_the_sides() -> None:
+    x, y, z = dims_create(12, 3)
+    assert (x, y, z) == (3, 2, 2)
+    held = {each.text: value for each, value in zip(GRID_TERMS, grid_values(np.array([12.0]))[:, 0], strict=True)}
+    assert held["(1 - 1/x) + (1 - 1/y) + (1 - 1/z)"] == pytest.approx(2 / 3 + 1 / 2 + 1 / 2)
+    assert held["(x + y + z) / ranks"] == pytest.approx(1 / 4 + 1 / 6 + 1 / 6)
+    assert held["[s > 1]".replace("s", "x") + " + [y > 1] + [z > 1]"] == 3
+
+
+@pytest.mark.parametrize("number", range(len(GRID_TERMS)))
+def test_terms_grow_as_they_say(number: int) -> None:
+    near, far = grid_values(np.array([2.0**18, 2.0**24]))[number]
+    each = GRID_TERMS[number]
+    said = 2.0 ** (6 * each.power) * (24 / 18) ** each.log
+    assert far / near == pytest.approx(said, rel=0.03)
+
+
+def test_terms_have_no_value_where_no_ranks_are() -> None:
+    assert np.isnan(grid_values(np.array([0.0, -3.0, np.nan, np.inf]))).all()
+    term = np.array(ON_GRIDS[0])[None, None]
+    assert values(term, np.array([[16.0]]))[0, 0] == pytest.approx(1 / 2)
+    assert write_term(term[0], ("ranks",)) == "(1/x + 1/y on a 2-d grid)"
+
+
+def test_a_model_file_names_no_grid_that_is_not_known() -> None:
+    content = fitted(halo_2d, [1, 2, 4, 8, 16]).to_dict()
+    assert Fitted.from_dict(content).predict(np.array([[64.0]])).value[0, 0] == pytest.approx(halo_2d(64))
+    content["terms"] = [[[0.0, 0.0, -1e6]] for _ in content["terms"]]
+    with pytest.raises(InputError, match="terms"):
+        Fitted.from_dict(content)
