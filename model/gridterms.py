@@ -6,9 +6,10 @@ rank has along one of them follows a staircase that no smooth function of the ra
 at every number of ranks, so that a count that follows them is told from a smooth one by the points that both have to
 meet, and where the points cannot tell them apart, both have their say.
 
-With sides x >= y >= z of P ranks, and a bar for whether a side is cut at all, the terms are means over ranks: of the
+With sides x >= y >= z of P ranks, and [x > 1] for whether a side is cut at all, the terms are means over ranks: of the
 length and the faces of a block, of neighbours and faces towards them where the domain ends, of partners in rows and
-columns of the grid, of steps of a tree along them. A term is known by its number, from one on.
+columns of the grid, of steps of a tree along them. In one dimension what all ranks but one have is new, and whether
+there are several at all. A term is known by its number, from one on.
 """
 
 from __future__ import annotations
@@ -92,14 +93,19 @@ def _of(d: int) -> list[GridTerm]:
     return found
 
 
-GRID_TERMS: tuple[GridTerm, ...] = tuple(term for d in (2, 3) for term in _of(d))
+_CHAIN = (
+    GridTerm(1, "[x > 1]", 0, 0, lambda s: float(s[0] > 1)),
+    GridTerm(1, "1 - 1/x", 0, 0, lambda s: 1 - 1 / s[0]),
+    GridTerm(1, "(1 - 1/x) / ranks", -1, 0, lambda s: (1 - 1 / s[0]) / s[0]),
+)
+GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)))
 MOST_RANKS = float(2**40)
 """Ranks beyond which no grid is made."""
 
 
 @lru_cache(maxsize=4096)
 def _at(ranks: int) -> tuple[float, ...]:
-    sides = {d: dims_create(ranks, d) for d in (2, 3)}
+    sides = {d: dims_create(ranks, d) for d in (1, 2, 3)}
     return tuple(term.value(sides[term.dimensions]) for term in GRID_TERMS)
 
 

@@ -4,8 +4,10 @@ What a rank does for its halo is done once for each neighbour: with n_d neighbou
 rank is ``a + sum_d n_d b_d``, a and b_d functions of the other parameters alone (that a rank's partners and volumes are
 equations of its number is Panadero et al.'s general communication). The coefficients come from all ranks of all runs by
 least squares, exact for a deterministic count; the grid at any number of ranks is known
-(:mod:`ranksight.comm.patterns.grid`), and with it mean and maximum over ranks. Where the law does not hold to a
-fraction of a percent, or the neighbours do not vary enough to tell the directions apart, nothing is claimed.
+(:mod:`ranksight.comm.patterns.grid`), and with it mean and maximum over ranks. Bytes, and the work of packing them, go
+with the faces of a block as well: ``a + sum_d n_d f_d b_d``, where a block on a grid of x by y by z ranks has 1 / (y z)
+of the domain's face in x. Where the law does not hold to a fraction of a percent, or the neighbours do not vary
+enough to tell the directions apart, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ class Neighbours:
         no other parameter varied.
     residual : (s,)
         Root mean square error of the law over ranks, relative to the mean; 0 for counts.
+    faces : (s,) bool
+        Whether the costs go with the faces of a block towards the neighbours.
     """
 
     parameters: tuple[str, ...]
@@ -69,6 +73,7 @@ class Neighbours:
     others: tuple[str, ...]
     coefficients: Fitted | Levels | Array
     residual: Array
+    faces: NDArray[np.bool_]
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s series at `points` (k, m)."""
@@ -99,8 +104,10 @@ class Neighbours:
                 continue
             rows, times = self.grid.classes(int(count))
             basis = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
+            scale = np.where(self.faces[:, None], self.grid.faces(int(count)), 1.0)
             for target, end in zip((value, lower, upper), ends, strict=True):
-                each = np.einsum("st,ct->sc", end[:, :, at], basis)
+                end = np.concatenate([end[:, :1, at], end[:, 1:, at] * scale], axis=1)
+                each = np.einsum("st,ct->sc", end, basis)
                 target[:, at] = [_reduce(row, times, how) for row, how in zip(each, self.over_ranks, strict=True)]
         form = np.ones((s, k))
         reach = float(ndtri((1 + level) / 2)) * self.residual[:, None] * np.abs(value)
@@ -114,8 +121,9 @@ class Neighbours:
             written = [f"{x:.4g}" for x in self.coefficients[i * terms : (i + 1) * terms]]
         else:
             written = [self.coefficients.formula(i * terms + t) for t in range(terms)]
+        each = "neighbours_{0} * face_{0}" if self.faces[i] else "neighbours_{0}"
         return " + ".join(
-            [f"({written[0]})", *(f"neighbours_{d + 1} * ({text})" for d, text in enumerate(written[1:]))]
+            [f"({written[0]})", *(f"{each.format(d + 1)} * ({text})" for d, text in enumerate(written[1:]))]
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,6 +140,7 @@ class Neighbours:
             "others": list(self.others),
             "kind": "values" if isinstance(given, np.ndarray) else "levels" if isinstance(given, Levels) else "fitted",
             "residual": self.residual.tolist(),
+            "faces": self.faces.tolist(),
             "coefficients": given.tolist() if isinstance(given, np.ndarray) else given.to_dict(),
         }
 
@@ -147,6 +156,7 @@ class Neighbours:
             grid = Cartesian(int(content["dimensions"]), ring, bool(content.get("rising", False)))
             kind, given = content["kind"], content["coefficients"]
             residual = np.array(content["residual"], dtype=np.float64)
+            faces = np.array(content.get("faces", [False] * len(residual)), dtype=bool)
             coefficients: Fitted | Levels | Array
             if kind == "values":
                 coefficients = np.array(given, dtype=np.float64)
@@ -156,10 +166,16 @@ class Neighbours:
             raise InputError(f"'neighbours' is damaged: {error}", "fit the model again") from error
         size = len(names["kernels"])
         held = len(coefficients) if isinstance(coefficients, np.ndarray) else len(coefficients.kernels)
-        lengths = (len(names["metrics"]), len(names["over_ranks"]), len(residual), held / (1 + grid.dimensions))
+        lengths = (
+            len(names["metrics"]),
+            len(names["over_ranks"]),
+            len(residual),
+            len(faces),
+            held / (1 + grid.dimensions),
+        )
         if any(length != size for length in lengths):
             raise InputError("'neighbours' does not fit together", "fit the model again")
-        return cls(grid=grid, coefficients=coefficients, residual=residual, **names)
+        return cls(grid=grid, coefficients=coefficients, residual=residual, faces=faces, **names)
 
 
 def _reduce(values: Array, times: NDArray[np.int64], how: str) -> float:
@@ -219,34 +235,22 @@ def fit_neighbours(
     groups = _gather(experiment, wanted, tables, others, grid)
     if not groups:
         return None
-    shared = sorted(set.intersection(*(set(held) for held, _, _ in groups.values())))
+    shared = sorted(set.intersection(*(set(held) for held, *_ in groups.values())))
     terms = 1 + grid.dimensions
-    solved = np.empty((len(shared), terms, len(groups)))
     counts = np.array([name in COUNTS for _, name in shared])
-    follows, alike = np.ones((2, len(shared)), dtype=bool)
-    residual = np.zeros(len(shared))
-    for at, (held, basis, values) in enumerate(groups.values()):
-        # Lower and upper faces differ a little (alignment); a direction has as many of the one as of the other.
-        if np.linalg.matrix_rank(basis) < basis.shape[1]:
-            return None
-        rows = values[[held.index(name) for name in shared]]
-        sides = np.linalg.lstsq(basis, rows.T, rcond=None)[0].T
-        d = grid.dimensions
-        solution = np.concatenate([sides[:, :1], (sides[:, 1 : d + 1] + sides[:, d + 1 :]) / 2], axis=1)
-        scale = np.abs(rows).mean(axis=1, keepdims=True)
-        solution = np.where(np.abs(solution) < 1e-6 * scale, 0.0, solution)
-        error = np.abs(sides @ basis.T - rows).max(axis=1)
-        scatter = np.sqrt(((sides @ basis.T - rows) ** 2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)[:, 0]
-        follows &= np.where(counts, error <= CLOSE * scale[:, 0], scatter <= NEAR)
-        follows &= (np.abs(solution[:, 1:]) > np.maximum(CLOSE, 2 * scatter[:, None]) * scale).any(axis=1)
-        if len(np.unique(basis[:, 1 : d + 1] + basis[:, d + 1 :], axis=0)) <= terms:
-            alike &= _alike(solution[:, 1:])
-        residual = np.maximum(residual, np.where(counts, 0.0, scatter))
-        solved[:, :, at] = solution
+    plain, faced = (_solved(groups, shared, counts, grid, faces) for faces in (False, True))
+    if plain is None:
+        return None
     # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
-    leading = follows & alike & np.array([name in LEADING for _, name in shared])
+    leading = plain.follows & plain.alike & np.array([name in LEADING for _, name in shared])
     lawful = {kernel for (kernel, _), yes in zip(shared, leading, strict=True) if yes}
-    follows &= np.array([kernel in lawful for kernel, _ in shared])
+    allowed = np.array([kernel in lawful for kernel, _ in shared])
+    follows, faces = plain.follows & allowed, np.zeros(len(shared), dtype=bool)
+    solved, residual = plain.solved, plain.residual
+    if faced is not None:
+        faces = faced.follows & faced.alike & allowed & counts & ~follows
+        follows |= faces
+        solved = np.where(faces[:, None, None], faced.solved, solved)
     if not follows.any():
         return None
     kept = [key for key, yes in zip(shared, follows, strict=True) if yes]
@@ -260,7 +264,52 @@ def fit_neighbours(
         coefficients = fit_levels(series, **settings) or fit_series(series, **settings)
     reduced = tuple(metric(name).over_ranks for name in found)
     parameters = experiment.parameters
-    return Neighbours(parameters, grid, kernels, found, reduced, others, coefficients, residual[follows])
+    return Neighbours(
+        parameters, grid, kernels, found, reduced, others, coefficients, residual[follows], faces[follows]
+    )
+
+
+@dataclass(frozen=True)
+class _Law:
+    """One law of all series: its coefficients (s, 1 + d, groups), its error, and whether it holds and is no chance."""
+
+    solved: Array
+    residual: Array
+    follows: NDArray[np.bool_]
+    alike: NDArray[np.bool_]
+
+
+def _solved(
+    groups: Mapping[tuple[float, ...], Group],
+    shared: list[tuple[str, str]],
+    counts: NDArray[np.bool_],
+    grid: Cartesian,
+    faces: bool,
+) -> _Law | None:
+    """The law with or without faces, solved; None where the neighbours do not tell the directions apart."""
+    terms, d = 1 + grid.dimensions, grid.dimensions
+    solved = np.empty((len(shared), terms, len(groups)))
+    follows, alike = np.ones((2, len(shared)), dtype=bool)
+    residual = np.zeros(len(shared))
+    for at, (held, basis, values, faced) in enumerate(groups.values()):
+        basis = faced if faces else basis
+        # Lower and upper faces differ a little (alignment); a direction has as many of the one as of the other.
+        if np.linalg.matrix_rank(basis) < basis.shape[1]:
+            return None
+        rows = values[[held.index(name) for name in shared]]
+        sides = np.linalg.lstsq(basis, rows.T, rcond=None)[0].T
+        solution = np.concatenate([sides[:, :1], (sides[:, 1 : d + 1] + sides[:, d + 1 :]) / 2], axis=1)
+        scale = np.abs(rows).mean(axis=1, keepdims=True)
+        solution = np.where(np.abs(solution) < 1e-6 * scale, 0.0, solution)
+        error = np.abs(sides @ basis.T - rows).max(axis=1)
+        scatter = np.sqrt(((sides @ basis.T - rows) ** 2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)[:, 0]
+        follows &= np.where(counts, error <= CLOSE * scale[:, 0], scatter <= NEAR)
+        follows &= (np.abs(solution[:, 1:]) > np.maximum(CLOSE, 2 * scatter[:, None]) * scale).any(axis=1)
+        if len(np.unique(basis[:, 1 : d + 1] + basis[:, d + 1 :], axis=0)) <= terms:
+            alike &= _alike(solution[:, 1:])
+        residual = np.maximum(residual, np.where(counts, 0.0, scatter))
+        solved[:, :, at] = solution
+    return _Law(solved, residual, follows, alike)
 
 
 def _alike(costs: NDArray[Any]) -> NDArray[np.bool_]:
@@ -274,7 +323,7 @@ def _alike(costs: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 _ADDED = ("mean", "max", "sum", "min")
-Group = tuple[list[tuple[str, str]], Array, Array]
+Group = tuple[list[tuple[str, str]], Array, Array, Array]
 
 
 def _gather(
@@ -284,7 +333,8 @@ def _gather(
     others: tuple[str, ...],
     grid: Cartesian,
 ) -> dict[tuple[float, ...], Group]:
-    """For each combination of the other parameters: names of the series, basis (rows, 1 + 2 d), values (series, rows).
+    """For each combination of the other parameters: names of the series, basis (rows, 1 + 2 d), values (series, rows),
+    and the basis with the faces of the blocks.
 
     A row is a rank of a run; only the first run of a configuration and metric is taken, since counts repeat.
     """
@@ -310,5 +360,7 @@ def _gather(
         # A kernel that a run does not have did nothing there: pack is not called where nobody is near.
         values = [np.stack([row.get(name, np.zeros(ranks)) for name in names]) for ranks, row in runs.items() if names]
         if values:
-            groups[place] = (names, np.concatenate(basis), np.concatenate(values, axis=1))
+            faces = [np.append(1.0, np.tile(grid.faces(ranks), 2)) for ranks in runs]
+            faced = np.concatenate([each * face for each, face in zip(basis, faces, strict=True)])
+            groups[place] = (names, np.concatenate(basis), np.concatenate(values, axis=1), faced)
     return groups

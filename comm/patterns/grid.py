@@ -65,6 +65,13 @@ class Cartesian:
         lower, upper = (place > 0) | ring, (place < np.array(extents) - 1) | ring
         return np.concatenate([lower, upper], axis=1).astype(np.int64)
 
+    def faces(self, ranks: int) -> NDArray[np.float64]:
+        """Face of a block towards its neighbours in every dimension, in faces of the whole domain, (dimensions,).
+
+        A block is cut along all other dimensions: 1 / (y z) is its face in x.
+        """
+        return np.array(self.extents(ranks), dtype=np.float64) / ranks
+
     def pairs(self, ranks: int) -> set[tuple[int, int]]:
         """Ordered pairs of neighbours; a rank that is its own neighbour is one of them."""
         extents = np.array(self.extents(ranks))

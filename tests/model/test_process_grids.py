@@ -80,6 +80,21 @@ def test_nothing_at_one_rank_is_no_reason_to_refuse_the_rest() -> None:
     assert answer.value[0, 0] == pytest.approx(12 * 63, rel=1e-6)
 
 
+def test_what_several_ranks_do_and_one_does_not_goes_on() -> None:
+    answer = fitted(lambda p: 6.0 if p == 1 else 8.0, [1, 2, 4, 8]).predict(np.array([[16.0], [64.0]]))
+    assert (answer.status == 0).all()
+    assert (answer.lower <= 8).all()
+    assert (answer.upper >= 8).all()
+
+
+@pytest.mark.parametrize("ranks", [[2, 4, 8], [2, 4, 8, 16]])
+@pytest.mark.parametrize("count", [lambda p: 252 - 248 / p, lambda p: 2**20 * (1 / p - 1 / p**2)])
+def test_what_all_ranks_but_one_do_is_inside(count: Count, ranks: list[int]) -> None:
+    answer = fitted(count, ranks).predict(np.array([[16.0], [32.0], [64.0]]))
+    true = np.array([count(p) for p in (16, 32, 64)])
+    assert ((answer.lower[0] <= true * (1 + 1e-6)) & (true <= answer.upper[0] * (1 + 1e-6))).all()
+
+
 def test_a_time_follows_no_grid() -> None:
     found = fitted(halo_2d, [2, 4, 8, 16, 32], "time")
     assert not (found.terms[..., 2] < 0).any()
@@ -130,7 +145,7 @@ def test_terms_grow_as_they_say(number: int) -> None:
 
 def test_terms_have_no_value_where_no_ranks_are() -> None:
     assert np.isnan(grid_values(np.array([0.0, -3.0, np.nan, np.inf]))).all()
-    term = np.array(ON_GRIDS[0])[None, None]
+    term = np.array(ON_GRIDS[3])[None, None]
     assert values(term, np.array([[16.0]]))[0, 0] == pytest.approx(1 / 2)
     assert write_term(term[0], ("ranks",)) == "(1/x + 1/y on a 2-d grid)"
 

@@ -1,0 +1,55 @@
+"""Bytes and packing of halos go with the faces of the blocks, whose grid at other ranks is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.comm.patterns.grid import Cartesian
+from ranksight.experiment import Experiment, Run
+from ranksight.model.neighbours import Neighbours, fit_neighbours
+
+GRID = Cartesian(2, (False, False))
+
+
+def halo(p: int, n: int) -> pd.DataFrame:
+    """Calls and bytes of every rank: four sends to each neighbour, of a row of its block."""
+    x, y = GRID.extents(p)
+    near = GRID.neighbours(p)
+    sent = 32.0 * (near @ np.array([n / y, n / x]))
+    return pd.DataFrame({"kernel": "halo", "rank": np.arange(p), "visits": 4.0 * near.sum(axis=1), "bytes_sent": sent})
+
+
+def measured(path: Path, sizes: tuple[int, ...]) -> Experiment:
+    experiment = Experiment.create(path, "halo", ["ranks", "size"])
+    for p in (1, 2, 4, 8):
+        for n in sizes:
+            peers = pd.DataFrame(sorted(GRID.pairs(p)), columns=["rank", "peer"]).assign(operation="Isend")
+            tables = {"peers": peers.assign(count=1, bytes=1)} if len(peers) else {}
+            experiment.add(Run({"ranks": p, "size": n}, collector="counted"), halo(p, n), tables=tables)
+    return experiment
+
+
+@pytest.mark.parametrize("sizes", [(48,), (48, 64, 96)])
+def test_bytes_of_a_halo_go_with_the_faces(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    # At 2, 4 and 8 ranks the mean is the same: 1 x 1, 2 x 1/2, 3/2 x 1/2 + 1/4 of an edge; at 16 it is 3/4 of that.
+    assert [halo(p, 48)["bytes_sent"].mean() for p in (2, 4, 8)] == pytest.approx([1536.0] * 3)
+    experiment = measured(tmp_path / "exp", sizes)
+    names = {("halo", "visits"), ("halo", "bytes_sent")}
+    law = fit_neighbours(experiment, names, lambda run: experiment.table(run, "counters"))
+    assert law is not None
+    assert dict(zip(law.metrics, law.faces.tolist(), strict=True)) == {"bytes_sent": True, "visits": False}
+    row = law.metrics.index("bytes_sent")
+    asked = [16, 32, 48, 256]
+    for each in (law, Neighbours.from_dict(law.to_dict())):
+        answer = each.predict(np.array([[p, 48.0] for p in asked]))
+        assert answer.value[row] == pytest.approx([halo(p, 48)["bytes_sent"].mean() for p in asked], rel=1e-6)
+        assert (answer.upper[row] < 1.1 * answer.lower[row]).all()
+    assert "face_1" in law.formula(row)
+
+
+def test_faces_of_a_block_are_cut_along_the_other_sides() -> None:
+    assert Cartesian(3, (True, True, True)).faces(12).tolist() == pytest.approx([1 / 4, 1 / 6, 1 / 6])
