@@ -23,7 +23,7 @@ LEFT = 1e-2
 def on_grid(basis: Basis, terms: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Which terms (...) of a basis are of a process grid."""
     listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
-    found = (basis.decode(listed)[:, :, 2] < 0).any(axis=1)
+    found: NDArray[np.bool_] = np.asarray((basis.decode(listed)[:, :, 2] < 0).any(axis=1))
     return np.asarray(found[place.reshape(terms.shape)])
 
 
