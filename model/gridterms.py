@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import log2, prod
 
 import numpy as np
@@ -41,6 +41,8 @@ class GridTerm:
         It grows as ``ranks^power log2(ranks)^log``.
     value : callable
         Of the sides, the longest first.
+    one_side : bool
+        Whether it is of one of several sides.
     """
 
     dimensions: int
@@ -48,6 +50,7 @@ class GridTerm:
     power: float
     log: float
     value: Callable[[Sides], float]
+    one_side: bool = False
 
 
 def _cut(side: int) -> bool:
@@ -57,6 +60,10 @@ def _cut(side: int) -> bool:
 def _faces(sides: Sides, of: Callable[[int], float]) -> float:
     """Faces of a block in units of those of the domain, each times a function of the side that it bounds."""
     return sum(of(side) * side for side in sides) / prod(sides)
+
+
+def _one(of: Callable[[Sides, int], float], at: int, sides: Sides) -> float:
+    return of(sides, at)
 
 
 def _of(d: int) -> list[GridTerm]:
@@ -78,18 +85,16 @@ def _of(d: int) -> list[GridTerm]:
     if d > 2:
         found.append(GridTerm(d, f"({total('s')}) / ranks", surface, 0, lambda s: _faces(s, lambda side: 1.0)))
     for at, name in enumerate(names):
-        found += [
-            GridTerm(d, f"1/{name}", -1 / d, 0, lambda s, at=at: 1 / s[at]),  # type: ignore[misc]
-            GridTerm(d, name, 1 / d, 0, lambda s, at=at: float(s[at])),  # type: ignore[misc]
-            GridTerm(d, f"log2({name})", 0, 1, lambda s, at=at: log2(s[at])),  # type: ignore[misc]
+        alone: list[tuple[str, float, float, Callable[[Sides, int], float]]] = [
+            (f"1/{name}", -1 / d, 0, lambda s, at: 1 / s[at]),
+            (name, 1 / d, 0, lambda s, at: float(s[at])),
+            (f"log2({name})", 0, 1, lambda s, at: log2(s[at])),
         ]
         if d > 2:
-            found.append(GridTerm(d, f"{name} / ranks", surface, 0, lambda s, at=at: s[at] / prod(s)))  # type: ignore[misc]
+            alone.append((f"{name} / ranks", surface, 0, lambda s, at: s[at] / prod(s)))
         else:
-            other = names[1 - at]
-            found.append(
-                GridTerm(d, f"log2({name}) / {other}", -1 / d, 1, lambda s, at=at: log2(s[at]) / s[1 - at])  # type: ignore[misc]
-            )
+            alone.append((f"log2({name}) / {names[1 - at]}", -1 / d, 1, lambda s, at: log2(s[at]) / s[1 - at]))
+        found += [GridTerm(d, text, i, j, partial(_one, of, at), True) for text, i, j, of in alone]
     return found
 
 

@@ -17,6 +17,7 @@ from ranksight.metrics import Kind
 from ranksight.model.basis import Listing
 from ranksight.model.crosswise import Crossed, best_pairs, together
 from ranksight.model.gridforms import borne
+from ranksight.model.gridterms import GRID_TERMS
 from ranksight.model.noise import Location
 from ranksight.model.offer import Listed, Offer
 from ranksight.model.problem import Problem, pose
@@ -75,12 +76,18 @@ _COARSE: tuple[Factor, ...] = tuple(
 )
 # A share that is sorted or transformed, and the part of it that others get of it.
 _SHARES: tuple[Factor, ...] = ((-1.0, 1.0, 0.0), (-2.0, 0.0, 0.0))
+# Lengths and faces of a block with what surrounds it: (n/x + 2) (n/y + 2) (n/z + 2).
+_LENGTHS, _FACES = (
+    ON_GRIDS[[each.text for each in GRID_TERMS].index(text)] for text in ("1/x + 1/y + 1/z", "(x + y + z) / ranks")
+)
 # Logarithms of the weight of a form before the data. A constant with one term is the rule (0); a term without it
 # (-1), two
 # terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them.
 _ALONE, _FALL_AND_GROW, _MORE = -1.0, -2.0, -4.0
-ON_A_GRID = -1.0
-"""The same of a term of a process grid."""
+_ON_A_GRID = {1: 0.0, 2: -1.0, 3: -1.0}
+"""The same of a term of a process grid, by its dimensions."""
+_ONE_SIDE = -1.0
+"""The same of a term of one of several sides."""
 _BEYOND_IDEAL = -1.0
 """Weight of a decay that is faster than the division of work: it needs caches that take in more with every rank."""
 
@@ -152,10 +159,16 @@ def _along_ranks() -> Single:
     forms, prior = _forms()
     counted, weights = list(forms), list(prior)
     volume: Factor = (-1.0, 0.0, 0.0)
-    for term in (*ON_GRIDS, *_SHARES):
-        for beside in ((), (ONE,), (volume,), (ONE, volume)):
-            counted.append(tuple((each,) for each in (*beside, term)))
-            weights.append(ON_A_GRID + (_ALONE if len(beside) == 0 else _FALL_AND_GROW if len(beside) > 1 else 0.0))
+    rare = [_ON_A_GRID[each.dimensions] + _ONE_SIDE * each.one_side for each in GRID_TERMS]
+    for term, weight in zip((*ON_GRIDS, *_SHARES), (*rare, *[_ON_A_GRID[2]] * len(_SHARES)), strict=True):
+        for beside, less in (((), _ALONE), ((ONE,), 0.0), ((volume,), 0.0), ((ONE, volume), _FALL_AND_GROW)):
+            # Who has partners along a side leaves itself out: what grows as a side does stands beside something.
+            if beside or term[0] <= 0:
+                counted.append(tuple((each,) for each in (*beside, term)))
+                weights.append(weight + less)
+    for beside in ((ONE,), (volume,), (ONE, volume)):
+        counted.append(tuple((each,) for each in (*beside, _LENGTHS, _FACES)))
+        weights.append(_ON_A_GRID[3] + _MORE)
     everything = hypotheses(counted, weights)
     return Single(_among(hypotheses(forms, prior), everything), everything)
 

@@ -156,3 +156,13 @@ def test_a_model_file_names_no_grid_that_is_not_known() -> None:
     content["terms"] = [[[0.0, 0.0, -1e6]] for _ in content["terms"]]
     with pytest.raises(InputError, match="terms"):
         Fitted.from_dict(content)
+
+
+def test_blocks_with_what_surrounds_them_are_met() -> None:
+    # A polynomial in log2 of the ranks meets 1, 2, 4 and 8 as well.
+    def count(p: int) -> float:
+        x, y, z = dims_create(p, 3)
+        return 56 * ((12 / x + 2) * (12 / y + 2) + (12 / y + 2) * (12 / z + 2) + (12 / x + 2) * (12 / z + 2))
+
+    answer = fitted(count, [1, 2, 4, 8], "bytes_sent").predict(np.array([[32.0], [64.0]]))
+    assert answer.value[0] == pytest.approx([count(32), count(64)], rel=1e-3)
