@@ -166,6 +166,9 @@ def _along_ranks() -> Single:
             if beside or term[0] <= 0:
                 counted.append(tuple((each,) for each in (*beside, term)))
                 weights.append(weight + less)
+    for grown in _COARSE[:1] + _COARSE[3:4]:
+        counted.append(tuple((each,) for each in (volume, _SHARES[0], grown)))
+        weights.append(_MORE)
     for beside in ((ONE,), (volume,), (ONE, volume)):
         counted.append(tuple((each,) for each in (*beside, _LENGTHS, _FACES)))
         weights.append(_ON_A_GRID[3] + _MORE)

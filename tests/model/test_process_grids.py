@@ -65,7 +65,13 @@ def test_what_few_ranks_cannot_tell_apart_is_in_the_interval(count: Count) -> No
 
 @pytest.mark.parametrize("metric", ["messages", "instructions"])
 @pytest.mark.parametrize(
-    "count", [lambda p: 7e6 / p + 400 * p + 5e4, lambda p: 9e5 / p + 88 * log2(p), lambda p: 12.0 * (p - 1)]
+    "count",
+    [
+        lambda p: 7e6 / p + 400 * p + 5e4,
+        lambda p: 9e5 / p + 88 * log2(p),
+        lambda p: 12.0 * (p - 1),
+        lambda p: 9 * 2**18 / p * log2(2**18 / p) + 77 * p,
+    ],
 )
 def test_smooth_exact_counts_keep_their_narrow_intervals(metric: str, count: Count) -> None:
     answer = fitted(count, [1, 2, 4, 8, 16], metric).predict(np.array([[64.0]]))
