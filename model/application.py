@@ -74,11 +74,14 @@ class Breakdown:
         All K kernels that have a time, then those that only send messages.
     each : mapping of str to (K, k)
         Seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds its messages' time.
+    blocking : Forecast or None
+        BF_mem of the kernels of :attr:`Application.resources`.
     """
 
     total: Forecast
     kernels: tuple[str, ...]
     each: Mapping[str, Array]
+    blocking: Forecast | None = None
 
     @property
     def parts(self) -> dict[str, Array]:
@@ -249,7 +252,7 @@ class Application:
             codes, reasons = self.sharing.without_far(points, codes, reasons)
         half = np.full((1, len(points)), 0.5)
         summed = Forecast(total[None], low[None], high[None], codes[None], reasons[None], half, half, said.level)
-        return Breakdown(summed, kernels, each)
+        return Breakdown(summed, kernels, each, None if refined.parts is None else refined.parts.blocking)
 
     def _fullest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array

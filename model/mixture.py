@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,9 @@ from scipy.special import ndtr, ndtri
 Array = NDArray[np.float64]
 PIECE = 20_000
 """Components worked on at a time: as many as stay in a processor's cache."""
-LINEAR, CURVED = 5e-5, 1e-9
-"""Distance from the probability wanted, on the normal scale, and its product with the curvature met there, below which
-the next step ends at the root to nine digits."""
+LAST = 1e-10
+"""Distance from the probability wanted, on the normal scale, times the square of the step in spreads of the narrowest
+component, below which the step ends at the root: what Halley's step leaves is of third order."""
 NEAR = 1e-10
 """Distance that is none."""
 NARROWEST = 1e-300
@@ -118,17 +119,12 @@ class _Law:
             flat if flat.any() else None,
         )
 
-    def some(self, which: NDArray[np.bool_]) -> _Law:
+    def some(self, which: NDArray[np.intp]) -> _Law:
         """Some of the mixtures."""
-        return _Law(
-            self.weight[:, which],
-            self.centre[:, which],
-            self.scale[:, which],
-            self.per[:, which],
-            self.factor[:, which],
-            self.height[:, which],
-            None if self.cauchy is None else self.cauchy[:, which],
-        )
+        some: dict[str, Any] = {
+            name: None if part is None else part.take(which, axis=1) for name, part in vars(self).items()
+        }
+        return _Law(**some)
 
     def reach(self, goal: float) -> Array:
         """Distance of each component's quantile at `goal`, none below the median, from its centre."""
@@ -155,10 +151,11 @@ class _Law:
         np.clip(t, -1e100, 1e100, out=t)
         square = t * t
         square += 1e-200
-        u = square * self.per
-        z_square = np.log1p(u)
+        part = square * self.per
+        u = part + 1
+        # log1p(part) in half of its time: what the rounding of u took is put back
+        z_square = np.log(u) - (u - 1 - part) / u
         z_square *= self.factor
-        u += 1
         ratio = np.sqrt(z_square / square)
         below = ndtr(t * ratio)
         ratio *= u
@@ -185,26 +182,20 @@ class _Law:
         if len(ends) == 1:
             return np.asarray(ends[0])
         low, high = ends.min(axis=0), ends.max(axis=0)
-        answer = self._mean(self.centre)
-        if goal:
-            away = self.centre - answer
-            away *= away
-            away *= goal**2
-            away += reach * reach
-            answer += np.copysign(np.sqrt(self._mean(away)), goal)
-        np.clip(answer, low, high, out=answer)
-        least = 1e-12 * (np.abs(reach).max(axis=0) + high - low) + 4e-16 * np.maximum(np.abs(low), np.abs(high))
         finest = self.scale.max(axis=0)
+        # Each component taken for straight around its own quantile.
+        slope = self.weight * (self.scale / finest)
+        answer = np.asarray(np.clip((slope * ends).sum(axis=0) / slope.sum(axis=0), low, high))
+        least = 1e-12 * (np.abs(reach).max(axis=0) + high - low) + 4e-16 * np.maximum(np.abs(low), np.abs(high))
         law, rows, x, before = self, np.arange(len(answer)), answer, np.full(len(answer), np.inf)
         left = high - low > least
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             for _ in range(STEPS):
-                if left.sum() < len(left) / 2:
-                    law = law.some(left)
-                    held = rows, x, low, high, least, before, finest
-                    rows, x, low, high, least, before, finest = (part[left] for part in held)
-                    left = left[left]
-                if not len(left):
+                if not left.all():
+                    some = np.flatnonzero(left)
+                    law, held = law.some(some), (rows, x, low, high, least, before, finest)
+                    rows, x, low, high, least, before, finest = (part[some] for part in held)
+                if not len(x):
                     break
                 below, density, slope = law.at(x)
                 y = ndtri(np.clip(below, 1e-300, 1 - 1e-16))
@@ -221,11 +212,8 @@ class _Law:
                 there = size < NEAR
                 # Steps that leave the bracket or gain little are replaced by halving it.
                 good = (near > low) & (near < high) & (size <= 0.5 * before)
-                # A step over a component narrower than itself may leave the root behind.
-                straight = good & (size < LINEAR) & (size * np.abs(curve) < CURVED) & (np.abs(near - x) * finest < 1)
-                near = np.where(good, near, low + (high - low) / 2)
-                x = np.where(left & ~there, near, x)
-                answer[rows] = x
-                left &= ~(straight | there | (high - low <= least))
+                straight = good & (size * ((near - x) * finest) ** 2 < LAST)
+                answer[rows] = x = np.where(good, near, np.where(there, x, low + (high - low) / 2))
+                left = ~(straight | there | (high - low <= least))
                 before = size
         return answer

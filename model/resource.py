@@ -181,7 +181,7 @@ class Resources:
         time = np.where(time > 0, time, np.nan)
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
         lower = time * np.exp(-down / np.where(time > 0, time, 1.0))
-        return Parts(time, lower, time + up, execution, memory, status, reason, level)
+        return Parts(time, lower, time + up, execution, memory, status, reason, level, blocking)
 
     def blocking(self, points: Array, level: float) -> Forecast:
         """BF_mem of each kernel at `points` (k, m)."""
@@ -220,10 +220,9 @@ class Resources:
         time: Array,
     ) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
         """A part that is insufficient makes the time so when it holds more than a twentieth of it."""
-        status = blocking.status.copy()
-        reason = blocking.reason.astype(object)
         negligible = np.abs(memory.sum(axis=2)) < 0.05 * np.abs(time)
-        status, reason = np.where(negligible, forecast.OK, status), np.where(negligible, "", reason)
+        status = np.where(negligible, forecast.OK, blocking.status)
+        reason = np.where(negligible, "", blocking.reason).astype(object)
         for at, name in enumerate(("instructions", *LEVELS)):
             index = take[name]
             bad = (requirements.status[index] != forecast.OK) & (index[:, None] >= 0)
@@ -235,7 +234,7 @@ class Resources:
                 bad &= ~(np.abs(part) < 0.05 * np.abs(time))
             bad &= status == forecast.OK
             status = np.where(bad, requirements.status[index], status)
-            reason = np.where(bad, [[f"{name}: {text}" for text in row] for row in requirements.reason[index]], reason)
+            reason[bad] = [f"{name}: {text}" for text in requirements.reason[index][bad]]
         far = self.borrowed[:, None] & (status == forecast.OK)
         reason = np.where(far, forecast.REASONS[forecast.BORROWED], reason)
         return np.where(far, forecast.BORROWED, status).astype(np.intp), reason
@@ -306,6 +305,8 @@ class Parts:
     memory : (s, k, 4)
         BF_mem x loads x latency / clock, by level.
     status, reason : (s, k)
+    blocking : Forecast
+        BF_mem.
     """
 
     value: Array
@@ -316,6 +317,7 @@ class Parts:
     status: NDArray[np.intp]
     reason: NDArray[Any]
     level: float
+    blocking: Forecast
 
     def forecast(self) -> Forecast:
         """The times as a forecast."""

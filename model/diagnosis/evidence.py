@@ -209,7 +209,7 @@ def gather(
     timed = index >= 0
     status = np.where(timed[:, None], said.status[index], OK) if len(said.value) else np.full(shape, OK)
     reason = np.where(timed[:, None] & (status != OK), said.reason[index], "") if len(said.value) else status * ""
-    least, calm, factor, error, stalls, source = _equation(model, kernels, points, level)
+    least, calm, factor, error, stalls, source = _equation(model, broken)
     instructions = of("instructions")
     given = extras.get("ceilings")
     return Evidence(
@@ -288,28 +288,26 @@ def _sum(one: Array, other: Array) -> Array:
     return np.where(np.isfinite(one) | np.isfinite(other), np.nan_to_num(one) + np.nan_to_num(other), np.nan)
 
 
-def _equation(
-    model: Model, kernels: tuple[str, ...], points: Array, level: float
-) -> tuple[Array, Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
+def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
     """CPI and waiting where memory asked least, BF_mem with error, whether stalls were counted, and the source, of all
-    `kernels`.
+    kernels.
 
     The CPI is the equation's own: its parts are drawn to the kernel's time where another law tells that better.
     """
-    count, k = len(kernels), len(points)
+    kernels, blocking = broken.kernels, broken.blocking
+    count, k = len(kernels), broken.total.value.shape[1]
     least, calm = np.full(count, np.nan), np.full(count, np.nan)
     factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
     counted = np.zeros(count, dtype=bool)
     source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
     resources = model.equation.resources
-    if resources is None:
+    if resources is None or blocking is None:
         return least, calm, factor, error, counted, tuple(source)
     place = {kernel: at for at, kernel in enumerate(kernels)}
     mine = [(at, place[kernel]) for at, kernel in enumerate(resources.kernels) if kernel in place and kernel != WHOLE]
     if not mine:
         return least, calm, factor, error, counted, tuple(source)
     theirs, here = (np.array(column) for column in zip(*mine, strict=True))
-    blocking = resources.blocking(points, level)
     factor[here] = blocking.value[theirs]
     error[here] = (blocking.upper - blocking.lower)[theirs] / 3.29
     extras = model.extras.get("diagnosis", {})

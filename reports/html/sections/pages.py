@@ -110,15 +110,14 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
         ]
         found[kernel] = {**EMPTY, "parts": parts, "time": value(total, "time")}
     _verdicts(context, found)
-    resources = context.model.equation.resources
-    if resources is None:
+    resources, factor = context.model.equation.resources, broken.blocking
+    if resources is None or factor is None:
         return found
-    factor = resources.blocking(context.sweep.points[-1:], context.sweep.level)
     for at, kernel in enumerate(resources.kernels):
         found.setdefault(kernel, dict(EMPTY))["resource"] = {
             "cpi": f"{resources.cpi[at]:.3g}",
-            "factor": f"{factor.value[at, 0]:.3g}",
-            "interval": f"{factor.lower[at, 0]:.3g} to {factor.upper[at, 0]:.3g}",
+            "factor": f"{factor.value[at, -1]:.3g}",
+            "interval": f"{factor.lower[at, -1]:.3g} to {factor.upper[at, -1]:.3g}",
             "seen": f"{resources.seen[at, 0]:.3g} to {resources.seen[at, 1]:.3g}",
             "evidence": resources.evidence[at],
         }
