@@ -16,16 +16,8 @@ def is_experiment(path: Path) -> bool:
     return (path / "experiment.json").is_file()
 
 
-def merge(target: Experiment, sources: Sequence[Experiment]) -> int:
-    """Copy the runs of `sources` into `target` and give their number; what `target` holds already stays as it is.
-
-    A run that is there already with the same start is the same run. One with another start is a further repetition.
-
-    Raises
-    ------
-    InputError
-        When a source is of other parameters or another application, before anything is copied.
-    """
+def check_alike(target: Experiment, sources: Sequence[Experiment]) -> None:
+    """InputError where one of `sources` is of other parameters or another application than `target`."""
     for source in sources:
         if source.parameters != target.parameters:
             raise InputError(
@@ -38,6 +30,19 @@ def merge(target: Experiment, sources: Sequence[Experiment]) -> int:
                 f"{source.path} is of {source.application!r}, {target.path} of {target.application!r}",
                 "experiments of one application are joined; compare others with 'ranksight compare'",
             )
+
+
+def merge(target: Experiment, sources: Sequence[Experiment]) -> int:
+    """Copy the runs of `sources` into `target` and give their number; what `target` holds already stays as it is.
+
+    A run that is there already with the same start is the same run. One with another start is a further repetition.
+
+    Raises
+    ------
+    InputError
+        When a source is of other parameters or another application, before anything is copied.
+    """
+    check_alike(target, sources)
     return sum(_copy(target, source, run) for source in sources for run in source.runs)
 
 

@@ -39,6 +39,16 @@ def format_factor(value: float) -> str:
     return f"{float(f'{value:.3g}'):,.0f}"
 
 
+def in_full(value: float) -> str:
+    """Write a parameter's value, whole numbers in full: a command with ``16777216`` asks for the same."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number and its noun, which takes an s in the plural: ``counted(1, "run") == "1 run"``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def parse_size(text: str) -> int:
     """Read a size in bytes: ``"32Ki"``, ``"1.5M"``, ``"4096"`` or ``"2 MiB"``.
 

@@ -10,6 +10,7 @@ from ranksight.campaign import Outcome, Plan, Watcher, measure
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment, Run
 from ranksight.reports.terminal import Block, Text, next_step, show
+from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.phases.analysis import Analysis
@@ -52,7 +53,7 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
         heavy = [phase.number for phase in said.phases if phase.share >= _RELEVANT and phase.number in cpi.columns]
         if not quiet:
             shown = ", ".join(f"phase {number} {cpi[number].iloc[-1]:.4f}" for number in heavy)
-            print(f"{ranks:g} ranks: CPI of {shown}", flush=True)
+            print(f"{in_full(ranks)} ranks: CPI of {shown}", flush=True)
         ended = bool(heavy) and all(settled(cpi[number].dropna()) for number in heavy)
         if ended:
             break
@@ -83,7 +84,7 @@ def _check(experiment: Experiment, before: Analysis | None, small: Mapping[str, 
             "write the problem's size as {size} where the program takes it",
         )
     if dict(before.workload) == dict(small):
-        words = " ".join(f"{name}={value:g}" for name, value in small.items())
+        words = " ".join(f"{name}={in_full(value)}" for name, value in small.items())
         raise InputError(f"{words} is the original workload", "give a smaller one")
     groups = [group for phase in before.phases for group in phase.groups]
     if not any(group.constant for group in groups):
@@ -97,7 +98,7 @@ def _check(experiment: Experiment, before: Analysis | None, small: Mapping[str, 
 def _progress(quiet: bool) -> Watcher:
     def watch(run: Run, what: str) -> None:
         if not quiet and what in ("done", "failed"):
-            values = " ".join(f"{name}={value:g}" for name, value in run.configuration.items())
+            values = " ".join(f"{name}={in_full(value)}" for name, value in run.configuration.items())
             print(f"{values} {run.collector}: {what}", flush=True)
 
     return watch
@@ -117,7 +118,7 @@ def _tell(experiment: Experiment, said: Analysis, ended: bool) -> None:
             if point is not None:
                 text = (
                     f"{point.instructions:.7g} instructions on {point.measured_ranks} ranks "
-                    f"stand for {point.ranks:g} ranks ({point.difference:.2%} off)"
+                    f"stand for {in_full(point.ranks)} ranks ({point.difference:.2%} off)"
                 )
             blocks.append(Text(f"phase {phase.number}: {text}", 0, 2))
-    show(*blocks, next_step(f"ranksight phases {experiment.path} --ranks {8 * said.ranks[-1]:g}"))
+    show(*blocks, next_step(f"ranksight phases {experiment.path} --ranks {in_full(8 * said.ranks[-1])}"))

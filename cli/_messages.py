@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight._names import short
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
+from ranksight.units import in_full
 
 if TYPE_CHECKING:
     import argparse
@@ -48,7 +49,7 @@ def print_messages(model: Model, args: argparse.Namespace) -> int:
         for table, frame in zip(tables, frames, strict=True):
             _print(table, frame, args)
         if not args.quiet:
-            asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
+            asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
             show("", next_step(f"ranksight predict {args.model} {asked} --metric time"))
     return 0 if any(table.ok for table in tables) else 4
 
@@ -61,7 +62,7 @@ def _frame(table: MessageTable, by: str, kernels: list[str]) -> pd.DataFrame:
 def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -> None:
     import pandas as pd
 
-    at = ", ".join(f"{name} {value:g}" for name, value in table.configuration.items())
+    at = ", ".join(f"{name} {in_full(value)}" for name, value in table.configuration.items())
     blocks: list[Block] = [Text(f"{at}: messages of a rank, by {args.messages}", style="bold")]
     if args.messages != "class":
         rows = [[_cell(value) for value in row] for row in frame.head(LONGEST).itertuples(index=False)]

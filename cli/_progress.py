@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ranksight._names import printable, short
 from ranksight.cli._saying import say
+from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.experiment import Run
@@ -136,7 +137,7 @@ class Runs(Progress):
             self.ahead[run.collector] -= 1
         if what in ("done", "failed"):
             self.took.setdefault(run.collector, []).append(time.monotonic() - self.started)
-        values = " ".join(f"{name}={value:g}" for name, value in run.configuration.items())
+        values = " ".join(f"{name}={in_full(value)}" for name, value in run.configuration.items())
         text = f"{values} {run.collector} repetition {run.repetition}"
         if self.quiet:
             return

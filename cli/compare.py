@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.errors import InputError, UsageError
+from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.comparison.comparing import Comparison, Subject
@@ -179,7 +180,7 @@ def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argpar
         if not args.quiet:
             show("", f"slower by more than {args.threshold:g} %: {len(slower)}")
         for kernel, at, growth in slower:
-            place = ", ".join(f"{n} {x:g}" for n, x in zip(found.parameters, found.points[at], strict=True))
+            place = ", ".join(f"{n} {in_full(x)}" for n, x in zip(found.parameters, found.points[at], strict=True))
             show(Text(f"{kernel}: {growth:+.3g} % at {place}", 2, 2, "red"))
     if not args.quiet:
         show("", next_step(_next(found, args)))
@@ -189,10 +190,10 @@ def _next(found: Comparison, args: argparse.Namespace) -> str:
     """What to type next: look farther out, or measure what would narrow the later side."""
     largest = found.points[-1]
     if args.asked:
-        asked = " ".join(f"--{name} {value:g}" for name, value in zip(found.parameters, largest, strict=True))
+        asked = " ".join(f"--{name} {in_full(value)}" for name, value in zip(found.parameters, largest, strict=True))
         return f"ranksight plan {args.after} {asked}"
     asked = " ".join(
-        f"--{name} {value * (8 if name == 'ranks' else 1):g}"
+        f"--{name} {in_full(value * (8 if name == 'ranks' else 1))}"
         for name, value in zip(found.parameters, largest, strict=True)
     )
     return f"ranksight compare {args.before} {args.after} {asked}"

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing
 from ranksight.cli.predict import parse
 from ranksight.errors import UsageError
+from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.diagnosis.diagnosis import Diagnosis
@@ -105,7 +106,7 @@ def _next(found: Diagnosis, model: Path) -> str:
     rows = found.verdicts()
     heavy = rows[rows["share"] >= 0.05]
     at = " ".join(
-        f"--{name} {value:g}" for name, value in zip(found.model.parameters, found.target.tolist(), strict=True)
+        f"--{name} {in_full(value)}" for name, value in zip(found.model.parameters, found.target.tolist(), strict=True)
     )
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings

@@ -10,6 +10,7 @@ measurements cannot carry is marked insufficient. The next step is 'ranksight pr
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from ranksight._files import check_output
 from ranksight.errors import UsageError
 from ranksight.experiment import WHOLE
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
+from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment
@@ -32,11 +34,15 @@ FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "b
 """Metrics that a table begins with."""
 LIGHT = 0.005
 """Share of a metric below which a table leaves a kernel out."""
+FEW = 6
+"""Kernels of a metric that a table shows where all are light."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="folder made by 'measure' or 'import'")
+    parser.add_argument(
+        "experiment", type=Path, nargs="?", metavar="EXPERIMENT", help="folder made by 'measure' or 'import'"
+    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="MODEL", help="the model's file (default: EXPERIMENT with .model.json)"
     )
@@ -132,6 +138,8 @@ def run(args: argparse.Namespace) -> int:
     if args.space == "list":
         print("\n".join(SPACES))
         return 0
+    if args.experiment is None:
+        raise UsageError("ranksight fit: no EXPERIMENT is given", "name the folder that 'measure' or 'import' made")
     if args.jobs < 1:
         raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
     output = args.output or args.experiment.with_name(args.experiment.name + ".model.json")
@@ -301,10 +309,10 @@ def _print(
         return
     _table(rows, checked)
     asked = " ".join(
-        f"--{name} {value:g}"
+        f"--{name} {in_full(value)}"
         for name, value in zip(model.parameters, model.along_ties(2 * model.training.max(axis=0)[None])[0], strict=True)
     )
-    said = f"{len(rows)} functions of {len(series.points)} configurations in {output}"
+    said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     known = [Text(machine, hanging=0)] if machine else []
     show("", Text(said, hanging=0), *known, next_step(f"ranksight predict {output} {asked}"))
 
@@ -320,8 +328,11 @@ def _table(rows: list[dict[str, Any]], checked: dict[str, Any] | None) -> None:
 
     Kernels without weight in a metric are left to the other formats.
     """
-    weighty = [row for row in rows if row["share"] >= LIGHT or row["kernel"] == WHOLE]
-    shown = sorted(weighty, key=_order)[:SHOWN]
+    shown: list[dict[str, Any]] = []
+    for _, group in itertools.groupby(sorted(rows, key=_order), key=lambda row: row["metric"]):
+        mine = list(group)
+        shown += [row for row in mine if row["share"] >= LIGHT or row["kernel"] == WHOLE] or mine[:FEW]
+    shown = shown[:SHOWN]
     blocks: list[Block] = []
     for metric in dict.fromkeys(row["metric"] for row in shown):
         here = [row for row in shown if row["metric"] == metric]
@@ -350,7 +361,7 @@ def _table(rows: list[dict[str, Any]], checked: dict[str, Any] | None) -> None:
         blocks += [f"... and {len(rows) - len(shown)} more; --format csv prints all", ""]
     if checked is not None:
         told = (
-            f"without {checked['parameter']} = {checked['value']:g}: predicted there with a median error of "
+            f"without {checked['parameter']} = {in_full(checked['value'])}: predicted there with a median error of "
             f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
             f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
         )

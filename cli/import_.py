@@ -23,6 +23,7 @@ from ranksight.cli._saying import say, tell
 from ranksight.cli._skipping import Skips
 from ranksight.errors import InputError, UsageError
 from ranksight.reports.terminal import Column, Table, next_step, show
+from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment, Run
@@ -32,6 +33,9 @@ TABLE = "csv"
 """Name of the format whose columns the user names."""
 JOINED = "experiment"
 """Name of the format of our own folders."""
+RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
+                   "processors", "tasks", "ntasks"})  # fmt: skip
+"""What programs and people call the number of ranks."""
 OF_TABLES = ("kernel", "total", "repetition", "rank", "where", "delimiter", "decimal")
 """Options that speak of columns."""
 
@@ -145,6 +149,10 @@ def run(chosen: argparse.Namespace) -> int:
             f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
             "or cases, import them apart or tell them apart with --parameter or --set"
         ] = None
+    counts = [name for name in experiment.parameters if name.casefold() in RANKS]
+    if counts and "ranks" not in experiment.parameters:
+        named = f"--parameter ranks={counts[0]}"
+        notes[f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"] = None
     tell("note", notes, "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
@@ -156,7 +164,7 @@ def run(chosen: argparse.Namespace) -> int:
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
     from ranksight.experiment import Experiment
-    from ranksight.merging import is_experiment, merge
+    from ranksight.merging import check_alike, is_experiment, merge
 
     given = [name for name in (*OF_TABLES, "parameter", "set", "metric") if getattr(chosen, name)]
     if given:
@@ -177,6 +185,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     if is_experiment(place):
         target = Experiment.read(place)
     else:
+        check_alike(sources[0], sources[1:])
         target = Experiment.create(place, chosen.application or sources[0].application, sources[0].parameters)
     merge(target, sources)
     names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
@@ -230,7 +239,7 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
     rows = [
         ["experiment", f"{experiment.path} ({experiment.application})"],
         ["files", f"{read} read, {skipped} skipped"],
-        ["runs", f"{len(experiment)} of {configurations} configurations"],
+        ["runs", f"{len(experiment)} of {counted(configurations, 'configuration')}"],
         *([f"  {name}", _listed(values)] for name, values in ranges.items()),
         ["kernels", str(kernels)],
         ["metrics", ", ".join(experiment.metrics())],
@@ -242,5 +251,5 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
 
 def _listed(values: list[float]) -> str:
     if len(values) > 12:
-        return f"{values[0]:g} .. {values[-1]:g}, {len(values)} values"
-    return ", ".join(f"{value:g}" for value in values)
+        return f"{in_full(values[0])} .. {in_full(values[-1])}, {len(values)} values"
+    return ", ".join(map(in_full, values))

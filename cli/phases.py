@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.errors import UsageError
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
-from ranksight.units import format_si
+from ranksight.units import format_si, in_full
 
 CALLS = 216
 """Characters of a phase's calls that are shown."""
@@ -190,7 +190,7 @@ def _csv(analysis: Analysis, times: Times | None) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     head = ["phase", "calls", "share", "weight", "factor", "exponent", "distant_ranks"]
     ranks = () if times is None else times.ranks
-    writer.writerow([*head, *(f"seconds_at_{p:g}" for p in ranks)])
+    writer.writerow([*head, *(f"seconds_at_{in_full(p)}" for p in ranks)])
     for at, phase in enumerate(analysis.phases):
         group = phase.groups[0]
         seconds = [] if times is None else times.computation[at] + np.nan_to_num(times.communication[at])
@@ -200,8 +200,8 @@ def _csv(analysis: Analysis, times: Times | None) -> None:
 
 
 def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) -> None:
-    workload = ", ".join(f"{name} {value:g}" for name, value in analysis.workload.items())
-    traced = ", ".join(f"{p:g}" for p in analysis.ranks)
+    workload = ", ".join(f"{name} {in_full(value)}" for name, value in analysis.workload.items())
+    traced = ", ".join(map(in_full, analysis.ranks))
     clock = "measured" if analysis.clock == "measured" else f"simulated on {analysis.machine.name}"
     blocks: list[Block] = []
     if not args.quiet:
@@ -213,7 +213,7 @@ def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) ->
     for phase in analysis.phases:
         group = phase.groups[0]
         power = f"{format_si(group.power.factor, 's')} p^{group.power.exponent:.3f}"
-        point = f"{group.distant.ranks:g} ranks" if group.distant is not None else "-"
+        point = f"{in_full(group.distant.ranks)} ranks" if group.distant is not None else "-"
         rows.append([str(phase.number), f"{phase.share:.1%}", phase.weight.formula, power, point])
     columns = [
         Column("phase"),
@@ -250,11 +250,11 @@ def _explained(analysis: Analysis) -> list[Block]:
         for group in phase.groups:
             if group.distant is not None:
                 point = group.distant
-                workload = ", ".join(f"{name} {value:g}" for name, value in analysis.small.items())
+                workload = ", ".join(f"{name} {in_full(value)}" for name, value in analysis.small.items())
                 text = (
                     f"phase {phase.number}: {workload} on {point.measured_ranks} ranks ({point.instructions:.7g} "
                     f"instructions, {format_si(point.time, 's', 4)}, CPI {point.cpi:.3f}) "
-                    f"stands for {point.ranks:g} ranks ({point.difference:.2%} off)"
+                    f"stands for {in_full(point.ranks)} ranks ({point.difference:.2%} off)"
                 )
                 said.append(Text(text, 0, 2))
             elif group.reason:
@@ -308,7 +308,7 @@ def _times(times: Times, level: float, network: str) -> list[Block]:
         inside = times.communication[:, k].sum()
         said = format_si(inside, "s") if inside == inside else "unknown"
         computed = format_si(times.computation[:, k].sum(), "s")
-        rows.append([f"{p:g}", format_si(times.total[k], "s"), interval, computed, said])
+        rows.append([in_full(p), format_si(times.total[k], "s"), interval, computed, said])
     columns = [
         Column("ranks"),
         Column("PET"),
@@ -330,7 +330,7 @@ def _next(analysis: Analysis, args: argparse.Namespace) -> str:
     ):
         name, value = next(iter(analysis.workload.items()))
         smaller = max(value // 4, 1)
-        return f"ranksight measure --distant --{name} {smaller:g} --ranks LIST -o {args.experiment} -- COMMAND"
+        return f"ranksight measure --distant --{name} {in_full(smaller)} --ranks LIST -o {args.experiment} -- COMMAND"
     if not args.ranks:
-        return f"ranksight phases {args.experiment} --ranks {8 * analysis.ranks[-1]:g}"
+        return f"ranksight phases {args.experiment} --ranks {in_full(8 * analysis.ranks[-1])}"
     return f"ranksight fit {args.experiment}"

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.errors import InputError, UsageError
+from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment
@@ -192,7 +193,7 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
     show(*blocks(choice))
     if args.quiet:
         return
-    asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
+    asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
     if args.coordinates is not None and choice.runs:
         show(
             "", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan")

@@ -21,6 +21,7 @@ from ranksight.cli import _placing
 from ranksight.errors import UsageError
 from ranksight.metrics import metric
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
+from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.answers import Answer
@@ -208,7 +209,7 @@ def _table(prediction: Prediction, everything: bool) -> None:
     blocks: list[Block] = []
     for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
         first = answers[0]
-        where = ", ".join(f"{name} {value:g}" for name, value in first.configuration.items())
+        where = ", ".join(f"{name} {in_full(value)}" for name, value in first.configuration.items())
         columns = [
             Column("kernel", "name"),
             Column("value"),
@@ -288,7 +289,7 @@ def _over(prediction: Prediction) -> list[Block]:
         ends = [metric(line[0].metric).format(each.value) for each in (line[0], line[-1])]
         curve = sparkline((answer.value for answer in line), low=0.0)
         rows.append([_named(line[0]), line[0].metric, ends[0], Cell(curve, "cyan"), ends[1]])
-    first, last = (f"{end(point[varied[0]] for point in points):g}" for end in (min, max))
+    first, last = (f"{in_full(end(point[varied[0]] for point in points))}" for end in (min, max))
     columns = [
         Column("kernel", "name"),
         Column("metric", "word", 1),
@@ -323,7 +324,7 @@ def _phases(phases: Sequence[Beside], missing: str) -> list[Block]:
     unit = metric("time")
     blocks: list[Block] = ["", Text(f"no time by phases: {missing}")] if missing else []
     for at, each in enumerate(phases):
-        where = " ".join(f"{name}={value:g}" for name, value in each.configuration.items())
+        where = " ".join(f"{name}={in_full(value)}" for name, value in each.configuration.items())
         interval = ""
         if each.lower == each.lower:
             interval = f" ({unit.format(each.lower)} .. {unit.format(each.upper)})"
@@ -336,6 +337,6 @@ def _phases(phases: Sequence[Beside], missing: str) -> list[Block]:
 
 def _next(prediction: Prediction, args: argparse.Namespace) -> str:
     """What to type: the runs that would carry what is refused, else what bounds the program there."""
-    asked = " ".join(f"--{name} {','.join(f'{x:g}' for x in values)}" for name, values in args.asked.items())
+    asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
     refused = not all(answer.ok for answer in prediction.answers)
     return f"ranksight {'plan' if refused else 'diagnose'} {args.model} {asked}".rstrip()

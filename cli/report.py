@@ -16,7 +16,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output
 from ranksight.errors import UsageError
@@ -147,7 +147,7 @@ def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[st
     return lines
 
 
-def _summary(context: Context, output: Path, size: int) -> dict[str, object]:
+def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
     from ranksight.reports.sweep import carried
 
     return {
@@ -162,7 +162,7 @@ def _summary(context: Context, output: Path, size: int) -> dict[str, object]:
     }
 
 
-def _print(told: dict[str, object], how: str) -> None:
+def _print(told: dict[str, Any], how: str) -> None:
     if how == "json":
         json.dump({"schema_version": 1, **told}, sys.stdout, indent=1, allow_nan=False)
         print()
@@ -175,13 +175,16 @@ def _print(told: dict[str, object], how: str) -> None:
         writer.writerow([told[k] for k in ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")])
         return
     from ranksight.reports.terminal import Text, next_step, show
-    from ranksight.units import format_si
+    from ranksight.units import counted, format_si
 
-    size = format_si(float(str(told["bytes"])), "B")
+    size = format_si(float(told["bytes"]), "B")
     show(
-        Text(str(told["answer"]), hanging=0),
+        Text(told["answer"], hanging=0),
         "",
-        Text(f"{told['kernels']} kernels, {told['functions']} functions, {told['refused']} refused at the target"),
+        Text(
+            f"{counted(told['kernels'], 'kernel')}, {counted(told['functions'], 'function')}, "
+            f"{told['refused']} refused at the target"
+        ),
         Text(f"{told['report']}: {size}, nothing outside of it is needed", hanging=-1),
         next_step(f"xdg-open {told['report']}  # or hand it to a colleague"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application import Application
 from ranksight.model.balance import fit_balance
@@ -48,7 +49,7 @@ from ranksight.telling import told
 
 
 def fit(
-    experiment: Experiment,
+    experiment: Experiment | str | os.PathLike[str],
     metrics: Sequence[str] | None = None,
     *,
     platform: Any = "auto",
@@ -65,7 +66,7 @@ def fit(
 
     Parameters
     ----------
-    experiment : Experiment
+    experiment : Experiment, or path of its folder
     metrics : sequence of str, optional
         All when not given.
     platform : Platform, str or None
@@ -85,6 +86,8 @@ def fit(
         ``over_ranks``, ``iterations`` (:mod:`ranksight.model.iterations`) and what else
         :func:`ranksight.model.fitting.fit_series` takes.
     """
+    if isinstance(experiment, (str, os.PathLike)):
+        experiment = read(experiment)
     named = platform != "auto"
     if not named:
         platform = assumed_platform(experiment)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ranksight.experiment import WHOLE
 from ranksight.model.application import Refined
 from ranksight.model.fitted import Fitted
+from ranksight.units import counted
 
 MOST = 4
 """Texts at most that tell of a sum."""
@@ -18,7 +19,7 @@ MOST = 4
 def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: Refined) -> NDArray[np.object_]:
     """What carries each series at each configuration, (s, k)."""
     told = [
-        f"function of {count} configurations, {name} {provenance.get(name, 'measured')}"
+        f"function of {counted(count, 'configuration')}, {name} {provenance.get(name, 'measured')}"
         for name, count in zip(fitted.metrics, fitted.count.tolist(), strict=True)
     ]
     found = np.empty(refined.said.value.shape, dtype=object)
@@ -38,5 +39,5 @@ def evidence_of_sum(texts: NDArray[np.object_], kernels: Sequence[str]) -> NDArr
     new[1:] = (texts[:, 1:] != texts[:, :-1]).any(axis=0)
     for k in np.flatnonzero(new):
         different = list(dict.fromkeys(texts[:, k].tolist()))[:MOST]
-        found[k] = f"sum of {len(texts)} kernels: {'; '.join(different)}"
+        found[k] = f"sum of {counted(len(texts), 'kernel')}: {'; '.join(different)}"
     return np.asarray(found[np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))])

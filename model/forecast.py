@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED = range(10)
 REASONS = (
     "",
-    "too few configurations: {points} for {parameters} parameter(s)",
+    "too few configurations, {points}, for its number of parameters, {parameters}",
     "no measured values",
     "noise above the signal: repetitions differ more than configurations do{repetitions}",
     "the interval spans a factor of {factor:.3g}, more than {bound:.3g}",

@@ -109,7 +109,7 @@ def remarks(
         same = {name: sum(w for w, lead in mine if np.abs(lead - other).max() <= FASTER) for other, name in others}
         alike = [name for name, w in same.items() if w > AGREED]
         if faster > AGREED:
-            said[time] = "grows faster than every requirement: waiting, serialisation or imbalance"
+            said[time] = "grows faster than every requirement: waiting, serialisation, imbalance or shared bandwidth"
         elif alike:
             said[time] = f"grows as {', '.join(alike)}"
     return said

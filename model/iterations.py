@@ -44,6 +44,6 @@ def iterated(fitted: Fitted, points: NDArray[np.float64]) -> str:
     if not ((points[:, at] < low) | (points[:, at] > high)).any():
         return ""
     return (
-        f"{fitted.iterations} are iterations: all values are a set-up and as much again with each, from runs of "
+        f"{fitted.iterations} counts iterations: all values are a set-up and as much again with each, from runs of "
         f"{low:g} to {high:g}; what only later iterations do is not seen"
     )

@@ -153,7 +153,9 @@ class Levels:
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitted.Fitted.predict`."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        at = points[:, self.parameters.index(self.parameter)]
+        asked = points[:, self.parameters.index(self.parameter)]
+        nowhere = np.broadcast_to(asked <= 0, (len(self.kernels), len(points)))
+        at = np.where(asked > 0, asked, self.levels[0])
         shape = (len(self.kernels), len(points))
         counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
         status = np.full(shape, forecast.OK, dtype=np.intp)
@@ -207,6 +209,10 @@ class Levels:
         wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
         status = np.where(wide, forecast.WIDE, status)
         reason = np.where(wide, f"{self.parameter} took two values only; measure a third to know its form", reason)
+        value, low, high = (np.where(nowhere, np.nan, end) for end in (value, low, high))
+        status = np.where(nowhere, forecast.DOMAIN, status)
+        below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
+        reason = np.where(nowhere, below, reason)
         return Forecast(value, low, high, status.astype(np.intp), reason, form, 1 - form, level)
 
     @cached_property

@@ -32,6 +32,7 @@ from ranksight.model.questions import combinations, known
 from ranksight.model.staircase import Staircase
 from ranksight.model.wholeunits import WholeUnits
 from ranksight.telling import told
+from ranksight.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,10 @@ class Model:
     correlation: Mapping[str, float] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        over = ", ".join(self.parameters)
+        return f"<Model {self.application}: {counted(len(self.fitted), 'function')} of {over}; .table() shows them>"
 
     def _repr_html_(self) -> str:
         from ranksight.model.told import html

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.answers import Answers
+from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,11 @@ class Prediction:
         answers = list(self.answers.to_dicts())
         return {"schema_version": SCHEMA_VERSION, "notes": list(self.notes), "predictions": answers}
 
+    def __repr__(self) -> str:
+        over = ", ".join(self.parameters)
+        many = counted(len(self.answers), "prediction")
+        return f"<Prediction {self.application}: {many} at {over}; .table() shows them>"
+
     def _repr_html_(self) -> str:
         """An answer a row, for notebooks."""
         from ranksight._html import table
@@ -45,7 +51,7 @@ class Prediction:
             known = math.isfinite(answer.value)
             rows.append(
                 [
-                    *(f"{value:g}" for value in answer.configuration.values()),
+                    *map(in_full, answer.configuration.values()),
                     answer.kernel or "whole program",
                     answer.metric,
                     unit.format(answer.value) if known else "",

@@ -15,6 +15,7 @@ from ranksight.model.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, U
 from ranksight.model.comparison.comparing import Comparison
 from ranksight.model.comparison.explain import SMALL, Cause
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
+from ranksight.units import counted, in_full
 
 PROGRAM = "(whole program)"
 SHOWN = 20
@@ -69,7 +70,7 @@ def _points(part: float) -> str:
 def blocks(comparison: Comparison, at: int, kernels: list[str] | None = None) -> list[Block]:
     """The comparison at one configuration."""
     where = ", ".join(
-        f"{name} {value:g}" for name, value in zip(comparison.parameters, comparison.points[at], strict=True)
+        f"{name} {in_full(value)}" for name, value in zip(comparison.parameters, comparison.points[at], strict=True)
     )
     how = "measured" if comparison.measured else "predicted"
     said: list[Block] = [
@@ -144,7 +145,9 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
     if len(order) > len(shown):
         said.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
     same = sum(int(found.verdict[row, at]) == SAME for kernel, row in mine if kernel != WHOLE)
-    said.append(f"{same} of {len(mine) - any(k == WHOLE for k, _ in mine)} kernels: no difference beyond the noise")
+    if same:
+        kernels_here = counted(len(mine) - any(k == WHOLE for k, _ in mine), "kernel")
+        said.append(f"{same} of {kernels_here}: no difference beyond the noise")
     return said
 
 
@@ -187,7 +190,7 @@ def scales(comparison: Comparison) -> list[Block]:
     if comparison.ranks is None:
         return []
     low, high = comparison.ranks
-    text: list[Block] = [Text(f"from {low:g} to {high:g} ranks, predicted", style="bold")]
+    text: list[Block] = [Text(f"from {in_full(low)} to {in_full(high)} ranks, predicted", style="bold")]
     for each in comparison.crossovers[:SHOWN]:
         span = f"{each.low:.3g} to {each.high:.3g}"
         who = short(_name(each.kernel), 40)
@@ -199,12 +202,16 @@ def scales(comparison: Comparison) -> list[Block]:
         key = (onset.kernel, comparison.timer)
         only = "" if key in comparison.after.rows else ", gone,"
         only = only if key in comparison.before.rows else ", new,"
-        text.append(Text(f"{short(_name(onset.kernel), 40)}{only} matters {start}: {part} {how} at {high:g}", 2, 2))
+        text.append(
+            Text(f"{short(_name(onset.kernel), 40)}{only} matters {start}: {part} {how} at {in_full(high)}", 2, 2)
+        )
     if len(text) == 1:
         text.append(Text("no kernel's change is 2 % of the program's time and beyond the noise", 2, 2))
     if comparison.untold:
         are = "kernel is" if comparison.untold == 1 else "kernels are"
-        text.append(Text(f"{comparison.untold} {are} not told at {high:g}: the evidence carries no time there", 2, 2))
+        text.append(
+            Text(f"{comparison.untold} {are} not told at {in_full(high)}: the evidence carries no time there", 2, 2)
+        )
     return text
 
 

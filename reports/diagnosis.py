@@ -13,10 +13,12 @@ from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.diagnosis.ranking import clear
 from ranksight.model.forecast import BORROWED, REASONS
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
-from ranksight.units import format_factor, format_si
+from ranksight.units import format_factor, format_si, in_full
 
 SMALL = 0.01
 """Share of the time below which a kernel is counted, not listed."""
+FEW = 5
+"""Kernels that are listed where all are below it."""
 SHORT = {"compute": "compute", "L2": "L2", "L3": "L3", "memory": "memory", "communication": "messages",
          "imbalance": "imbalance", "unknown": "unknown"}  # fmt: skip
 HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x2", "network": "messages x2",
@@ -70,12 +72,12 @@ def _shares(found: Diagnosis) -> dict[str, str]:
 
 def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
     """Head, where the time goes, and the kernels' verdicts at one configuration."""
-    at = ", ".join(f"{name} {value:g}" for name, value in values.items())
+    at = ", ".join(f"{name} {in_full(value)}" for name, value in values.items())
     total = float(part["time"].sum())
     weight = part["time"].to_numpy() / total if total > 0 else np.zeros(len(part))
     goes = [(label, float((weight * part[name]).sum())) for name, label in SHORT.items()]
     spent = ", ".join(f"{label} {share:.0%}" for label, share in sorted(goes, key=lambda x: -x[1]) if share >= 0.005)
-    shown = part[part["share"] >= SMALL].head(most)
+    shown = _heavy(part).head(most)
     rows = []
     for row in shown.to_dict("records"):
         level = f" ({row['level']})" if row["verdict"] in ("cache-bound", "latency-bound") and row["level"] else ""
@@ -104,6 +106,12 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
     return said
 
 
+def _heavy(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of kernels that weigh something; the largest few where none does."""
+    heavy = table[table["share"] >= SMALL]
+    return heavy if len(heavy) else table.head(FEW)
+
+
 def _short(row: Mapping[Any, Any]) -> str:
     """Why a kernel is undecided, in a few words; the table of verdicts has them all."""
     if row["unknown"] > 0.5:
@@ -118,9 +126,10 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
     """How kernels scale, and who overtakes whom."""
     table = found.scaling()
     ranks = found.line.ranks
+    last = in_full(ranks[-1])
     work = "divided among the ranks (strong scaling)" if found.strong else "the same on every rank (weak scaling)"
-    text: list[Block] = [Text(f"from {ranks[0]:g} to {ranks[-1]:g} ranks, work {work}", style="bold")]
-    heavy = table[table["share"] >= SMALL]
+    text: list[Block] = [Text(f"from {in_full(ranks[0])} to {last} ranks, work {work}", style="bold")]
+    heavy = _heavy(table)
     for verdict in ("grows", "saturates", "scales", "undecided"):
         rows = heavy[heavy["verdict"] == verdict].head(most)
         if verdict in ("scales", "undecided"):
@@ -128,16 +137,20 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
             text += [Text(f"{verdict}: {names}", 2)] if names else []
             continue
         for row in rows.to_dict("records"):
-            where = f"{short(row['kernel'], NAME)} {verdict} from {row['at']:g} rank{'s' if row['at'] > 1 else ''} on"
+            where = f"{short(row['kernel'], NAME)} {verdict} from {_ranks(row['at'])} on"
             if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
-                text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {ranks[-1]:g}{proof}", 2))
+                text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {last}{proof}", 2))
             else:
                 slower = format_factor(1 / row["efficiency"])
-                said = f"{format_si(row['last'], 's')} at {ranks[-1]:g}, {slower} times what dividing it would leave"
+                said = f"{format_si(row['last'], 's')} at {last}, {slower} times what dividing it would leave"
                 text.append(Text(f"{where}: {said}", 2))
     text += [Text(crossing(row, found.level), 2) for row in clear(found.crossovers()).head(5).to_dict("records")]
     return text
+
+
+def _ranks(count: float) -> str:
+    return f"{in_full(count)} rank{'' if count == 1 else 's'}"
 
 
 def crossing(row: Mapping[object, object], level: float) -> str:
@@ -184,7 +197,7 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
             rows.append([label, *(f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)])
     # The least and the most ranks are told wherever there is room for two columns.
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
-    columns = [Column(f"{ranks:g}", spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
+    columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
     return [Table([Column("efficiencies at ranks", "word"), *columns], rows)]
 
 
@@ -206,7 +219,7 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
     blocking = found.blocking()
     if len(blocking):
         row = blocking.sort_values("computation", kind="stable").iloc[-1]  # what start and end of MPI take weighs least
-        where = ", ".join(f"{name} {value:g}" for name, value in row["configuration"].items())
+        where = ", ".join(f"{name} {in_full(value)}" for name, value in row["configuration"].items())
         took = format_si(row["application"] - row["computation"], "s")
         text.append(
             Text(
@@ -242,6 +255,6 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
     gains = table[table["kind"].isin(["kernel", "network"])].head(min(5, most)).to_dict("records")
     if gains:
         rows = [[row["kernel"] or "all messages", f"{row['saves']:.1%}"] for row in gains]
-        head = Text(f"what the program gains at {target:g} ranks", style="bold")
+        head = Text(f"what the program gains at {in_full(target)} ranks", style="bold")
         text += ["", head, Table([Column("twice as fast", "name"), Column("gain")], rows, 2)]
     return text

@@ -10,9 +10,10 @@ from ranksight.metrics import metric
 from ranksight.model.expectations.checking import Result
 from ranksight.model.expectations.cost import Cost
 from ranksight.model.expectations.growth import Growth
-from ranksight.model.expectations.judging import Finding, counted
+from ranksight.model.expectations.judging import Finding
 from ranksight.model.expectations.rules import Comparison, RuleFinding
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
+from ranksight.units import counted
 
 COLUMNS = (
     "function",

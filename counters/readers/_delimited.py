@@ -41,12 +41,15 @@ class Delimited:
         What separates the fields.
     notes : tuple of str
         What was done to be able to read it.
+    header : tuple of str
+        Names of all columns.
     """
 
     columns: dict[str, list[str]]
     lines: list[int]
     delimiter: str
     notes: tuple[str, ...]
+    header: tuple[str, ...]
 
 
 def decode(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -161,7 +164,7 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
             column += texts
     if not lines:
         raise InputError(f"{path} has a header but no rows")
-    return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes)
+    return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes, tuple(names))
 
 
 def _fitting(path: Path, line: int, row: list[str], width: int) -> list[str]:

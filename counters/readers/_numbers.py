@@ -15,6 +15,8 @@ from ranksight.errors import InputError
 MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "."})
 """Texts, folded, that stand for no value."""
 _SPACES = str.maketrans("", "", " _'’\u00a0\u202f\u2009")
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
+_PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
 _POINT = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?([eE][+-]?\d+)?")
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3}){2,}")
 
@@ -33,6 +35,13 @@ def decimal_mark(texts: Sequence[str], delimiter: str) -> str | None:
     point = all(_POINT.fullmatch(text) for text in with_comma)
     comma = all(_COMMA.fullmatch(text) for text in with_comma)
     return None if point and comma else "." if point else ","
+
+
+def stated_scale(name: str, unit: str) -> float:
+    """What values of a column are multiplied with whose name ends in a multiple of `unit`: 1e-3 for ``time [ms]``,
+    ``time (ms)`` and ``time_ms``, where `unit` is ``s``; 1 where none is stated."""
+    found = re.search(rf"[\[(_]\s*({'|'.join(_PREFIXES)}){unit}\s*[\])]?$", name) if unit else None
+    return _PREFIXES[found[1]] if found else 1.0
 
 
 def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[np.float64], list[int]]:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.counters.readers._delimited import Delimited, read_delimited
-from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers
+from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.metrics import metric
@@ -19,6 +19,10 @@ from ranksight.reading import Reading
 
 SHOWN = 5
 """Rows that a message names; the others are counted."""
+FEW = 20
+"""Values of a column up to which it may tell cases apart."""
+LARGE = 200_000
+"""Rows up to which columns that nobody named are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +155,17 @@ class _Table:
                 bad |= none
             self.kept &= ~bad
             data[f"p{at}"] = values
-        some = np.zeros(len(self.lines), dtype=bool)
+        some, noted = np.zeros((2, len(self.lines)), dtype=bool)
         for at, (name, source) in enumerate(columns.metrics.items()):
-            values = self._numbers(source, "metric")
-            self._note(np.isinf(values) & self.kept, f"infinite {name}: left out")
-            values[np.isinf(values)] = np.nan
-            if metric(name).kind != "other":
-                self._note((values < 0) & self.kept, f"negative {name}: left out")
-                values[values < 0] = np.nan
+            values = self._numbers(source, "metric") * self._scale(name, source)
+            wrong = {"infinite": np.isinf(values), "negative": (values < 0) & (metric(name).kind != "other")}
+            for what, rows in wrong.items():
+                self._note(rows & self.kept, f"{what} {name}: left out")
+                values[rows] = np.nan
+                noted |= rows
             some |= np.isfinite(values)
             data[f"m{at}"] = values
-        self._note(self.kept & ~some, f"no value of {' or '.join(columns.metrics)}: left out")
+        self._note(self.kept & ~some & ~noted, f"no value of {' or '.join(columns.metrics)}: left out")
         self.kept &= some
         if columns.rank is not None:
             ranks = self._numbers(columns.rank, "rank")
@@ -176,6 +180,37 @@ class _Table:
         data["kernel"] = self._kernels()
         data["label"] = self.text.columns[columns.repetition] if columns.repetition else ""
         return pd.DataFrame(data)[self.kept]
+
+    def _scale(self, name: str, source: str) -> float:
+        """What makes a column's values those of the metric's unit, where the column's name states another."""
+        unit = metric(name).unit
+        scale = stated_scale(source, unit)
+        if scale != 1.0:
+            self.notes.append(f"{self.path.name}: a 1 in {source!r} is {scale:g} {unit}, as its name says")
+        return scale
+
+    def _lumped(self, frame: pd.DataFrame, keys: list[str]) -> None:
+        """Note columns that nobody named and that tell apart rows which become repetitions."""
+        read = {*self.columns.names(), ""}
+        others = [name for name in self.text.header if name not in read]
+        if not others or len(self.lines) > LARGE:
+            return
+        texts = read_delimited(self.path, others, self.columns.delimiter).columns
+        group = frame.groupby(keys, sort=False).ngroup().to_numpy()
+        differ = []
+        for name in others:
+            cell = pd.Series(texts[name], dtype=object).iloc[frame.index].reset_index(drop=True)
+            numbers = cell.map(_number_or_none)
+            measured = numbers.notna().all() and (numbers % 1 != 0).any()
+            most = min(FEW, len(cell) // 2 if measured else FEW)
+            if cell.nunique() <= most and cell.groupby(group).nunique().max() > 1:
+                differ.append(name)
+        if differ:
+            self.notes.append(
+                f"{self.path.name}: rows that differ in {', '.join(differ[:SHOWN])} became repetitions of one "
+                "configuration: if they are, name the column with --repetition, and if not, with --parameter, "
+                "--kernel, --rank or --where"
+            )
 
     def _kernels(self) -> object:
         if self.columns.kernel is None:
@@ -201,6 +236,8 @@ class _Table:
             # Parameters come from elsewhere: all rows are of one configuration.
             point, frame["p0"] = ["p0"], 0.0
         frame["copy"] = frame.groupby([*point, "label", "kernel", "rank"], sort=False).cumcount()
+        if (frame["copy"] > 0).any():
+            self._lumped(frame, [*point, "label", "kernel", "rank"])
         # Labels and copies of one configuration become 0, 1, 2, ... in the order of the file.
         runs = frame[[*point, "label", "copy"]].drop_duplicates()
         runs["repetition"] = runs.groupby(point, sort=False).cumcount()

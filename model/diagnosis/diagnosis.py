@@ -31,6 +31,7 @@ from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
+from ranksight.units import counted
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -72,6 +73,10 @@ class Diagnosis:
     only: tuple[str, ...] = ()
     given: Evidence | None = None
 
+    def __repr__(self) -> str:
+        asked = counted(self.evidence.points.shape[0], "configuration")
+        return f"<Diagnosis {self.application}: {counted(len(self.evidence.kernels), 'kernel')} at {asked}>"
+
     @property
     def target(self) -> Array:
         """The configuration with most ranks, (m,); the last of several."""
@@ -105,7 +110,14 @@ class Diagnosis:
 
     def scaling(self) -> pd.DataFrame:
         """How each kernel goes with the ranks; see :func:`ranksight.model.diagnosis.scaling.table`."""
-        return self._table("scaling", lambda: scaling.table(self.line, self.strong, self._node))
+        return self._table("scaling", lambda: scaling.table(self.line, self.strong, self._node, self._since()))
+
+    def _since(self) -> Array:
+        """The fewest ranks that each kernel of the line was measured at, (K,)."""
+        fitted = self.model.fitted
+        least = fitted.trained[:, fitted.parameters.index("ranks"), 0]
+        seen = pd.Series(least).groupby(np.array(fitted.kernels, dtype=object)).min()
+        return np.asarray(seen.reindex(self.line.kernels).fillna(0.0), dtype=np.float64)
 
     def rankings(self) -> pd.DataFrame:
         """Kernels by size at each rank count; see :func:`ranksight.model.diagnosis.ranking.rankings`."""

@@ -48,7 +48,7 @@ def steps(ranks: Array) -> Array:
     return np.asarray(np.log2(2 * np.maximum(ranks, 1.0)))
 
 
-def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
+def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = None) -> pd.DataFrame:
     """How each kernel scales along `line`, whose points differ in ranks alone and rise.
 
     Parameters
@@ -58,14 +58,16 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
         See :func:`is_strong`.
     node : int
         Ranks of a node: messages first grow by the step from links inside a node to those between nodes.
+    since : (K,), optional
+        The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from.
 
     Returns
     -------
     DataFrame
         ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where, NaN
-        where it scales); ``first``, ``last`` (s at the fewest and most ranks); ``growth`` (time at the most ranks over
-        that at ``at`` where it grows, over its least elsewhere); ``efficiency`` (of the ideal at the most ranks: work
-        kept in weak, divided in strong scaling);
+        where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
+        the most ranks over that at ``at`` where it grows, over its least elsewhere); ``efficiency`` (of the ideal at
+        the most ranks: work kept in weak, divided in strong scaling);
         ``share`` (of the time at the most ranks); ``named`` (whether it grows, carries weight, and its instructions,
         where counted, grow with it, so that scatter of times alone names nothing), ``by`` (``time``, or
         ``instructions`` where the evidence carries these and not the time: the kernel is then taken to keep its pace);
@@ -73,6 +75,9 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
     """
     times, ranks, by = _curves(line)
     count, k = times.shape
+    if since is not None:
+        times = np.where(ranks < np.minimum(since, ranks[-1])[:, None], np.nan, times)
+    begin = np.isfinite(times).argmax(axis=1)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log(np.where(times > 0, times, np.nan))
         slope = np.diff(logs, axis=1) / np.diff(np.log(ranks))[None, :] if k > 1 else np.zeros((count, 0))
@@ -85,23 +90,27 @@ def table(line: Evidence, strong: bool, node: int = 1) -> pd.DataFrame:
     rising = _trailing(slope > pace + PACE)
     flat = _trailing(slope > HALF)
     rise = np.where(rising < k - 1, logs[:, -1] - np.take_along_axis(logs, rising[:, None], 1)[:, 0], 0.0)
-    grows = np.nan_to_num(rise) > np.log(NOTICED)
+    # A pure logarithm, which is nothing on one rank, rises faster than one step more.
+    rounds = np.log2(np.maximum(ranks, 2.0))
+    grows = np.nan_to_num(rise) > np.log(NOTICED * rounds[-1] / rounds[np.minimum(rising, k - 1)])
     stuck = strong & (flat < k - 1) & ~grows
     named = grows & (share >= HEAVY) & _proven(line, rising)
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     told = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED) | _beyond_doubt(line, verdict, strong)
     told &= np.isfinite(logs[:, -1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        ideal = times[:, 0] * (ranks[0] / ranks[-1] if strong else 1.0)
+        first = np.take_along_axis(times, begin, 1)[:, 0]
+        ideal = first * (ranks[begin[:, 0]] / ranks[-1] if strong else 1.0)
         efficiency = ideal / times[:, -1]
-        start = np.take_along_axis(times, np.where(grows, rising, times.argmin(axis=1))[:, None], 1)[:, 0]
+        least = np.where(np.isfinite(times), times, np.inf).argmin(axis=1)
+        start = np.take_along_axis(times, np.where(grows, rising, least)[:, None], 1)[:, 0]
         growth = np.where(start > 0, times[:, -1] / start, np.nan)
     found = pd.DataFrame(
         {
             "kernel": line.kernels,
             "verdict": np.where(told, verdict, "undecided"),
             "at": np.where(told & grows, ranks[rising], np.where(told & stuck, ranks[flat], np.nan)),
-            "first": times[:, 0],
+            "first": first,
             "last": times[:, -1],
             "growth": growth,
             "efficiency": efficiency,

@@ -20,6 +20,7 @@ from ranksight.model.expectations.document import Expectation, Study
 from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.match import Match, limit_of, match
 from ranksight.model.expectations.models import Model
+from ranksight.units import counted
 
 Status = Literal["ok", "insufficient"]
 AGREEMENT = 0.8
@@ -137,11 +138,6 @@ def weakness(model: Model, study: Study) -> str:
     if model.fitted.noisy[model.row] and model.growth().orders:
         return "repetitions of a configuration differ more than configurations do: measure more of them"
     return ""
-
-
-def counted(count: int, noun: str) -> str:
-    """A number and a noun in its plural."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool, study: Study) -> str:

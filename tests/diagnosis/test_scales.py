@@ -42,6 +42,22 @@ def test_weak_scaling(evidence: Make) -> None:
     assert found["named"].to_dict() == {"search": True, "late": True, "steady": False, "tree": False}
 
 
+def test_a_kernel_that_one_rank_does_not_have_grows_from_where_it_was_seen(evidence: Make) -> None:
+    tiny = np.array([1e-9, *[0.0] * 10])
+    line = evidence(
+        {
+            "steady": over(lambda p: 1 + 0 * p),
+            "tree": over(lambda p: 0.1 * np.log2(p) + tiny),
+            "search": over(lambda p: 1e-2 * p * (p > 1) + tiny),
+        },
+        RANKS,
+    )
+    found = scaling.table(line, strong=False, since=np.array([1.0, 2.0, 2.0])).set_index("kernel")
+    assert found["verdict"].to_dict() == {"search": "grows", "tree": "scales", "steady": "scales"}
+    assert found.loc["search", ["at", "growth", "first"]].tolist() == pytest.approx([2, 512, 0.02])
+    assert found.loc["tree", "first"] == pytest.approx(0.1)
+
+
 def test_growth_of_times_alone_is_not_named_where_what_was_counted_stays(evidence: Make) -> None:
     line = evidence({"noisy": over(lambda p: p**0.3)}, RANKS, instructions={"noisy": [1e9] * len(RANKS)})
     found = scaling.table(line, strong=False)

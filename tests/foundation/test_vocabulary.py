@@ -13,7 +13,15 @@ from ranksight.cli.main import VERBS, main
 from ranksight.errors import InputError, InsufficientError, RanksightError, UsageError
 from ranksight.metrics import METRICS, REDUCTIONS, metric
 from ranksight.registry import Registry
-from ranksight.units import format_si, parse_size
+from ranksight.units import format_si, in_full, parse_size
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(8, "8"), (1048576.0, "1048576"), (0.5, "0.5"), (1 / 3, "0.333333"), (-3.0, "-3"), (1e30, "1e+30")],
+)
+def test_whole_parameters_are_written_in_full(value: float, text: str) -> None:
+    assert in_full(value) == text
 
 
 def test_a_registry_refuses_a_name_twice_and_offers_the_nearest() -> None:

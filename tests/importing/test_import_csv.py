@@ -159,8 +159,50 @@ def test_rows_left_out_are_counted_and_named(tmp_path: Path, capsys: pytest.Capt
     assert "infinite time: left out in 1 of 6 rows (line 4)" in said
     assert "negative time: left out in 1 of 6 rows (line 5)" in said
     assert "no value of parameter ranks: left out in 1 of 6 rows (line 6)" in said
-    assert "no value of time: left out in 3 of 6 rows (lines 3, 4, 5)" in said
+    assert "no value of time: left out in 1 of 6 rows (line 3)" in said
     assert [run.configuration["ranks"] for run in read(tmp_path / "made").runs] == [1, 16]
+
+
+@pytest.mark.parametrize(
+    ("column", "metric", "one"),
+    [
+        ("t", "time", 1.0),
+        ("t [ms]", "time", 1e-3),
+        ("t (us)", "time", 1e-6),
+        ("t_ns", "time", 1e-9),
+        ("items", "time", 1.0),
+        ("sent [KiB]", "bytes_sent", 1024.0),
+        ("sent [MiB]", "bytes_sent", 2.0**20),
+        ("n [M]", "instructions", 1.0),
+    ],
+)
+def test_units_in_a_columns_name_count(tmp_path: Path, column: str, metric: str, one: float) -> None:
+    path = written(tmp_path, f"p,{column}\n1,3\n")
+    assert imported(tmp_path, path, "--parameter", "ranks=p", "--metric", f"{metric}={column}") == 0
+    assert read(tmp_path / "made").counters()[metric].tolist() == [pytest.approx(3 * one)]
+
+
+def test_columns_that_tell_cases_apart_are_named_where_nobody_did(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(
+        f"{p},{mode},x,{1 / p + at:.3f},{p * at + 0.123:.3f}\n" for p in (1, 2, 4) for at, mode in enumerate("ab")
+    )
+    path = written(tmp_path, "p,mode,site,t,other\n" + rows)
+    given = ["--parameter", "ranks=p", "--metric", "time=t"]
+    assert imported(tmp_path, path, *given) == 0
+    assert "rows that differ in mode became repetitions of one configuration" in capsys.readouterr().err
+    for option in (("--where", "mode=a"), ("--kernel", "mode"), ("--repetition", "mode")):
+        assert imported(tmp_path, path, *given, *option, "--force") == 0
+        assert "rows that differ" not in capsys.readouterr().err
+
+
+def test_a_name_of_the_ranks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "NP,t\n1,2\n2,1\n")
+    assert imported(tmp_path, path, "--parameter", "NP", "--metric", "time=t") == 0
+    assert "--parameter ranks=NP" in capsys.readouterr().err
+    assert imported(tmp_path, path, "--parameter", "ranks=NP", "--metric", "time=t", "--force") == 0
+    assert not capsys.readouterr().err
 
 
 def test_negative_values_of_a_metric_that_may_have_a_sign_are_kept(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, capsys: pytest
         place = tmp_path / f"to-{name}"
         assert main(["import", "experiment", str(tmp_path / "a"), str(tmp_path / name), "-o", str(place)]) == 1
         assert what in capsys.readouterr().err
-        assert len(read(place)) == 0
+        assert not place.exists()
     assert main(["import", "experiment", str(tmp_path / "a")]) == 2
     assert "-o FOLDER" in capsys.readouterr().err
     assert main(["import", "experiment", str(tmp_path / "a"), "--kernel", "x", "-o", str(tmp_path / "n")]) == 2

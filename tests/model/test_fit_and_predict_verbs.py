@@ -174,10 +174,25 @@ def test_fit_tells_functions_and_verifies(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_spaces_can_be_listed_and_misspelt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", str(folder / "heat.exp"), "--space", "list"]) == 0
+    assert main(["fit", "--space", "list"]) == 0
     assert "pmnf" in capsys.readouterr().out.split()
     assert main(["fit", str(folder / "heat.exp"), "--force", "--space", "pmf"]) == 1
     assert "nearest: pmnf" in capsys.readouterr().err
+
+
+def test_the_largest_of_very_many_light_kernels_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{p},k{k:03},{(1 + k / 1e3) / p}\n" for p in (1, 2, 4, 8, 16) for k in range(300))
+    (tmp_path / "t.csv").write_text("ranks,kernel,time\n" + rows)
+    words = ["csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--kernel", "kernel", "--metric", "time"]
+    assert main(["import", *words, "-o", str(tmp_path / "e"), "--quiet"]) == 0
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json")]) == 0
+    said = capsys.readouterr().out
+    assert "k299 " in said
+    assert "... and 294 more" in said
+    main(["diagnose", str(tmp_path / "m.json"), "--ranks", "16"])
+    said = capsys.readouterr().out
+    assert "k299 " in said
+    assert "295 more, 98% of the time" in said
 
 
 def test_predicting_loads_little(folder: Path) -> None:

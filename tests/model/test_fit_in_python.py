@@ -25,6 +25,7 @@ def test_python_and_the_command_line_make_the_same_model(tmp_path: Path) -> None
     assert main([*words, "--kernel", "kernel", "--metric", "time", "-o", str(tmp_path / "e")]) == 0
     assert main(["fit", str(tmp_path / "e"), "--quiet", "-o", str(tmp_path / "m.json")]) == 0
     model = ranksight.fit(ranksight.read(tmp_path / "e"))
+    assert ranksight.fit(tmp_path / "e").table().equals(model.table())
     asked = {"ranks": 64, "size": 80}
     table = model.predict(**asked).table().set_index("kernel")
     stored = Model.load(tmp_path / "m.json").predict(**asked).table().set_index("kernel")

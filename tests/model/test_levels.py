@@ -124,3 +124,13 @@ def test_a_share_that_is_sorted_is_inside() -> None:
     value, lower, upper = one((10**2 * np.log(10), 20**2 * np.log(20)), [80.0])
     assert lower[0, 0] * (1 - 1e-9) <= 80**2 * np.log(80) <= upper[0, 0]
     assert lower[0, 0] < value[0, 0]
+
+
+@pytest.mark.parametrize("size", [0.0, -3.0])
+def test_nothing_is_told_where_nothing_runs(size: float) -> None:
+    levels = fit_levels(series([(p, n) for p in (1, 2, 4, 8, 16) for n in (3, 6)]))
+    assert levels is not None
+    said = levels.predict(np.array([[64, size], [64, 12.0]]))
+    assert np.isnan([said.value[0, 0], said.lower[0, 0], said.upper[0, 0]]).all()
+    assert said.reason[0, 0] == f"size is {size:g}, and was above zero in all runs"
+    assert said.value[0, 1] == pytest.approx(64 * 144, rel=1e-3)

@@ -35,6 +35,13 @@ def test_a_prediction_shows_values_and_intervals(model: Model) -> None:
     assert re.search(r"<td>128</td><td>200</td><td>whole program</td><td>time</td><td>46\.\d ms</td>", html)
 
 
+def test_what_a_prompt_shows_is_a_line(model: Model) -> None:
+    assert repr(model) == "<Model known <program>: 9 functions of ranks, size; .table() shows them>"
+    said = repr(model.predict(ranks=64, size=200, metrics=["time"]))
+    assert said == "<Prediction known <program>: 4 predictions at ranks, size; .table() shows them>"
+    assert repr(model.diagnose(ranks=64, size=200)) == "<Diagnosis known <program>: 3 kernels at 1 configuration>"
+
+
 def test_many_rows_are_counted_and_control_characters_shown() -> None:
     html = table("c\x00", ["a"], [[i] for i in range(30)], most=5)
     assert html.count("<tr>") == 6

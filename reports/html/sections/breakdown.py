@@ -13,6 +13,7 @@ from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.palette import NAMES
 from ranksight.reports.plots import plot_breakdown
+from ranksight.units import in_full
 
 APART = 0.2
 """How far the sum of the kernels may lie from the program's time before the page says so."""
@@ -41,7 +42,7 @@ def build(context: Context) -> dict[str, Any] | None:
     figure = draw(
         "breakdown",
         lambda ax: plot_breakdown(sweep, ax),
-        f"Predicted time over {sweep.along}, stacked by its parts; at {sweep.values[-1]:g}: {first}.",
+        f"Predicted time over {sweep.along}, stacked by its parts; at {in_full(sweep.values[-1])}: {first}.",
         (10.5, 3.9),
         list(range(len(sweep.values))),
         [("all", [value(float(t), "time") for t in total]), *rows],
@@ -52,7 +53,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "lead": f"At {sweep.places()[-1]}: {first}.",
         "heads": [sweep.along, "all", *(NAMES[name] for name in known)],
         "rows": [
-            [f"{x:g}", value(float(total[k]), "time"), *(value(float(parts[name][k]), "time") for name in known)]
+            [in_full(x), value(float(total[k]), "time"), *(value(float(parts[name][k]), "time") for name in known)]
             for k, x in enumerate(sweep.values)
         ],
         "notes": _notes(context, total),

@@ -15,6 +15,7 @@ from ranksight import __version__
 from ranksight.experiment import Experiment, Run
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import whole
+from ranksight.units import in_full
 
 MOST_RUNS = 400
 MOST_FILES = 400
@@ -33,7 +34,7 @@ def build(context: Context) -> dict[str, Any]:
         "provenance": _sources(model.provenance),
         "training": {
             "heads": list(model.parameters),
-            "rows": [[f"{x:g}" for x in point] for point in model.training.tolist()][:MOST_RUNS],
+            "rows": [[in_full(x) for x in point] for point in model.training.tolist()][:MOST_RUNS],
             "count": len(model.training),
         },
         "versions": [("ranksight", __version__), ("Python", system.python_version()), *_libraries()],
@@ -106,7 +107,7 @@ def _experiment(experiment: Experiment, budget: list[int]) -> dict[str, Any]:
 
 def _run(experiment: Experiment, run: Run) -> dict[str, Any]:
     return {
-        "values": [f"{run.configuration[name]:g}" for name in experiment.parameters],
+        "values": [f"{in_full(run.configuration[name])}" for name in experiment.parameters],
         "repetition": run.repetition,
         "collector": whole(run.collector),
         "state": whole(run.state) + ("" if run.exit_status in (None, 0) else f", exit status {run.exit_status}"),

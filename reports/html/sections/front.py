@@ -15,6 +15,7 @@ from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
 from ranksight.reports.sweep import RANKS, carried, place
 from ranksight.reports.trust import trust
+from ranksight.units import in_full
 
 MOST = 5
 OVERLAP = 1.2
@@ -130,8 +131,8 @@ def _figure(context: Context) -> Any:
     low, high = sweep.trained
     alternative = (
         f"Predicted time over {sweep.along}, both axes logarithmic: {value(float(total.value[0, 0]), 'time')} at "
-        f"{sweep.values[0]:g}, {value(float(total.value[0, -1]), 'time')} at {sweep.values[-1]:g}; measured from "
-        f"{low:g} to {high:g}. The table below has the numbers."
+        f"{in_full(sweep.values[0])}, {value(float(total.value[0, -1]), 'time')} at {in_full(sweep.values[-1])}; "
+        f"measured from {in_full(low)} to {in_full(high)}. The table below has the numbers."
     )
     return draw(
         "prediction",
@@ -164,7 +165,7 @@ def _table(context: Context) -> dict[str, Any]:
     rows = []
     for k, x in enumerate(sweep.values):
         row = [
-            f"{x:g}",
+            in_full(x),
             *(value(float(getattr(sweep.total, end)[0, k]), "time") for end in ("value", "lower", "upper")),
         ]
         if measured:
