@@ -28,6 +28,7 @@ BENCHMARKS = (
     "synthetic_nodes",
     "choices",
     "synthetic",
+    "late_changes",
     "work_per_rank",
     "speed",
     "million",

@@ -14,7 +14,7 @@ series' own scatter around its functions, as the amplitude of a discrepancy is o
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,26 @@ STEADIEST = 0.003
 PSEUDO = 20.0
 """Series that the law before the data counts for."""
 LEAST_POINTS = 4
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What s series say of their largest values of a parameter, left out.
+
+    Attributes
+    ----------
+    density : (s, g, l)
+        Log-densities of these values for every tau of the grid, in units of the series' pace, and every length that
+        departures last (:data:`ranksight.model.lasting.LENGTHS`); zero where none is left out.
+    rows : (r,) intp
+        Series of which some are.
+    found : Found or None
+        What the others of these r series were met by.
+    """
+
+    density: Array
+    rows: NDArray[np.intp]
+    found: Found | None
 
 
 def before(kind: Kind) -> Array:
@@ -106,7 +126,7 @@ def held_out(points: Array, present: Mask, axis: int) -> tuple[Mask, Array]:
     return held & use[:, None], distance
 
 
-def densities(
+def leave_out(
     space: Offer,
     points: Array,
     location: Location,
@@ -117,10 +137,8 @@ def densities(
     shift: Array,
     axis: int,
     pace: Array,
-) -> Array:
-    """Log-densities (s, g, l) of the values left out along a parameter, for every tau of the grid times the series'
-    pace (s,) and every length that departures last (:data:`ranksight.model.lasting.LENGTHS`); zero where none is left
-    out."""
+) -> LeftOut:
+    """Leave the largest values along a parameter out; `pace` (s,) is that of :func:`pace`."""
     held, distance = held_out(points, location.repeats > 0, axis)
     # What is zero has no logarithm to compare.
     held &= np.where(held, location.values, 0.0) > 0
@@ -128,14 +146,14 @@ def densities(
     lengths = len(LENGTHS) if points.shape[1] == 1 else 1
     result = np.zeros((len(held), len(GRID), lengths))
     if not len(use):
-        return result
+        return LeftOut(result, use, None)
     mine, held = location.part(use), held[use]
     rest = replace(mine, repeats=np.where(held, 0.0, mine.repeats))
     problem, screened = space.screen(points, rest, positive[use], kind)
     score = shifted(evidence(screened, problem.count, v0[use], d0[use]), of(shift, use))
     found = keep(problem, screened, score, v0[use], d0[use], kept=8)
     if not (found.members >= 0).any():
-        return result
+        return LeftOut(result, use, None)
     log_y = np.log(np.where(held, mine.values, 1.0))
     total = np.zeros((len(use), len(GRID), lengths))
     known = Lasting.of(points, rest, positive[use], found, configuration_variance(rest, kind))
@@ -143,7 +161,8 @@ def densities(
         rows = np.flatnonzero(held[:, n])
         lasting = replace(known, chance=np.broadcast_to(np.arange(len(LENGTHS)) == length, known.chance.shape) * 1.0)
         share, centre, spread, nu = (
-            part[:, rows, 0].T for part in _at(found, points[n : n + 1], positive[use], lasting if length else None)
+            part[:, rows, 0].T
+            for part in foretold(found, points[n : n + 1], positive[use], lasting if length else None)
         )
         added = GRID[None, :] * (pace * distance)[use][rows, None]
         wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + added[:, None, :] ** 2)
@@ -166,10 +185,13 @@ def densities(
             )
     # Values left out together share their drift: they count as one.
     result[use] = total / np.maximum(held.sum(axis=1), 1)[:, None, None]
-    return result
+    return LeftOut(result, use, found)
 
 
-def _at(found: Found, points: Array, positive: Mask, lasting: Lasting | None) -> tuple[Array, Array, Array, Array]:
+def foretold(
+    found: Found, points: Array, positive: Mask, lasting: Lasting | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """Components (:func:`ranksight.model.forecast.components`) of what was found at `points`."""
     occurring = np.unique(found.members[found.members >= 0])
     terms = found.basis.decode(occurring)
     return components(

@@ -17,6 +17,7 @@ from ranksight.model.drift import expected_drift, pace
 from ranksight.model.forecast import Forecast, components, mixture_forecast
 from ranksight.model.hidden import beyond, spreads
 from ranksight.model.lasting import Lasting
+from ranksight.model.late import ending
 from ranksight.model.noise import behaviour
 from ranksight.model.strong import Change, change
 from ranksight.model.terms import values, write_term
@@ -236,8 +237,8 @@ class Fitted:
         return np.asarray(np.sqrt(total))
 
     def _change(self, points: Array) -> Change | None:
-        """What strong scaling may turn into, along the axis where that is most likely; None where no time is asked
-        ahead."""
+        """What strong scaling may turn into, along the axis where that is most likely, and growth that ended; None
+        where neither is asked for."""
         kinds = {name: metric(name).kind for name in set(self.metrics)}
         times = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
         found: Change | None = None
@@ -255,6 +256,9 @@ class Fitted:
                 one = change(ends[0], ends[1], ahead, *logs, self.pace()[rows])
                 found = Change.none(len(self), len(points)) if found is None else found
                 found.put(rows, one)
+        if self.lasting is not None and self.lasting.ended.any():
+            found = Change.none(len(self), len(points)) if found is None else found
+            found.put(np.arange(len(self)), ending(self.lasting, points))
         return found
 
     def _logs(self, rows: Index, points: Array) -> Array:

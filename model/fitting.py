@@ -16,6 +16,7 @@ from ranksight.model.crosswise import LINE, Crossed
 from ranksight.model.fitted import Fitted, is_positive
 from ranksight.model.guide import prefer
 from ranksight.model.lasting import Lasting
+from ranksight.model.late import with_changes
 from ranksight.model.lines import hidden_slope, lines
 from ranksight.model.noise import Location, locate
 from ranksight.model.offer import Offer
@@ -221,14 +222,16 @@ class _Task:
         axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
         known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         for axis in axes:
-            density = drift.densities(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
+            left = drift.leave_out(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
             if known is None:
-                density = density[..., 0]
+                density = left.density[..., 0]
             else:
-                known, habits.lasting, density = known.told(density, drift.before(kind), habits.lasting)
+                known, habits.lasting, density = known.told(left.density, drift.before(kind), habits.lasting)
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
+            if known is not None and kind in ("time", "other"):
+                found, known = with_changes(found, known, left, density, habits.drift[axis], location, positive)
         if known is not None:
             believed = known.part * np.minimum(pace, 1)
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))

@@ -65,6 +65,8 @@ class Lasting:
         How likely departures last so long (:data:`LENGTHS`).
     axis : (s,) intp
         The parameter that was varied.
+    ended : (s,)
+        How likely growth ended before the last value (:mod:`ranksight.model.late`).
     """
 
     points: Array
@@ -72,6 +74,7 @@ class Lasting:
     part: Array
     chance: Array
     axis: NDArray[np.intp]
+    ended: Array
 
     @classmethod
     def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
@@ -84,8 +87,8 @@ class Lasting:
         good = np.isfinite(around) & (around > 0)
         part = np.clip(1 - noise / np.where(good, around, 1.0), 0.0, 1.0)
         part = np.where(good, np.where(np.isnan(location.variance), 1.0, part), 0.0)
-        _, chance, axis = _nothing(len(logs))
-        return cls(points, logs, part, chance, axis)
+        _, chance, axis, ended = _nothing(len(logs))
+        return cls(points, logs, part, chance, axis, ended)
 
     @classmethod
     def join(cls, parts: Sequence[Lasting | None], sizes: Sequence[int], order: NDArray[np.intp]) -> Lasting | None:
@@ -104,12 +107,17 @@ class Lasting:
             part or cls(points, logs[at], *_nothing(size))
             for at, (part, size) in enumerate(zip(parts, sizes, strict=True))
         ]
-        rest = (np.concatenate([getattr(each, name) for each in given])[order] for name in ("part", "chance", "axis"))
+        rest = (
+            np.concatenate([getattr(each, name) for each in given])[order]
+            for name in ("part", "chance", "axis", "ended")
+        )
         return cls(points, np.concatenate(logs)[order], *rest)
 
     def select(self, rows: NDArray[np.intp]) -> Lasting:
         """The same of some series."""
-        return Lasting(self.points, self.logs[rows], self.part[rows], self.chance[rows], self.axis[rows])
+        return Lasting(
+            self.points, *(getattr(self, name)[rows] for name in ("logs", "part", "chance", "axis", "ended"))
+        )
 
     def told(self, density: Array, drift: Array, law: Array | None) -> tuple[Lasting, Array, Array]:
         """How long departures last, told by values left out.
@@ -167,13 +175,16 @@ class Lasting:
             "part": [float(f"{x:.9g}") for x in self.part.tolist()],
             "chance": [[float(f"{x:.9g}") for x in row] for row in self.chance.tolist()],
             "axis": self.axis.tolist(),
+            "ended": [float(f"{x:.9g}") for x in self.ended.tolist()],
         }
 
     @classmethod
     def from_dict(cls, content: Any, series: int, parameters: int) -> Lasting:
         """Rebuild from :meth:`to_dict`, for so many series; damaged content raises InputError."""
         try:
-            points, part, chance = (np.array(content[name], dtype=np.float64) for name in ("points", "part", "chance"))
+            points, part, chance, ended = (
+                np.array(content[name], dtype=np.float64) for name in ("points", "part", "chance", "ended")
+            )
             logs = np.array([[np.nan if x is None else float(x) for x in row] for row in content["logs"]])
             if not series:
                 logs, chance = logs.reshape(0, len(points)), chance.reshape(0, len(LENGTHS))
@@ -188,19 +199,20 @@ class Lasting:
             or np.isinf(logs).any()
             or part.shape != (series,)
             or chance.shape != (series, len(LENGTHS))
-            or not ((part >= 0) & (part <= 1)).all()
+            or ended.shape != (series,)
+            or not ((part >= 0) & (part <= 1) & (ended >= 0) & (ended <= 1)).all()
             or not ((chance >= 0) & (chance <= 1)).all()
             or not (chance.sum(axis=1) <= 1 + 1e-6).all()
             or axis.shape != (series,)
             or not np.isin(axis, np.arange(parameters)).all()
         ):
             raise InputError("'lasting' does not fit together", "fit the model again")
-        return cls(points, logs, part, chance, axis.astype(np.intp))
+        return cls(points, logs, part, chance, axis.astype(np.intp), ended)
 
 
-def _nothing(series: int) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Part, chance and axis of series of which nothing is carried on."""
-    return np.zeros(series), np.tile(before(), (series, 1)), np.zeros(series, dtype=np.intp)
+def _nothing(series: int) -> tuple[Array, Array, NDArray[np.intp], Array]:
+    """Part, chance, axis and ended of series of which nothing is carried on."""
+    return np.zeros(series), np.tile(before(), (series, 1)), np.zeros(series, dtype=np.intp), np.zeros(series)
 
 
 def learn(density: Array) -> Array:

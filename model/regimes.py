@@ -27,7 +27,10 @@ LEAST_POINTS = 4
 STRAYS = 4.0
 """Residual variance over that of the noise from which the first value is put to the test."""
 RARE = -3.0
-"""Logarithm of the odds, before the data, that the first value is of another regime: one series in twenty."""
+"""Logarithm of the odds, before the data, that the first value is of another regime, or the last one
+(:mod:`ranksight.model.late`): one series in twenty."""
+LEAST = 0.01
+"""Share below which another regime moves no end of an interval visibly: a fifth of what lies beyond it."""
 
 
 def without_first(
@@ -71,18 +74,25 @@ def without_first(
     other = keep(problem, screened, rest, v0[rows], d0[rows])
     odds = logsumexp(rest, axis=1) + RARE - logsumexp(score[rows], axis=1)
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
-    return _merge(found, other, rows, share)
+    return merge(found, other, rows, share)
 
 
-def _merge(found: Found, other: Found, rows: NDArray[np.intp], share: Array) -> Found:
-    """Mix the hypotheses of some series with others that carry a share (r,) of the weight."""
-    weight = np.concatenate([found.weight[rows] * (1 - share)[:, None], other.weight * share[:, None]], axis=1)
-    order = np.argsort(-weight, axis=1, kind="stable")[:, :KEPT]
+def merge(found: Found, other: Found, rows: NDArray[np.intp], share: Array) -> Found:
+    """Mix the hypotheses of some series with others that carry a share (r,) of the weight; the leading one stays where
+    that is less than half."""
+    much = share > LEAST
+    if not much.any():
+        return found
+    rows, share = rows[much], share[much]
+    weight = np.concatenate([found.weight[rows] * (1 - share)[:, None], other.weight[much] * share[:, None]], axis=1)
+    first = np.zeros_like(weight)
+    first[:, 0] = share < 1 / 2
+    order = np.argsort(-weight - first, axis=1, kind="stable")[:, :KEPT]
     arrays = {}
     for name in Found.__dataclass_fields__:
         if name == "basis":
             continue
-        mine, new = getattr(found, name), getattr(other, name)
+        mine, new = getattr(found, name), getattr(other, name)[much]
         if name == "weight":
             both = weight
         else:

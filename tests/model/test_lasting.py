@@ -27,6 +27,7 @@ def _known(part: float, length: int, logs: np.ndarray | None = None) -> Lasting:
         np.array([part]),
         chance,
         np.zeros(1, dtype=np.intp),
+        np.zeros(1),
     )
 
 
