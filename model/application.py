@@ -28,14 +28,15 @@ from ranksight.model.imbalances import Imbalances
 from ranksight.model.network import Network
 from ranksight.model.pace import Pace, narrower
 from ranksight.model.resource import LEVELS, Parts, Resources
+from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Shared, Sharing
 from ranksight.model.staircase import Share
 
 Array = NDArray[np.float64]
 
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
-"""What an application's time is made of; ``contention`` is what sharing a domain's memory bandwidth adds, ``direct``
-the time of kernels that have no counters, and what grows with the ranks beside what such a law holds."""
+"""What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,
+``direct`` the time of kernels that have no counters, and what grows with the ranks beside what such a law holds."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Refined:
     said : Forecast
     parts : Parts or None
         Of the kernels of :attr:`Application.resources`.
-    shared : Shared or None
-        Of the kernels of :attr:`Application.sharing`.
+    shared : tuple of (Sharing, Shared)
+        Of the kernels of :attr:`Application.laws`.
     carried : tuple of ((r,) intp, (r, k) bool, r str)
         Rows, the configurations at which an equation gives them, and that equation's evidence.
     uneven : (k,) or None
@@ -57,7 +58,7 @@ class Refined:
 
     said: Forecast
     parts: Parts | None = None
-    shared: Shared | None = None
+    shared: tuple[tuple[Sharing, Shared], ...] = ()
     carried: tuple[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]], ...] = ()
     uneven: Array | None = None
 
@@ -117,6 +118,8 @@ class Application:
         The imbalance as a function, where ranks were counted one by one and times are means over them.
     imbalances : Imbalances or None
         That of each uneven kernel: which of the kernels it belongs to.
+    cached : Sharing or None
+        Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law.
     """
 
     resources: Resources | None = None
@@ -127,6 +130,12 @@ class Application:
     paces: tuple[Pace, ...] = ()
     balance: Balance | None = None
     imbalances: Imbalances | None = None
+    cached: Sharing | None = None
+
+    @property
+    def laws(self) -> tuple[Sharing, ...]:
+        """What tells kernels by the bandwidth that ranks share."""
+        return tuple(law for law in (self.sharing, self.cached) if law is not None)
 
     def refine(
         self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
@@ -142,7 +151,8 @@ class Application:
             What the fullest rank works on, where work comes in whole units.
         """
         rows = functions.rows
-        parts = shared = None
+        parts = None
+        shared: list[tuple[Sharing, Shared]] = []
         carried: list[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]]] = []
 
         def take(given: Forecast, kernels: tuple[str, ...], name: str, told: tuple[str, ...], better: Any) -> None:
@@ -184,21 +194,27 @@ class Application:
                     (given.status == forecast.OK) | (said.status[index] != forecast.OK) | borrowed[mine][:, None]
                 ),
             )
-        if self.sharing is not None:
-            sharing, plain = self.sharing, functions.fitted
-            shared = sharing.forecast(points, level, at)
-            inside = sharing.inside(points)
+        for law in self.laws:
+            found = law.forecast(points, level, at)
+            shared.append((law, found))
 
-            def better(given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp]) -> NDArray[np.bool_]:
+            def better(
+                given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp], law: Sharing = law
+            ) -> NDArray[np.bool_]:
                 # Between measured values a function may follow them more closely than the law does.
-                closer = (plain.press[index] < sharing.scatter[mine]) & (sharing.domains == sharing.measured)
-                known = inside[None, :] & closer[:, None] & (said.status[index] == forecast.OK)
-                return np.asarray(np.isfinite(given.value) & ~known & sharing.tells(points)[mine])
+                closer = (functions.fitted.press[index] < law.scatter[mine]) & (law.domains == law.measured)
+                known = law.inside(points)[None, :] & closer[:, None] & (said.status[index] == forecast.OK)
+                known |= self.by_cache(law.kernels)[mine, None] & (law is self.sharing)
+                return np.asarray(np.isfinite(given.value) & ~known & law.tells(points)[mine])
 
-            take(shared.time, sharing.kernels, "time", sharing.evidence, better)
-            take(sharing.cycles(shared.time), sharing.kernels, "cycles", sharing.evidence, better)
+            take(found.time, law.kernels, "time", law.evidence, better)
+            take(law.cycles(found.time), law.kernels, "cycles", law.evidence, better)
         uneven = np.ones(len(points)) if share is None or "time" in share.fullest else share.unevenness
-        return Refined(said, parts, shared, tuple(carried), uneven)
+        return Refined(said, parts, tuple(shared), tuple(carried), uneven)
+
+    def by_cache(self, kernels: tuple[str, ...]) -> NDArray[np.bool_]:
+        """Which of `kernels` go by a shared cache."""
+        return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
 
     def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
         """Sum everything up at `points` (k, m).
@@ -292,8 +308,8 @@ class Application:
             given = refined.parts
             levels = dict(zip(LEVELS, np.moveaxis(given.memory, 2, 0), strict=True))
             split(self.resources.kernels, given.value, {"execution": given.execution, **levels})
-        if self.sharing is not None and refined.shared is not None:
-            split(self.sharing.kernels, refined.shared.time.value, self._shared(refined.shared, refined.parts))
+        for law, shared in refined.shared:
+            split(law.kernels, shared.time.value, self._shared(law, shared, refined.parts))
         if self.imbalances is not None:
             self._attribute(each, own, tuple(timed), points)
         return each
@@ -311,14 +327,13 @@ class Application:
             each[name][: len(kernels)] *= left
         each["imbalance"][: len(kernels)] = waiting + (1 - part) * own
 
-    def _shared(self, shared: Shared, parts: Parts | None) -> dict[str, Array]:
+    def _shared(self, law: Sharing, shared: Shared, parts: Parts | None) -> dict[str, Array]:
         """Execution, levels and contention of the kernels that share bandwidth; levels where loads by level tell."""
-        assert self.sharing is not None
         found = {name: np.zeros_like(shared.execution) for name in LEVELS}
-        found |= {"execution": shared.execution.copy(), "loads_mem": shared.transfer.copy()}
+        found |= {"execution": shared.execution.copy(), loads_of(law.resource): shared.transfer.copy()}
         if self.resources is not None and parts is not None:
             core = shared.execution + shared.transfer
-            for at, kernel in enumerate(self.sharing.kernels):
+            for at, kernel in enumerate(law.kernels):
                 if kernel in self.resources.kernels:
                     row = self.resources.kernels.index(kernel)
                     with np.errstate(invalid="ignore", divide="ignore"):
@@ -335,14 +350,16 @@ class Application:
                 "the model knows no network between nodes: how ranks are dealt out to them changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        if self.sharing is None and (placement is not None or (ranks_per_node is not None and self.network is None)):
+        if not self.laws and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not tell what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
-        sharing = None if self.sharing is None else self.sharing.placed(placement, ranks_per_node)
+        sharing, cached = (
+            None if law is None else law.placed(placement, ranks_per_node) for law in (self.sharing, self.cached)
+        )
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
-        return replace(self, sharing=sharing, network=network)
+        return replace(self, sharing=sharing, cached=cached, network=network)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -355,6 +372,8 @@ class Application:
             content["network"] = self.network.to_dict()
         if self.sharing is not None:
             content["sharing"] = self.sharing.to_dict()
+        if self.cached is not None:
+            content["cached"] = self.cached.to_dict()
         if self.paces:
             content["paces"] = [pace.to_dict() for pace in self.paces]
         if self.balance is not None:
@@ -370,6 +389,7 @@ class Application:
             resources = Resources.from_dict(content["resources"]) if "resources" in content else None
             communication = Communication.from_dict(content["communication"]) if "communication" in content else None
             sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
+            cached = Sharing.from_dict(content["cached"]) if "cached" in content else None
             paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
             balance = Balance.from_dict(content["balance"]) if "balance" in content else None
             imbalances = Imbalances.from_dict(content["imbalances"]) if "imbalances" in content else None
@@ -379,4 +399,4 @@ class Application:
             raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(resources, communication, network, imbalance, sharing, paces, balance, imbalances)
+        return cls(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached)

@@ -35,6 +35,7 @@ from ranksight.model.resource import Machine
 from ranksight.model.sampling import Sampled, settle
 from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.sharing.caches import find_shared_cache
+from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.staircase import Staircase
@@ -243,7 +244,7 @@ def _parts(application: Application) -> str:
         "kernels by the resource equation": application.resources,
         "messages": application.communication,
         "a network": application.network,
-        "bandwidth that cores share": application.sharing,
+        "bandwidth that cores share": application.laws or None,
         "balance of the ranks": application.balance,
     }
     return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
@@ -347,8 +348,14 @@ def _equation(
     told = over_ranks in ("mean", "max") and units is None
     imbalances = fit_imbalances(experiment, not means, sampled.series, **each) if told else None
     paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
-    sharing = None if domains is None else fit_sharing(experiment, domains, units, **each)
-    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances)
+    sharing = cached = None
+    if domains is not None:
+        sharing = fit_sharing(experiment, domains, units, **each)
+        demand = None if platform is None else Demand.on(platform)
+        if demand is not None:
+            instances = Domains.of_cache(platform, shared_cache(platform), domains)
+            cached = fit_sharing(experiment, instances, units, demand, **each)
+    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached)
 
 
 def _staircase(

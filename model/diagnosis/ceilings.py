@@ -41,10 +41,11 @@ class Ceilings:
         Cycles of a load served by each of :data:`NAMES`.
     bandwidth : (4,)
         B/s of one core from each of :data:`NAMES`; NaN where it is not known.
-    domain : float
-        B/s of the memory of a ccNUMA domain, all its cores working.
-    cores : int
-        Of a domain.
+    shared : (4,)
+        B/s of an instance of each level with all its cores at work, for memory that of a ccNUMA domain; NaN where it is
+        not known.
+    cores : (4,) int
+        Of an instance.
     node : int
         Cores of a node.
     line : int
@@ -57,8 +58,8 @@ class Ceilings:
     frequency: float
     latency: Array
     bandwidth: Array
-    domain: float
-    cores: int
+    shared: Array
+    cores: NDArray[np.intp]
     node: int
     line: int
     certain: NDArray[np.bool_]
@@ -75,7 +76,11 @@ class Ceilings:
         latency += [float(memory.latency) * frequency] * (missing + 1)
         bandwidth = [float("nan") if cache.bandwidth is None else float(cache.bandwidth) for cache in caches]
         bandwidth += [float("nan")] * missing + [float(memory.bandwidth_core)]
-        sure = [not {f"caches.{c.name}.latency", f"caches.{c.name}.bandwidth"} & guessed for c in caches]
+        full = [float("nan") if cache.bandwidth_shared is None else float(cache.bandwidth_shared) for cache in caches]
+        full += [float("nan")] * missing + [float(memory.bandwidth_domain)]
+        cores = [int(cache.shared_by) for cache in caches] + [1] * missing + [int(platform.layout.cores_per_domain)]
+        told = ("latency", "bandwidth", "bandwidth_shared")
+        sure = [not {f"caches.{cache.name}.{name}" for name in told} & guessed for cache in caches]
         sure += [True] * missing + [
             not {"memory.latency", "memory.bandwidth_core", "memory.bandwidth_domain"} & guessed
         ]
@@ -84,8 +89,8 @@ class Ceilings:
             frequency,
             np.array(latency),
             np.array(bandwidth),
-            float(memory.bandwidth_domain),
-            int(platform.layout.cores_per_domain),
+            np.array(full),
+            np.array(cores, dtype=np.intp),
             int(platform.cores),
             int(platform.line),
             np.array(sure),
@@ -104,15 +109,15 @@ class Ceilings:
     def share(self, ranks: Array) -> Array:
         """Bandwidth in B/s of each of :data:`NAMES` for one rank where `ranks` (k,) run, (4, k).
 
-        Ranks are placed a core each, domain after domain, and the fullest domain is told; its cores divide what it
-        delivers, ``min(bandwidth of a core, bandwidth of the domain / its active cores)`` (Treibig and Hager,
-        "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
+        Ranks are placed a core each, domain after domain, and the fullest domain, or instance of a cache, is told; its
+        cores divide what it delivers, ``min(bandwidth of a core, bandwidth of the instance / its active cores)``
+        (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
         """
-        ranks = np.asarray(ranks, dtype=np.float64)
-        active = np.clip(np.minimum(ranks, self.node), 1, self.cores)
-        one = np.repeat(self.bandwidth[:, None], len(ranks), axis=1)
-        one[3] = np.minimum(one[3], self.domain / active)
-        return one
+        ranks = np.minimum(np.asarray(ranks, dtype=np.float64), self.node)[None, :]
+        active = np.clip(ranks, 1, self.cores[:, None])
+        # Where what an instance gives is not known, its cores are taken not to be in each other's way.
+        divided = np.where(np.isfinite(self.shared), self.shared, np.inf)[:, None] / active
+        return np.asarray(np.minimum(self.bandwidth[:, None], divided))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -121,8 +126,8 @@ class Ceilings:
             "frequency": self.frequency,
             "latency": self.latency.tolist(),
             "bandwidth": [None if x != x else float(x) for x in self.bandwidth],
-            "domain": self.domain,
-            "cores": self.cores,
+            "shared": [None if x != x else float(x) for x in self.shared],
+            "cores": self.cores.tolist(),
             "node": self.node,
             "line": self.line,
             "certain": self.certain.tolist(),
@@ -137,16 +142,21 @@ class Ceilings:
                 float(content["frequency"]),
                 np.array(content["latency"], dtype=np.float64),
                 np.array([np.nan if x is None else float(x) for x in content["bandwidth"]], dtype=np.float64),
-                float(content["domain"]),
-                int(content["cores"]),
+                np.array([np.nan if x is None else float(x) for x in content["shared"]], dtype=np.float64),
+                np.array(content["cores"], dtype=np.intp),
                 int(content["node"]),
                 int(content["line"]),
                 np.array(content["certain"], dtype=bool),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"'ceilings' is damaged: {error}", "fit the model again") from error
-        numbers = [found.frequency, found.domain, found.cores, found.node, found.line, *found.latency.tolist()]
-        shapes = {found.latency.shape, found.bandwidth.shape, found.certain.shape}
-        if shapes != {(4,)} or not all(0 < x < np.inf for x in numbers) or (found.bandwidth <= 0).any():
+        levels = (found.latency, found.bandwidth, found.shared, found.cores, found.certain)
+        if (
+            {each.shape for each in levels} != {(4,)}
+            or not all(0 < x < np.inf for x in (found.frequency, found.node, found.line, found.shared[3]))
+            or not all(0 < x < np.inf for x in (*found.latency, *found.cores))
+            or (found.bandwidth <= 0).any()
+            or (found.shared <= 0).any()
+        ):
             raise InputError("'ceilings' does not fit together", "fit the model again")
         return found

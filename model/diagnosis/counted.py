@@ -21,7 +21,8 @@ from ranksight.model.series import Series
 
 Array = NDArray[np.float64]
 
-METRICS = (*LEVELS, "store_misses_l1", "store_misses_l2", "store_misses_l3", "bytes_mem_read", "bytes_mem")
+METRICS = (*LEVELS, "store_misses_l1", "store_misses_l2", "store_misses_l3",
+           "bytes_l2", "bytes_l3", "bytes_mem_read", "bytes_mem")  # fmt: skip
 
 
 @dataclass(frozen=True)

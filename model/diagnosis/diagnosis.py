@@ -335,8 +335,7 @@ def _used(evidence: Evidence) -> Array:
     else:
         found = evidence.traffic / evidence.ceilings.share(evidence.ranks)[1:, None, :]
     # What sharing was measured to take counts where it is more, or no bandwidth is known.
-    found[2] = np.where(evidence.shared > 0, np.fmax(found[2], evidence.shared), found[2])
-    return np.asarray(found)
+    return np.where(evidence.shared > 0, np.fmax(found, evidence.shared), found)
 
 
 def plain(table: pd.DataFrame) -> list[dict[str, Any]]:

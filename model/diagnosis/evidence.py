@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
-from ranksight.model.application import Breakdown
+from ranksight.model.application import Application, Breakdown
 from ranksight.model.diagnosis import counted, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.forecast import BORROWED, OK, Forecast
 from ranksight.model.resource import LEVELS
+from ranksight.model.sharing.demand import loads_of
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
-    from ranksight.model.sharing.shared import Sharing
 
 Array = NDArray[np.float64]
 FARTHEST = 100.0
@@ -44,9 +44,9 @@ class Evidence:
         Seconds a rank; `computing` is the mean of the ranks that have the kernel, as are counts.
     having : (K, k)
         Part of all ranks that have the kernel.
-    shared : (K, k)
-        Seconds of `computing` that a rank's bytes take on the memory that a domain's cores share; 0 where that was not
-        told (:mod:`ranksight.model.sharing`).
+    shared : (3, K, k)
+        Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that was
+        not told (:mod:`ranksight.model.sharing`).
     low, high : (K, k)
         90 % interval of `computing`.
     ok : (K, k) bool
@@ -54,8 +54,10 @@ class Evidence:
     reason : (K, k) str
     counted_ok : (K, k) bool
         Whether the evidence carries the kernel's count of instructions.
-    instructions, flops, bytes_mem : (K, k)
-        A rank; `bytes_mem` are those read from memory.
+    instructions, flops : (K, k)
+        A rank.
+    fetched : (3, K, k)
+        Bytes that a rank reads from L2, L3 and memory, at least, as counters of their traffic tell.
     loads : (4, K, k)
         Served by the first, second and third cache level and memory.
     stores : (3, K, k)
@@ -93,7 +95,7 @@ class Evidence:
     counted_ok: NDArray[np.bool_]
     instructions: Array
     flops: Array
-    bytes_mem: Array
+    fetched: Array
     loads: Array
     stores: Array
     stalled: Array
@@ -168,8 +170,7 @@ class Evidence:
         served = self.loads[1:] + self.stores
         behind = np.cumsum(np.nan_to_num(served)[::-1], axis=0)[::-1] * line
         behind = np.where(np.isfinite(served), behind, np.nan)
-        behind[2] = np.fmax(behind[2], self.bytes_mem)
-        return behind
+        return np.asarray(np.fmax(behind, self.fetched))
 
 
 def gather(
@@ -221,7 +222,7 @@ def gather(
         np.maximum(each["imbalance"] - computing * (1 - having), 0.0),
         each["communication"],
         having,
-        _shared(equation.sharing, kernels, each["loads_mem"] + each["contention"]),
+        _shared(equation, kernels, each),
         computing * np.minimum(down, 1.0),
         computing * np.maximum(up, 1.0),
         np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
@@ -229,7 +230,8 @@ def gather(
         _carried(said.status, [rows.get((kernel, "instructions"), -1) for kernel in kernels]),
         instructions,
         _first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),
-        _first(of("bytes_mem_read"), of("bytes_mem")),
+        # Lines that go back to a cache came from it: what passes both ways is read for a half at least.
+        np.stack([of("bytes_l2") / 2, of("bytes_l3") / 2, _first(of("bytes_mem_read"), of("bytes_mem"))]),
         np.stack([of(name) for name in LEVELS]),
         served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
         topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
@@ -273,10 +275,16 @@ def _pace(execution: Array, instructions: Array, extras: Any) -> Array:
     return np.where(known, cycles / np.where(known, instructions, 1.0), np.nan)
 
 
-def _shared(sharing: Sharing | None, kernels: tuple[str, ...], memory: Array) -> Array:
-    """Memory's time of the kernels that the law of shared bandwidth tells."""
-    mine = np.array([sharing is not None and kernel in sharing.kernels for kernel in kernels], dtype=bool)
-    return np.where(mine[:, None], memory, 0.0)
+def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, Array]) -> Array:
+    """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth tells, (3, K, k)."""
+    found = np.zeros((3, *each["contention"].shape))
+    cached = equation.by_cache(kernels)
+    for law in equation.laws:
+        mine = np.isin(np.array(kernels, dtype=object), law.kernels)
+        mine &= cached if law is equation.cached else ~cached
+        level = loads_of(law.resource)
+        found[LEVELS.index(level) - 1, mine] = (each[level] + each["contention"])[mine]
+    return found
 
 
 def _first(one: Array, other: Array) -> Array:

@@ -31,8 +31,9 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         other, NaN where messages or imbalance lead), ``level`` (that holds the kernel up most, where memory does);
         the shares of the kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``,
         ``unknown`` and for each ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads
-        in flight at the level), ``bandwidth_used`` (part of the memory bandwidth of a rank); ``change`` and ``saves``
-        (what helps most, and the part of the kernel's time that it saves), ``saves_<change>`` for each change;
+        in flight at the level), ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none
+        holds it up); ``change`` and ``saves`` (what helps most, and the part of the kernel's time that it saves),
+        ``saves_<change>`` for each change;
         ``reason`` (why undecided or not carried), ``evidence`` (what the parts were told from).
     """
     count, k = evidence.computing.shape
@@ -64,7 +65,8 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         columns |= {name: flat(causes.share[at])}
         columns |= {f"{name}_low": flat(causes.low[at]), f"{name}_high": flat(causes.high[at])}
     columns |= {"cpi": flat(cpi), "bf_mem": flat(evidence.factor), "in_flight": flat(causes.flight)}
-    columns["bandwidth_used"] = flat(causes.used[2])
+    level = np.where(held, causes.level, 2)
+    columns["bandwidth_used"] = flat(np.take_along_axis(causes.used, level[None], 0)[0])
     columns["change"] = np.array(whatif.CHANGES, dtype=object)[flat(change)]
     columns["saves"] = flat(most)
     columns |= {f"saves_{name}": flat(saved[at]) for at, name in enumerate(whatif.CHANGES)}

@@ -8,7 +8,7 @@ count has seen that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.series import Series
+from ranksight.model.sharing.demand import loads_of, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.platforms import Platform
 from ranksight.units import format_si
@@ -24,7 +25,6 @@ Array = NDArray[np.float64]
 
 SERVED = 0.01
 """Share of a kernel's loads from which on a cache's share matters to it."""
-SERVERS = {2: "loads_l2", 3: "loads_l3"}
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,8 @@ class SharedCache:
     name : str
     size : float
         Bytes of an instance that its cores can use.
-    sharers : int
-        Cores that share it.
     domains : Domains
-        How ranks are placed.
+        Its instances on a node, and how ranks are placed.
     most : int
         Most ranks that shared an instance in the runs.
     kernels : tuple of str
@@ -48,14 +46,13 @@ class SharedCache:
 
     name: str
     size: float
-    sharers: int
     domains: Domains
     most: int
     kernels: tuple[str, ...]
 
     def remark(self, ranks: Array) -> str:
         """What people are told where more of `ranks` (k,) share an instance than did in the runs; else nothing."""
-        asked = int(ranks_on(self.domains, self.sharers, ranks).max(initial=1))
+        asked = int(self.domains.active(ranks).max(initial=1))
         if asked <= self.most:
             return ""
         which = ", ".join(self.kernels[:3]) + (f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else "")
@@ -65,12 +62,15 @@ class SharedCache:
             f"what it holds of {which} then was not seen, and times may lie above; measure as many on a node"
         )
 
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> SharedCache:
+        """The same cache with ranks placed in another way."""
+        return replace(self, domains=self.domains.placed(placement, ranks_per_node))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         return {
             "name": self.name,
             "size": self.size,
-            "sharers": self.sharers,
             "domains": self.domains.to_dict(),
             "most": self.most,
             "kernels": list(self.kernels),
@@ -80,23 +80,14 @@ class SharedCache:
     def from_dict(cls, content: Mapping[str, Any]) -> SharedCache:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         try:
-            size, sharers, most = float(content["size"]), int(content["sharers"]), int(content["most"])
+            size, most = float(content["size"]), int(content["most"])
             kernels, domains = tuple(map(str, content["kernels"])), Domains.from_dict(content["domains"])
             name = str(content["name"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"'caches' is damaged: {error}", "fit the model again") from error
-        if not (0 < size < np.inf and sharers > 1 and most >= 1 and kernels):
+        if not (0 < size < np.inf and domains.cores > 1 and most >= 1 and kernels):
             raise InputError("'caches' does not fit together", "fit the model again")
-        return cls(name, size, sharers, domains, most, kernels)
-
-
-def ranks_on(domains: Domains, sharers: int, ranks: Array) -> NDArray[np.intp]:
-    """Ranks on the fullest instance of a cache that `sharers` cores share, (k,)."""
-    here = np.minimum(np.maximum(np.ceil(ranks), 1), domains.ranks_per_node)
-    spread = np.ceil(here * sharers / (domains.cores * domains.count))
-    if domains.placement == "compact":
-        spread = np.maximum(np.minimum(here, sharers), spread)
-    return np.asarray(spread, dtype=np.intp)
+        return cls(name, size, domains, most, kernels)
 
 
 def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> SharedCache | None:
@@ -113,11 +104,10 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
     domains : Domains
         How ranks were placed.
     """
-    shared = [cache for cache in platform.caches if cache.shared_by > 1 and cache.level in SERVERS]
-    if not shared or "ranks" not in series.parameters:
+    cache = shared_cache(platform)
+    if cache is None or "ranks" not in series.parameters:
         return None
-    cache = max(shared, key=lambda one: one.level)
-    name = SERVERS[cache.level]
+    name, instances = loads_of(cache.name), Domains.of_cache(platform, cache, domains)
     if series.provenance.get(name, "").startswith("simulated"):
         return None
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
@@ -130,5 +120,5 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
     if not kernels:
         return None
     ranks = series.points[:, series.parameters.index("ranks")]
-    most = int(ranks_on(domains, cache.shared_by, ranks).max(initial=1))
-    return SharedCache(cache.name, float(cache.capacity), cache.shared_by, domains, most, tuple(kernels))
+    most = int(instances.active(ranks).max(initial=1))
+    return SharedCache(cache.name, float(cache.capacity), instances, most, tuple(kernels))

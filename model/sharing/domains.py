@@ -1,4 +1,4 @@
-"""Where ranks sit on a node and how many share a domain's memory bandwidth."""
+"""Where ranks sit on a node and how many share a domain's memory bandwidth, or a cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACEMENTS = ("compact", "scattered")
 
 @dataclass(frozen=True)
 class Domains:
-    """The ccNUMA domains of a node and how ranks are placed on them.
+    """The ccNUMA domains of a node, or the instances of a cache that cores share, and how ranks are placed on them.
 
     Attributes
     ----------
@@ -65,6 +65,14 @@ class Domains:
         )
         most = int(platform.cores) if ranks_per_node is None else ranks_per_node
         return cls(cores, int(platform.domains), most, placement, core, (float(full[0]), float(full[1])))
+
+    @classmethod
+    def of_cache(cls, platform: Any, cache: Any, node: Domains) -> Domains:
+        """The instances of a `cache` (:class:`ranksight.platforms.platform.Cache`), with ranks placed as on `node`."""
+        told = cache.bandwidth_shared is not None
+        core, full = ((float(x), float(x)) if told else None for x in (cache.bandwidth, cache.bandwidth_shared))
+        count = max(1, -(-int(platform.cores) // int(cache.shared_by)))
+        return cls(int(cache.shared_by), count, node.ranks_per_node, node.placement, core, full)
 
     @classmethod
     def inferred(cls, cores: int, placement: str = "compact", ranks_per_node: int | None = None) -> Domains:

@@ -16,8 +16,9 @@ from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS
 from ranksight.model.series import Series, series_from_experiment
 from ranksight.model.sharing.beyond import learn_beyond
+from ranksight.model.sharing.demand import BYTES, MEMORY, TWICE, Demand
 from ranksight.model.sharing.domains import Domains
-from ranksight.model.sharing.learning import Known, learn, times
+from ranksight.model.sharing.learning import BLIND, TOLD, Known, learn, times
 from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing, needs
 from ranksight.model.sharing.traffic import factor, occupancy
 from ranksight.model.varied import fit_varied
@@ -35,11 +36,14 @@ EARLY = 0.2
 """Share of a domain's cores that may fill its memory interface."""
 OUTLYING = 2.0
 """Scales of the scatter from which on a departure is cut before it is carried on."""
-TRAFFIC = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
 
 
 def fit_sharing(
-    experiment: Experiment, domains: Domains, units: WholeUnits | None = None, **settings: Any
+    experiment: Experiment,
+    domains: Domains,
+    units: WholeUnits | None = None,
+    demand: Demand | None = None,
+    **settings: Any,
 ) -> Sharing | None:
     """Learn the kernels that have a time and memory traffic at :data:`FEWEST` configurations or more.
 
@@ -56,6 +60,8 @@ def fit_sharing(
         As the ranks were placed when they were measured.
     units : WholeUnits, optional
         What the work consists of, where it cannot be cut.
+    demand : Demand, optional
+        The traffic of a cache, whose instances `domains` are then; that of memory where it is not given.
     **settings
         Of :func:`ranksight.model.fitting.fit_series`.
 
@@ -72,12 +78,13 @@ def fit_sharing(
         When more bytes a second were moved than the domains' bandwidth allows.
     """
     present = experiment.metrics()
-    counted = bool(set(TRAFFIC) & set(present))
-    if "ranks" not in experiment.parameters or "time" not in present or (counted and _simulated(experiment)):
+    traffic = BYTES if demand is None else demand.metrics
+    counted = demand is not None or bool(set(BYTES) & set(present))
+    if "ranks" not in experiment.parameters or "time" not in present or (counted and _simulated(experiment, traffic)):
         return None
     if not counted and set(LEVELS) & set(present):  # what memory served is then known better than by the work
         return None
-    wanted = tuple(name for name in ("time", "cycles", "instructions", *TRAFFIC) if name in present)
+    wanted = tuple(name for name in ("time", "cycles", "instructions", *traffic) if name in present)
     series = series_from_experiment(experiment, wanted)
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     how = settings.get("over_repetitions", "auto")
@@ -92,12 +99,16 @@ def fit_sharing(
             return least
         return values[rows[kernel, name]] if (kernel, name) in rows else nothing
 
+    def moved(kernel: str) -> tuple[Array, Array]:
+        return _traffic(of, kernel) if demand is None else (demand.traffic(of, kernel), nothing)
+
     def told_of(kernel: str) -> NDArray[np.bool_]:
         """At which configurations what loads the memory is known."""
         if counted:
-            return np.asarray((of(kernel, "time") > 0) & np.isfinite(_traffic(of, kernel)[0]))
+            return np.asarray((of(kernel, "time") > 0) & np.isfinite(moved(kernel)[0]))
         return np.asarray((of(kernel, "time") > 0) & (_work(of, kernel, series.parameters, ranks, domains) > 0))
 
+    name = MEMORY if demand is None else demand.name
     fewest = 1 if counted else FEWEST
     kernels = [
         kernel
@@ -108,7 +119,7 @@ def fit_sharing(
         return None
     time = np.array([of(kernel, "time") for kernel in kernels])
     if counted:
-        reads, writes = (np.array(column) for column in zip(*(_traffic(of, kernel) for kernel in kernels), strict=True))
+        reads, writes = (np.array(column) for column in zip(*map(moved, kernels), strict=True))
         work = np.array([of(kernel, "instructions") for kernel in kernels])
     else:
         domains = replace(domains, core=None, domain=None)
@@ -117,7 +128,8 @@ def fit_sharing(
     countless = ~(np.isfinite(work) & (work > 0)).any(axis=1)
     every = reads + np.nan_to_num(writes)
     work = np.where(countless[:, None], every, work)
-    _check(domains, kernels, time, reads, np.nan_to_num(writes), active)
+    if demand is None:
+        _check(domains, kernels, time, reads, np.nan_to_num(writes), active)
     held = occupancy(reads, writes, work, ranks, active, domains.cores)
     without = reads / factor(held.effect, active, domains.cores)
     counts = _counts(series, kernels, {WORK: work, READ: without, WRITTEN: writes, ALIKE: reads}, settings)
@@ -136,7 +148,8 @@ def fit_sharing(
     # What the traffic adds to a rank's time shows only where it varies beside the work.
     alone = np.where(countless | alike, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
     transfer = alone[:, None] * transfer
-    learned = learn(Known(time, work, every, transfer, domain, active, told))
+    spread = (TOLD if told else BLIND) if demand is None else TWICE
+    learned = learn(Known(time, work, every, transfer, domain, active, spread))
     mode, floor = learned.mode.copy(), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     if alike:
         # One number of ranks in a domain: times are taken as those of a rank alone, which keeps its pace.
@@ -193,16 +206,17 @@ def fit_sharing(
         varied,
         alike,
         tuple(
-            _told(domains, _loads(counted, bool(no), "instructions" in present), int(n))
+            _told(name, domains, _loads(name, counted, bool(no), "instructions" in present), int(n))
             for no, n in zip(countless, learned.count, strict=True)
         ),
         beyond,
+        name,
     )
 
 
-def _simulated(experiment: Experiment) -> bool:
-    """Whether memory traffic was simulated."""
-    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in TRAFFIC]
+def _simulated(experiment: Experiment, traffic: tuple[str, ...]) -> bool:
+    """Whether traffic was simulated."""
+    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in traffic]
     return any("simulated" in text for text in told)
 
 
@@ -293,13 +307,13 @@ def _check(
     )
 
 
-def _loads(counted: bool, countless: bool, instructions: bool) -> str:
+def _loads(name: str, counted: bool, countless: bool, instructions: bool) -> str:
     if not counted:
         work = "instructions" if instructions else "1 / ranks"
         return f"{work} as the work and as the traffic"
-    return f"{'memory traffic' if countless else 'instructions'} as the work, memory traffic"
+    return f"{f'{name} traffic' if countless else 'instructions'} as the work, {name} traffic"
 
 
-def _told(domains: Domains, loads: str, count: int) -> str:
+def _told(name: str, domains: Domains, loads: str, count: int) -> str:
     source = "measured curve of a domain" if domains.domain is None else "platform's bandwidths"
-    return f"shared memory bandwidth: {loads}, {source}, {count} configurations"
+    return f"shared {name} bandwidth: {loads}, {source}, {count} configurations"

@@ -26,8 +26,8 @@ CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
 """Centres of t before the data: bandwidth as measured on the platform, waiting of half a transfer, three thousandths of
 the shortest time that do not shrink."""
 WIDTH = np.array([np.inf, 0.15, 0.8, 1.5])
-BLIND = 1.0
-"""Standard deviation of t_2 where no platform tells the bandwidth."""
+TOLD, BLIND = float(WIDTH[1]), 1.0
+"""Standard deviation of t_2 where a platform tells the bandwidth of memory, and where none does."""
 TAILS = 4.0
 """Degrees of freedom of the scatter."""
 LEAST = 0.003
@@ -51,8 +51,8 @@ class Known:
         Seconds that the domain needs for one rank's bytes by the platform's bandwidth, or by the largest that was
         reached.
     active : (n,)
-    told : bool
-        Whether a platform tells the bandwidth.
+    spread : float
+        Standard deviation of t_2 before the data: :data:`TOLD`, :data:`BLIND`, or that of a cache's.
     """
 
     time: Array
@@ -61,7 +61,7 @@ class Known:
     transfer: Array
     domain: Array
     active: NDArray[np.intp]
-    told: bool
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def learn(known: Known) -> Learned:
     time = np.where(good, known.time, 1.0)
     fill = {name: np.where(good, getattr(known, name), 1.0) for name in ("work", "transfer", "domain")}
     floor = np.where(good, known.time, np.inf).min(axis=1)
-    width = WIDTH if known.told else np.array([np.inf, BLIND, *WIDTH[2:]])
+    width = np.array([np.inf, known.spread, *WIDTH[2:]])
     precision = np.where(np.isfinite(width), 1 / width**2, 0.0)
     least = np.where(good, known.active[None, :], np.iinfo(np.intp).max).argmin(axis=1)
     rows = np.arange(len(time))
@@ -158,7 +158,7 @@ def _grid(
         for penalty in (0.05, 0.2, 0.5, 1.0, 2.0):
             trial = np.tile(CENTRE, (len(start), 1))
             trial[:, 0], trial[:, 1], trial[:, 2] = start, width, np.log(penalty)
-            found = cost(trial, residuals(trial), np.full(len(start), 0.03))
+            found = cost(trial, residuals(trial), np.full(len(start), 0.01))
             better = found < lowest
             best, lowest = np.where(better[:, None], trial, best), np.where(better, found, lowest)
     return best

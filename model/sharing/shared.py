@@ -1,4 +1,4 @@
-"""Times of kernels whose memory traffic was counted, at other numbers of ranks on the domains of a node.
+"""Times of kernels whose traffic to memory or a shared cache was counted, at other numbers of ranks on a node.
 
     T(ranks, size, ...) = contended(core, memory, ranks in the fullest domain, penalty)
 
@@ -25,7 +25,9 @@ from ranksight.model.departure import Departure
 from ranksight.model.drift import expected_drift
 from ranksight.model.fitted import JOBS, Fitted
 from ranksight.model.forecast import Forecast
+from ranksight.model.resource import LEVELS
 from ranksight.model.sharing.beyond import Beyond
+from ranksight.model.sharing.demand import MEMORY, loads_of
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import times
 from ranksight.model.sharing.traffic import factor
@@ -75,6 +77,9 @@ class Sharing:
         What carries each kernel.
     beyond : Beyond or None
         What else grows with the ranks; None where all runs had the same number of ranks in a domain.
+    resource : str
+        What they share: :data:`ranksight.model.sharing.demand.MEMORY`, or the name of a cache, whose instances stand
+        for domains then.
     """
 
     measured: Domains
@@ -97,6 +102,7 @@ class Sharing:
     alike: bool
     evidence: tuple[str, ...]
     beyond: Beyond | None = None
+    resource: str = MEMORY
 
     def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
@@ -308,6 +314,7 @@ class Sharing:
             "clock": [None if np.isnan(x) else float(x) for x in self.clock],
             "evidence": list(self.evidence),
             "beyond": None if self.beyond is None else self.beyond.to_dict(),
+            "resource": self.resource,
         }
 
     @classmethod
@@ -322,7 +329,7 @@ class Sharing:
             clock = np.array([np.nan if x is None else float(x) for x in content["clock"]], dtype=np.float64)
             varied, alike = tuple(int(x) for x in content["varied"]), bool(content["alike"])
             departure = Departure.from_dict(content["departure"])
-            beyond = content.get("beyond")
+            beyond, resource = content.get("beyond"), str(content["resource"])
             further = None if beyond is None else Beyond.from_dict(beyond, kernels)
             counts, *nodes = (content[name] for name in ("counts", "measured", "domains"))
             if not all(isinstance(part, Mapping) for part in (counts, *nodes)):
@@ -346,11 +353,12 @@ class Sharing:
             or departure.inputs.shape[1] != len(varied) + (not alike)
             or len(departure.values) != k
             or not set(fitted.kernels) <= set(kernels)
+            or loads_of(resource) not in LEVELS
         ):
             raise InputError("'sharing' does not fit together", "fit the model again")
         count = given.pop("count").astype(np.intp)
         measured, domains = (Domains.from_dict(node) for node in nodes)
-        given |= {"departure": departure, "varied": varied, "alike": alike, "beyond": further}
+        given |= {"departure": departure, "varied": varied, "alike": alike, "beyond": further, "resource": resource}
         return cls(
             measured, domains, kernels, fitted, count=count, residual=residual, clock=clock, evidence=evidence, **given
         )

@@ -17,15 +17,16 @@ Array = np.ndarray
 
 @pytest.fixture
 def machine() -> Ceilings:
-    """1 GHz; 64 B lines; a core reads 64, 32 and 16 GB/s from its caches and 8 from memory, two cores a domain."""
+    """1 GHz; 64 B lines; a core reads 64, 32 and 16 GB/s from its caches and 8 from memory, two cores a domain; four cores share
+    the third cache, which gives 40 GB/s to them all."""
     return Ceilings(
         "made",
         1e9,
         np.array([4.0, 10.0, 40.0, 100.0]),
         np.array([64e9, 32e9, 16e9, 8e9]),
-        12e9,
-        2,
-        4,
+        np.array([np.nan, np.nan, 40e9, 12e9]),
+        np.array([1, 1, 4, 2]),
+        8,
         64,
         np.ones(4, dtype=bool),
     )
@@ -79,7 +80,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
             uneven,
             sent,
             rows(having, 1.0),
-            zero,
+            np.zeros((3, *shape)),
             time / factor,
             time * factor,
             np.ones(shape, dtype=bool),
@@ -87,7 +88,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
             np.isfinite(rows(instructions, np.nan)),
             rows(instructions, np.nan),
             np.full(shape, np.nan),
-            np.full(shape, np.nan),
+            np.full((3, *shape), np.nan),
             served,
             np.zeros((3, *shape)),
             rows(stalled, np.nan),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ranksight.errors import InputError
 from ranksight.model.diagnosis.causes import CAUSES, VERDICTS
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.diagnosis import causes_of
@@ -82,7 +83,34 @@ def test_an_estimated_machine_decides_less(evidence: Make, machine: Ceilings) ->
 
 
 def test_a_domain_shares_its_bandwidth(machine: Ceilings) -> None:
-    assert machine.share(np.array([1, 2, 100]))[3] == pytest.approx([8e9, 6e9, 6e9])
+    found = machine.share(np.array([1, 2, 3, 4, 100]))
+    assert found[3] == pytest.approx([8e9, 6e9, 6e9, 6e9, 6e9])
+    assert found[2] == pytest.approx([16e9, 16e9, 40e9 / 3, 10e9, 10e9])
+    assert found[1] == pytest.approx(32e9)
+
+
+def test_a_kernel_at_the_roof_of_a_shared_cache_is_cache_bound(evidence: Make) -> None:
+    """15.4 GB of lines from L3 on each of 4 ranks, a quarter of 40 GB/s for each: faster execution saves nothing."""
+    given = evidence(
+        {"stream in L3": [1.0, 1.6]},
+        [1, 4],
+        instructions={"stream in L3": [N, N]},
+        loads={"stream in L3": [[0.2 * N] * 2, [0.0] * 2, [0.24 * N] * 2, [0.0] * 2]},
+    )
+    found = causes_of(given)
+    assert [VERDICTS[v] for v in found.verdict[0]] == ["cache-bound"] * 2
+    assert found.used[1, 0] == pytest.approx([0.96, 0.96])
+    saved = savings(found, given.computing, given.whole)
+    assert saved[CHANGES.index("execution"), 0, 1] <= 0.041
+    assert saved[CHANGES.index("caches"), 0, 1] == pytest.approx(0.48, abs=0.02)
+
+
+def test_a_damaged_machine_is_refused(machine: Ceilings) -> None:
+    content = machine.to_dict()
+    assert Ceilings.from_dict(content).to_dict() == content
+    for damage in ({"shared": [1.0]}, {"shared": [None] * 4}, {"shared": [None, None, -1.0, 1e9]}, {"cores": [0] * 4}):
+        with pytest.raises(InputError, match="ceilings"):
+            Ceilings.from_dict({**content, **damage})
 
 
 def test_counterfactuals_halve_the_part_and_keep_to_the_roof(evidence: Make) -> None:
