@@ -27,7 +27,8 @@ from ranksight.model.functions import Functions, choose, rows_of
 from ranksight.model.imbalances import Imbalances
 from ranksight.model.network import Network
 from ranksight.model.pace import Pace, narrower
-from ranksight.model.resource import LEVELS, Parts, Resources
+from ranksight.model.resource import COUNTED, LEVELS, Parts, Resources
+from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Shared, Sharing
 from ranksight.model.staircase import Share
@@ -120,6 +121,8 @@ class Application:
         That of each uneven kernel: which of the kernels it belongs to.
     cached : Sharing or None
         Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law.
+    cache : SharedCache or None
+        What a cache was seen to hold of what the ranks that share it work on.
     """
 
     resources: Resources | None = None
@@ -131,6 +134,7 @@ class Application:
     balance: Balance | None = None
     imbalances: Imbalances | None = None
     cached: Sharing | None = None
+    cache: SharedCache | None = None
 
     @property
     def laws(self) -> tuple[Sharing, ...]:
@@ -209,8 +213,35 @@ class Application:
 
             take(found.time, law.kernels, "time", law.evidence, better)
             take(law.cycles(found.time), law.kernels, "cycles", law.evidence, better)
+        if self.cache is not None and self.resources is not None:
+            said = self._opened(said, functions, points, counts)
         uneven = np.ones(len(points)) if share is None or "time" in share.fullest else share.unevenness
         return Refined(said, parts, tuple(shared), tuple(carried), uneven)
+
+    def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast) -> Forecast:
+        """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.
+
+        Where stalls were counted these loads wait as the others do; else nothing tells that they do not wait alone.
+        """
+        assert self.cache is not None
+        assert self.resources is not None
+        ranks = points[:, functions.fitted.parameters.index("ranks")]
+        more, _ = self.cache.spilled(counts, functions.rows, ranks)
+        machine, kernels = self.resources.machine, self.resources.kernels
+        mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in kernels]
+        index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in mine], dtype=np.intp)
+        theirs = np.array([kernels.index(self.cache.kernels[at]) for at in mine], dtype=np.intp)
+        told = np.array([self.resources.evidence[at].startswith(COUNTED) for at in theirs], dtype=bool)
+        blocked = np.where(told[:, None], self.resources.blocking(points, said.level).upper[theirs], 1.0)
+        apart = machine.latencies[-1] - machine.latencies[LEVELS.index(loads_of(self.cache.name))]
+        upper, status, reason = said.upper.copy(), said.status.copy(), said.reason.astype(object)
+        upper[index] += more[mine] * blocked * apart / machine.frequency
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = upper[index] / said.lower[index]
+        wide = (more[mine] > 0) & (status[index] == forecast.OK) & ~(factor <= forecast.WIDEST)
+        status[index] = np.where(wide, forecast.WIDE, status[index])
+        reason[index] = np.where(wide, forecast.too_wide(factor.ravel()).reshape(factor.shape), reason[index])
+        return replace(said, upper=upper, status=status, reason=reason)
 
     def by_cache(self, kernels: tuple[str, ...]) -> NDArray[np.bool_]:
         """Which of `kernels` go by a shared cache."""
@@ -350,7 +381,8 @@ class Application:
                 "the model knows no network between nodes: how ranks are dealt out to them changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        if not self.laws and (placement is not None or (ranks_per_node is not None and self.network is None)):
+        alone = not self.laws and self.cache is None
+        if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not tell what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
@@ -359,7 +391,8 @@ class Application:
             None if law is None else law.placed(placement, ranks_per_node) for law in (self.sharing, self.cached)
         )
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
-        return replace(self, sharing=sharing, cached=cached, network=network)
+        cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
+        return replace(self, sharing=sharing, cached=cached, cache=cache, network=network)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -374,6 +407,8 @@ class Application:
             content["sharing"] = self.sharing.to_dict()
         if self.cached is not None:
             content["cached"] = self.cached.to_dict()
+        if self.cache is not None:
+            content["cache"] = self.cache.to_dict()
         if self.paces:
             content["paces"] = [pace.to_dict() for pace in self.paces]
         if self.balance is not None:
@@ -390,6 +425,7 @@ class Application:
             communication = Communication.from_dict(content["communication"]) if "communication" in content else None
             sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
             cached = Sharing.from_dict(content["cached"]) if "cached" in content else None
+            cache = SharedCache.from_dict(content["cache"]) if "cache" in content else None
             paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
             balance = Balance.from_dict(content["balance"]) if "balance" in content else None
             imbalances = Imbalances.from_dict(content["imbalances"]) if "imbalances" in content else None
@@ -399,4 +435,4 @@ class Application:
             raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached)
+        return cls(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)

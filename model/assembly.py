@@ -212,10 +212,6 @@ def assemble(
     told("the program's time: %s", _parts(application))
     if application != Application():
         extras["application"] = application.to_dict()
-    if platform is not None and domains is not None and domains.domain is not None:
-        cache = find_shared_cache(series, platform, domains)
-        if cache is not None:
-            extras["caches"] = cache.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
     # A network that was assumed says nothing of the one measured.
@@ -348,14 +344,16 @@ def _equation(
     told = over_ranks in ("mean", "max") and units is None
     imbalances = fit_imbalances(experiment, not means, sampled.series, **each) if told else None
     paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
-    sharing = cached = None
+    sharing = cached = cache = None
+    if platform is not None and domains is not None and domains.domain is not None:
+        cache = find_shared_cache(series, platform, domains)
     if domains is not None:
         sharing = fit_sharing(experiment, domains, units, **each)
         demand = None if platform is None else Demand.on(platform)
         if demand is not None:
             instances = Domains.of_cache(platform, shared_cache(platform), domains)
             cached = fit_sharing(experiment, instances, units, demand, **each)
-    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached)
+    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)
 
 
 def _staircase(

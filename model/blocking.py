@@ -23,7 +23,7 @@ from ranksight.model.fitting import fit_series
 from ranksight.model.functions import Functions
 from ranksight.model.levels import fit_levels
 from ranksight.model.reduction import reduce
-from ranksight.model.resource import LEVELS, Machine, Resources
+from ranksight.model.resource import COUNTED, LEVELS, Machine, Resources
 from ranksight.model.series import Series
 from ranksight.model.unsampled import SPREAD, USUAL
 
@@ -200,7 +200,7 @@ def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, rate: Arr
     weight = np.where(known, 1.0 if rate is None else rate, 0.0)
     if stalls is not None:
         cpi = float((cycles - stalls)[known].sum() / instructions[known].sum())
-        how = "stalls counted"
+        how = COUNTED
     else:
         cpi = _calm_cpi(cycles[known], instructions[known], waiting[known], weight[known], rate is not None)
         how = "stalls from the CPI where memory asks least"

@@ -29,7 +29,6 @@ from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.pace import TIMED
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known
-from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.staircase import Staircase
 from ranksight.model.wholeunits import WholeUnits
 from ranksight.telling import told
@@ -290,8 +289,6 @@ class Model:
             return self
         equation = self.equation.placed(placement, ranks_per_node, distribution)
         extras = {**self.extras, "application": equation.to_dict()}
-        if "caches" in extras:
-            extras["caches"] = SharedCache.from_dict(extras["caches"]).placed(placement, ranks_per_node).to_dict()
         return replace(self, extras=extras)
 
     def messages(self, *, level: float = 0.9, **values: float | Sequence[float]) -> tuple[MessageTable, ...]:

@@ -11,7 +11,6 @@ from ranksight.errors import InputError
 from ranksight.model.contradiction import told
 from ranksight.model.iterations import iterated
 from ranksight.model.misses import remark
-from ranksight.model.sharing.caches import SharedCache
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -48,8 +47,10 @@ def _outgrown(model: Model, points: Array) -> str:
 
 
 def _crowded(model: Model, points: Array) -> str:
-    """More ranks to a shared cache than did share it in the runs."""
-    given = model.extras.get("caches")
-    if given is None or "ranks" not in model.parameters:
+    """More ranks to a shared cache than did share it in the runs, and more to hold than it was seen to."""
+    cache = model.equation.cache
+    if cache is None:
         return ""
-    return SharedCache.from_dict(given).remark(points[:, model.parameters.index("ranks")])
+    ranks = points[:, model.parameters.index("ranks")]
+    _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, ranks)
+    return cache.remark(ranks, worth)

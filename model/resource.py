@@ -34,6 +34,8 @@ LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 """Metrics of the loads that each level serves, nearest first."""
 
 
+COUNTED = "stalls counted"
+"""How the evidence of a kernel begins whose stalls a counter told."""
 EQUATIONS = ("closed", "literal")
 """``closed`` takes the stalls out of the CPI, so that every measured time is met; ``literal`` is the paper's equation 1
 as it is written, with the full CPI, which counts the stalls twice and is there to compare."""

@@ -14,7 +14,7 @@ from ranksight.model.application import Application, Breakdown
 from ranksight.model.diagnosis import counted, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.forecast import BORROWED, OK, Forecast
-from ranksight.model.resource import LEVELS
+from ranksight.model.resource import COUNTED, LEVELS
 from ranksight.model.sharing.demand import loads_of
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""
 MEMORY = ("memory_pss", "memory_peak")
 """Metrics that tell how much memory a rank holds, the one that counts shared pages once before."""
-COUNTED = "stalls counted"
-"""How the evidence of a kernel begins whose stalls a counter told."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,19 @@
-"""Ranks that share a cache: how many did in the runs, and how many will.
+"""Ranks that share a cache: whether it holds what they work on, where more of them share it than did in the runs.
 
-With n ranks on an instance of S bytes each has S / n of it, while the loads that it serves were counted at the numbers
-of ranks measured. More ranks to an instance than ever were may find that it no longer holds what they work on, and no
-count has seen that.
+Which level serves a load was counted at the numbers of ranks measured. What an instance has to hold is what all of its
+n ranks work on, F = n w; the working set w of a kernel's rank is not counted, but goes with its loads, as each turn of
+its loops works through the same data, so that F is known but for a factor that is the kernel's own. Of the loads that
+the cache or memory serve, memory serves a part m(F), which rises where F outgrows the cache.
+
+With more ranks to an instance than were measured, functions of the ranks and the size have not seen what that does. In
+strong scaling on one instance F stays as it is, and nothing changes. F may lie among those that larger problems on
+fewer ranks had: m(F) is then at most what was counted there. Beyond the largest F that was measured the cache may hold
+no more than that one, of size C then. One that throws out at random, gone through again and again, sends the part mu of
+the rest to memory
+
+    mu = 1 - exp(-mu F / C),    F / C = -ln(1 - mu) / mu
+
+between the part of the best replacement, 1 - C/F, and that of the least recently used, 1. Times open upwards as far.
 """
 
 from __future__ import annotations
@@ -15,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.forecast import Forecast
+from ranksight.model.reduction import reduce
 from ranksight.model.series import Series
 from ranksight.model.sharing.demand import loads_of, shared_cache
 from ranksight.model.sharing.domains import Domains
@@ -24,7 +37,11 @@ from ranksight.units import format_si
 Array = NDArray[np.float64]
 
 SERVED = 0.01
-"""Share of a kernel's loads from which on a cache's share matters to it."""
+"""Share of a kernel's loads, at a configuration, from which on a cache's share matters to it."""
+LOST = np.linspace(0, 1, 2001)[1:-1]
+"""Grid of mu."""
+WORTH = 0.05
+"""Part of the loads that the cache or memory serve from which on it is told that they may go to memory."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +58,13 @@ class SharedCache:
     most : int
         Most ranks that shared an instance in the runs.
     kernels : tuple of str
-        Kernels of whose loads it served :data:`SERVED` or more.
+        K kernels of whose loads it served :data:`SERVED` or more.
+    demand : (K, n)
+        F at each configuration, rising, as loads of all ranks on an instance.
+    memory : (K, n)
+        m(F) there, rising.
+    outer : (K,)
+        Largest part of a kernel's loads that the cache and memory served.
     """
 
     name: str
@@ -49,17 +72,59 @@ class SharedCache:
     domains: Domains
     most: int
     kernels: tuple[str, ...]
+    demand: Array
+    memory: Array
+    outer: Array
 
-    def remark(self, ranks: Array) -> str:
-        """What people are told where more of `ranks` (k,) share an instance than did in the runs; else nothing."""
-        asked = int(self.domains.active(ranks).max(initial=1))
-        if asked <= self.most:
+    def spilled(
+        self, said: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Loads that memory may serve beyond the least it was seen to, as more ranks share the cache than ever did.
+
+        Parameters
+        ----------
+        said : Forecast
+            Of the functions, at k configurations.
+        rows : mapping of (kernel, metric) to int
+        ranks : (k,)
+
+        Returns
+        -------
+        (K, k), (K, k) bool
+            Loads of a rank, and where they are a part worth telling.
+        """
+        every = said.value[[rows[kernel, "loads"] for kernel in self.kernels]]
+        every, active = np.where(every > 0, every, 0.0), self.domains.active(ranks)
+        asked = np.where(every > 0, active * every, self.demand[:, :1])
+        ratio = np.maximum(asked / self.demand[:, -1:], 1.0)
+        mu = np.interp(ratio, -np.log1p(-LOST) / LOST, LOST, left=0.0)
+        most = 1 - (1 - self._part(asked)) * (1 - mu)
+        part = np.where(active > self.most, most - self.memory[:, :1], 0.0)
+        return part * self.outer[:, None] * every, part > WORTH
+
+    def _part(self, asked: Array) -> Array:
+        """m at F = `asked` (K, k): between the two nearest measured, linear in ln F, and beyond them as at the last."""
+        x, at = np.log(self.demand), np.log(np.clip(asked, self.demand[:, :1], self.demand[:, -1:]))
+        above = np.minimum((at[:, :, None] > x[:, None, :]).sum(axis=2), x.shape[1] - 1)
+        below = np.maximum(above - 1, 0)
+        (x0, y0), (x1, y1) = (
+            (np.take_along_axis(x, side, 1), np.take_along_axis(self.memory, side, 1)) for side in (below, above)
+        )
+        weight = np.divide(at - x0, x1 - x0, out=np.ones_like(at), where=x1 > x0)
+        return np.asarray(y0 + (y1 - y0) * weight)
+
+    def remark(self, ranks: Array, told: NDArray[np.bool_]) -> str:
+        """What people are told where kernels may find the cache too small, `told` (K, k); else nothing."""
+        names = [self.kernels[at] for at in np.flatnonzero(told.any(axis=1))]
+        if not names:
             return ""
-        which = ", ".join(self.kernels[:3]) + (f" and {len(self.kernels) - 3} more" if len(self.kernels) > 3 else "")
+        asked = int(self.domains.active(ranks).max(initial=1))
+        which = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         whole, then, now = (format_si(self.size / sharing, "B") for sharing in (1, asked, self.most))
         return (
             f"{asked} ranks share an {self.name} of {whole}, {then} each; in the runs {self.most} did, {now} each: "
-            f"what it holds of {which} then was not seen, and times may lie above; measure as many on a node"
+            f"that it holds what they work on in {which} was not seen, and times are open to what memory takes in its "
+            "place; measure as many on a node"
         )
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> SharedCache:
@@ -74,6 +139,9 @@ class SharedCache:
             "domains": self.domains.to_dict(),
             "most": self.most,
             "kernels": list(self.kernels),
+            "demand": self.demand.tolist(),
+            "memory": self.memory.tolist(),
+            "outer": self.outer.tolist(),
         }
 
     @classmethod
@@ -82,12 +150,17 @@ class SharedCache:
         try:
             size, most = float(content["size"]), int(content["most"])
             kernels, domains = tuple(map(str, content["kernels"])), Domains.from_dict(content["domains"])
+            demand, memory, outer = (
+                np.array(content[name], dtype=np.float64) for name in ("demand", "memory", "outer")
+            )
             name = str(content["name"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"'caches' is damaged: {error}", "fit the model again") from error
-        if not (0 < size < np.inf and domains.cores > 1 and most >= 1 and kernels):
-            raise InputError("'caches' does not fit together", "fit the model again")
-        return cls(name, size, domains, most, kernels)
+            raise InputError(f"'cache' is damaged: {error}", "fit the model again") from error
+        shaped = demand.ndim == 2 and demand.shape == memory.shape and outer.shape == (len(kernels),) == (len(demand),)
+        parts = all(((x >= 0) & (x <= 1)).all() for x in (memory, outer)) and ((demand > 0) & (demand < np.inf)).all()
+        if not (0 < size < np.inf and domains.cores > 1 and most >= 1 and demand.size and shaped and parts):
+            raise InputError("'cache' does not fit together", "fit the model again")
+        return cls(name, size, domains, most, kernels, demand, memory, outer)
 
 
 def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> SharedCache | None:
@@ -111,14 +184,38 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
     if series.provenance.get(name, "").startswith("simulated"):
         return None
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
-    kernels = []
-    for kernel in dict.fromkeys(series.kernels):
-        if (kernel, name) in rows and (kernel, "loads") in rows:
-            by_cache, every = (np.nansum(series.values[rows[kernel, which]]) for which in (name, "loads"))
-            if every > 0 and by_cache >= SERVED * every:
-                kernels.append(kernel)
-    if not kernels:
+    counted = [
+        kernel
+        for kernel in dict.fromkeys(series.kernels)
+        if all((kernel, metric) in rows for metric in ("loads", name, "loads_mem"))
+    ]
+    if not counted:
         return None
-    ranks = series.points[:, series.parameters.index("ranks")]
-    most = int(instances.active(ranks).max(initial=1))
-    return SharedCache(cache.name, float(cache.capacity), instances, most, tuple(kernels))
+    values = reduce(series.values, "median", axis=2)
+    every, near, far = (values[[rows[kernel, metric] for kernel in counted]] for metric in ("loads", name, "loads_mem"))
+    active = instances.active(series.points[:, series.parameters.index("ranks")])
+    known = (every > 0) & np.isfinite(near + far) & (near + far > 0)
+    kept = np.flatnonzero((known & (near >= SERVED * every)).any(axis=1))
+    if not len(kept):
+        return None
+    # What was not counted stands where the largest was, and adds nothing.
+    asked = np.where(known, active * every, -np.inf)[kept]
+    order = np.argsort(asked, axis=1)
+    asked = np.take_along_axis(asked, order, 1)
+    part = np.take_along_axis(np.where(known, far / np.where(known, near + far, 1.0), 0.0)[kept], order, 1)
+    missing = np.isneginf(asked)
+    first = np.take_along_axis(asked, missing.sum(axis=1)[:, None], 1)
+    asked, part = np.where(missing, first, asked), np.clip(part, 0.0, 1.0)
+    rising = np.maximum.accumulate(np.where(missing, 0.0, part), axis=1)
+    falling = np.minimum.accumulate(np.where(missing, 1.0, part)[:, ::-1], axis=1)[:, ::-1]
+    most = np.where(known, (near + far) / np.where(known, every, 1.0), 0.0).max(axis=1)[kept]
+    return SharedCache(
+        cache.name,
+        float(cache.capacity),
+        instances,
+        int(active.max(initial=1)),
+        tuple(counted[at] for at in kept),
+        asked,
+        np.where(missing, falling, (rising + falling) / 2),
+        np.clip(most, 0.0, 1.0),
+    )

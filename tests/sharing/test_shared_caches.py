@@ -1,4 +1,4 @@
-"""Ranks that share a cache: its bandwidth, and more ranks to it than were measured."""
+"""Ranks that share a cache: its bandwidth, and what it holds of more of them than were measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
+from ranksight.model.forecast import Forecast
 from ranksight.model.model import Model
+from ranksight.model.resource import LEVELS
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import Demand
 from ranksight.model.sharing.domains import Domains
@@ -31,39 +33,102 @@ PLATFORM = "icelake-8360y"
 RANKS = (1, 2, 4, 6, 9, 12, 18)
 
 
-def _measured(path: Path, provenance: str, ranks: tuple[int, ...] = (1, 2, 4, 8)) -> Experiment:
-    made = Experiment.create(path, "cached", ["ranks"])
-    for p in ranks:
-        i = 1e9 / p
-        served = {"loads_l1": 0.27 * i, "loads_l2": 0.02 * i, "loads_l3": 0.009 * i, "loads_mem": 0.001 * i}
-        calm = {"loads_l1": 0.3 * i, "loads_l2": 0.0, "loads_l3": 0.0, "loads_mem": 0.0}
-        rows = [
-            {"kernel": kernel, "rank": -1, "time": 0.6 * i / 2.4e9, "instructions": i, "loads": 0.3 * i, **loads}
-            for kernel, loads in (("cached", served), ("calm", calm))
-        ]
-        made.add(Run({"ranks": p}, provenance=dict.fromkeys(served, provenance)), pd.DataFrame(rows))
+CAPACITY = 1.2e9
+"""Loads of all ranks on an instance up to which the L3 of the machine made up here holds what they work on."""
+
+
+def _served(ranks: int, size: float, growing: bool = True, stalled: bool = False) -> dict[str, float]:
+    """What a rank of the cached kernel counts, and its seconds; each rank has as much to do as before, or less."""
+    i = 1e9 * size / (1 if growing else ranks)
+    outer, held = 0.01 * i, min(CAPACITY / (0.3 * i * min(ranks, 36)), 1.0) ** 2
+    counts = {"loads_l1": 0.27 * i, "loads_l2": 0.02 * i, "loads_l3": outer * held, "loads_mem": outer * (1 - held)}
+    waiting = 70 * counts["loads_l3"] + 214 * counts["loads_mem"] + 14 * counts["loads_l2"] + 5 * counts["loads_l1"]
+    stalls = {"stall_cycles": 0.5 * waiting} if stalled else {}
+    return {"time": (0.4 * i + 0.5 * waiting) / 2.4e9, "instructions": i, "loads": 0.3 * i, **counts, **stalls}
+
+
+def _measured(path: Path, provenance: str = "measured", sizes: tuple[float, ...] = (1.0,), **more: bool) -> Experiment:
+    made = Experiment.create(path, "cached", ["ranks", "size"] if len(sizes) > 1 else ["ranks"])
+    for p in (1, 2, 3, 4):
+        for size in sizes:
+            cached = _served(p, size, **more)
+            i = cached["instructions"]
+            calm = {"loads_l1": 0.3 * i, "loads_l2": 0.0, "loads_l3": 0.0, "loads_mem": 0.0}
+            calm |= {"time": 0.4 * i / 2.4e9, "instructions": i, "loads": 0.3 * i}
+            rows = [{"kernel": name, "rank": -1, **row} for name, row in (("cached", cached), ("calm", calm))]
+            at = {"ranks": float(p)} | ({"size": size} if len(sizes) > 1 else {})
+            made.add(Run(at, provenance=dict.fromkeys(LEVELS, provenance)), pd.DataFrame(rows))
     return made
 
 
-def _notes(model: Model, ranks: float) -> list[str]:
-    return [note for note in model.notes(np.array([[ranks]])) if "share an L3" in note]
+def _notes(model: Model, *point: float) -> list[str]:
+    return [note for note in model.notes(np.array([point])) if "share an L3" in note]
 
 
-def test_more_ranks_to_a_cache_than_were_measured_are_told(tmp_path: Path) -> None:
-    fit(_measured(tmp_path / "e", "measured"), platform=PLATFORM).save(tmp_path / "m.json")
+def _times(model: Model, kernel: str, **at: float) -> Answer:
+    (answer,) = (a for a in model.predict(metrics=["time"], **at).answers if a.kernel == kernel)
+    return answer
+
+
+@pytest.mark.parametrize("stalled", [True, False])
+def test_more_to_hold_than_was_seen_opens_times_to_what_memory_takes(tmp_path: Path, stalled: bool) -> None:
+    fit(_measured(tmp_path / "e", stalled=stalled), platform=PLATFORM).save(tmp_path / "m.json")
     model = Model.load(tmp_path / "m.json")
-    assert _notes(model, 8) == []
-    (note,) = _notes(model, 72)
-    assert note.startswith("36 ranks share an L3 of ")
-    assert "of 56.6 MB, 1.57 MB each; in the runs 8 did, 7.08 MB each: what it holds of cached then" in note
-    assert "calm" not in note
+    assert _notes(model, 4) == []
+    (note,) = _notes(model, 12)
+    assert note.startswith("12 ranks share an L3 of 56.6 MB, 4.72 MB each; in the runs 4 did, 14.2 MB each: ")
+    assert "what they work on in cached was not seen" in note
+    for ranks in (6, 12, 36):
+        answer, true = _times(model, "cached", ranks=ranks), _served(ranks, 1.0)["time"]
+        assert answer.lower < true < answer.upper
+        assert answer.value < true  # nothing was seen of what the cache no longer holds
+        calm = _times(model, "calm", ranks=ranks)
+        assert calm.upper / calm.value < 1.2 < answer.upper / answer.value
+    spread = model.placed(None, 4)
+    assert _notes(spread, 12) == []
+    assert _times(spread, "cached", ranks=12).upper < _times(model, "cached", ranks=12).upper
+
+
+@pytest.mark.parametrize("stalled", [True, False])
+def test_what_larger_problems_counted_bounds_more_ranks(tmp_path: Path, stalled: bool) -> None:
+    """Sizes 1 to 8 on 1 to 4 ranks: what 12 ranks of size 2 work on is less than what 4 of size 8 do."""
+    model = fit(_measured(tmp_path / "e", sizes=(1.0, 2.0, 4.0, 8.0), stalled=stalled), platform=PLATFORM)
+    for ranks, size in ((8, 1.0), (8, 2.0), (12, 2.0)):
+        answer, true = _times(model, "cached", ranks=ranks, size=size), _served(ranks, size)["time"]
+        assert answer.lower < true < answer.upper
+    assert _notes(model, 12, 1.0)
+
+
+def test_strong_scaling_on_an_instance_asks_it_to_hold_no_more(tmp_path: Path) -> None:
+    model = fit(_measured(tmp_path / "e", growing=False), platform=PLATFORM)
+    assert model.equation.cache is not None
+    assert _notes(model, 36) == []
+    answer = _times(model, "cached", ranks=36)
+    assert answer.value == pytest.approx(_served(36, 1.0, growing=False)["time"], rel=0.02)
+    assert answer.upper / answer.value < 1.2
+
+
+def test_random_replacement_in_its_closed_form() -> None:
+    """mu = 1 - exp(-mu F / C): the part of the loads that a cache of C no longer serves of F."""
+    cache = SharedCache("L3", 5e7, Domains(36, 2, 72), 1, ("k",), *np.array([[[1.0]], [[0.2]]]), np.array([0.5]))
+    rows, value, blank = {("k", "loads"): 0}, np.ones((1, 3)), np.zeros((1, 3))
+    said = Forecast(value, value, value, blank.astype(int), np.full(value.shape, ""), blank, blank, 0.9)
+    more, worth = cache.spilled(said, rows, np.array([1.0, 2.0, 36.0]))
+    assert worth.tolist() == [[False, True, True]]
+    mu = more[0] / 0.4
+    assert mu[0] == 0
+    assert mu[1] == pytest.approx(1 - np.exp(-2 * mu[1]))
+    assert 0.5 < mu[1] < mu[2] <= 1
+    wider = replace(cache, demand=np.array([[1.0, 4.0]]), memory=np.array([[0.2, 0.6]]))
+    more, _ = wider.spilled(said, rows, np.array([1.0, 2.0, 4.0]))  # as other runs counted: half way in ln F, and there
+    assert more[0] == pytest.approx(0.5 * np.array([0.0, 0.2, 0.4]))
 
 
 @pytest.mark.parametrize(("provenance", "platform"), [("simulated by callgrind", PLATFORM), ("measured", "generic")])
 def test_nothing_is_told_where_nothing_is_known(provenance: str, platform: str, tmp_path: Path) -> None:
     experiment = _measured(tmp_path / "e", provenance)
     model = fit(experiment, platform=platform) if platform != "generic" else fit(experiment)
-    assert "caches" not in model.extras
+    assert model.equation.cache is None
 
 
 def test_ranks_on_an_instance_follow_the_placement() -> None:
@@ -202,10 +267,23 @@ def test_the_law_is_off_where_its_evidence_is_missing(tmp_path: Path, what: str)
 
 
 @pytest.mark.parametrize(
-    "broken", [{"size": 0}, {"domains": Domains(1, 72, 72).to_dict()}, {"most": "x"}, {"kernels": []}, {"domains": {}}]
+    "broken",
+    [
+        {"size": 0},
+        {"domains": Domains(1, 72, 72).to_dict()},
+        {"most": "x"},
+        {"kernels": []},
+        {"domains": {}},
+        {"demand": [[1.0]]},
+        {"demand": [[0.0, 1.0]]},
+        {"memory": [[0.0, 2.0]]},
+        {"memory": 1},
+        {"outer": [2.0]},
+    ],
 )
 def test_a_damaged_description_is_refused(broken: dict[str, object]) -> None:
-    content = json.loads(json.dumps(SharedCache("L3", 5e7, Domains(36, 2, 72), 4, ("k",)).to_dict()))
+    made = SharedCache("L3", 5e7, Domains(36, 2, 72), 4, ("k",), *np.array([[[1.0, 2.0]], [[0.0, 0.5]]]), np.ones(1))
+    content = json.loads(json.dumps(made.to_dict()))
     assert SharedCache.from_dict(content).most == 4
     with pytest.raises(InputError):
         SharedCache.from_dict({**content, **broken})
