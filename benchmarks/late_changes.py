@@ -171,11 +171,11 @@ def run(settings: Settings) -> str:
         rows.append([split, *_figures([alone.of(splits == split)]), *_figures(program)])
     figures = ["gross, unwarned %", "abstained %", "covered %", "median error %"]
     text = (
-        f"{len(tasks) // len(CLASSES)} functions of each class, truth known; five values of a parameter train, up to "
-        "16 times the largest is asked for. *Near the last value* is evenly in the logarithm between half and four times "
-        "it: what changes beyond all that was measured no method can see. *In a program* a fifth of the class at a time is "
-        "fitted together with all smooth functions. *Gross, unwarned* are errors above 50 % that are neither abstained "
-        "from nor inside the 90 % interval.\n\n"
+        f"{len(tasks) // len(CLASSES)} functions of each class, truth known; five values of a parameter train, "
+        "up to 16 times the largest is asked for. *Near the last value* is evenly in the logarithm between half and "
+        "four times it: what changes beyond all that was measured no method can see. *In a program* a fifth of the "
+        "class at a time is fitted together with all smooth functions. *Gross, unwarned* are errors above 50 % that "
+        "are neither abstained from nor inside the 90 % interval.\n\n"
     )
     return text + markdown(
         ["class", *(f"{name}, {how}" for how in ("alone", "in a program") for name in figures)], rows
