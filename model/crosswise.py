@@ -25,7 +25,7 @@ from ranksight.model import leastsquares
 from ranksight.model.basis import Products
 from ranksight.model.completing import COMPLETED, complete
 from ranksight.model.composite import DIVIDED, composite, screen_composites
-from ranksight.model.gridforms import borne, on_grid
+from ranksight.model.gridforms import borne, dimensions, on_grid
 from ranksight.model.noise import SMALLEST, Location, explained
 from ranksight.model.offer import Offer
 from ranksight.model.physics import admissible, cancelling, unseen
@@ -177,7 +177,15 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
     """
     mine = problem.part(rows)
     terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
-    local = np.array(list(itertools.combinations(range(1, len(terms)), 2)), dtype=np.intp).reshape(-1, 2)
+    local = np.stack(np.triu_indices(len(terms) - 1, 1), axis=1) + 1
+    # A program has one process grid, and what stands beside its terms is natural.
+    grid = dimensions(mine.basis, terms)[local]
+    usual = {ONE, *NATURAL}
+    natural = np.array(
+        [all(tuple(f) in usual or f[2] < 0 for f in term) for term in mine.basis.decode(terms).tolist()], dtype=bool
+    )
+    one = (grid[:, 0] == grid[:, 1]) | (grid == 0).any(axis=1)
+    local = local[(grid == 0).all(axis=1) | (natural[local].all(axis=1) & one)]
     with_constant = np.concatenate([np.zeros((len(local), 1), dtype=np.intp), local], axis=1)
     members = np.concatenate([with_constant, np.pad(local, ((0, 0), (0, 1)), constant_values=-1)])
     prior = np.tile(COMPLETED + DIVIDED * composite(mine.basis, terms)[local].any(axis=1), 2)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.basis import Basis
+from ranksight.model.gridterms import GRID_TERMS
 from ranksight.model.problem import Problem
 from ranksight.model.search import CANCELLED, Screened
 
@@ -20,11 +21,17 @@ LEFT = 1e-2
 """Share of the values' variation, root mean square, that a form on a process grid may leave."""
 
 
+def dimensions(basis: Basis, terms: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Dimensions of the process grid that terms (...) of a basis are of; 0 for none."""
+    listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
+    number = np.maximum(-basis.decode(listed)[:, :, 2], 0).max(axis=1).astype(np.intp)
+    found = np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[number]
+    return np.asarray(found[place.reshape(terms.shape)])
+
+
 def on_grid(basis: Basis, terms: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Which terms (...) of a basis are of a process grid."""
-    listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
-    found: NDArray[np.bool_] = np.asarray((basis.decode(listed)[:, :, 2] < 0).any(axis=1))
-    return np.asarray(found[place.reshape(terms.shape)])
+    return dimensions(basis, terms) > 0
 
 
 def borne(problem: Problem, screened: Screened) -> Screened:
