@@ -43,6 +43,8 @@ USUAL = 0.03
 """Scatter around functions, relative, with which series drift as expected."""
 STEADIEST = 0.003
 """Scatter below which a series is not believed to keep to its function any better."""
+JITTER = 1e-3
+"""Scatter around functions, relative, from which on counts do not follow them."""
 PSEUDO = 20.0
 """Series that the law before the data counts for."""
 LEAST_POINTS = 4
@@ -86,7 +88,8 @@ def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...
     """How much faster than usual (s,) series leave their functions: as many times as they scatter around them more.
 
     What was never repeated scatters by its noise, which nothing tells from departures, or lies on its function by luck:
-    it has the usual pace. So have counts, which are exact or jitter, each in its own way.
+    it has the usual pace. So have counts that lie on their functions; those that do not follow no such law exactly, and
+    drift up to as much as what is measured.
 
     Parameters
     ----------
@@ -98,7 +101,8 @@ def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...
     kinds = {name: behaviour(name) for name in set(metrics)}
     counted = np.array([kinds[name] == "requirement" for name in metrics], dtype=bool)
     scatter = np.sqrt((weight * np.where(weight > 0, variance, 0.0)).sum(axis=1))
-    return np.where(counted | ~repeated, 1.0, np.hypot(STEADIEST, scatter) / USUAL)
+    inexact = np.minimum(np.hypot(1.0, scatter / JITTER), EXPECTED / COUNTED)
+    return np.where(counted, inexact, np.where(repeated, np.hypot(STEADIEST, scatter) / USUAL, 1.0))
 
 
 def held_out(points: Array, present: Mask, axis: int) -> tuple[Mask, Array]:

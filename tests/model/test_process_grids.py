@@ -172,3 +172,13 @@ def test_blocks_with_what_surrounds_them_are_met() -> None:
 
     answer = fitted(count, [1, 2, 4, 8], "bytes_sent").predict(np.array([[32.0], [64.0]]))
     assert answer.value[0] == pytest.approx([count(32), count(64)], rel=1e-3)
+
+
+def test_counts_that_no_function_meets_open_faster() -> None:
+    # Whole cells a side, 9, 4, 2: what is left of each halving, 4/9, is nearly a power of the ranks up to eight.
+    def cells(p: int) -> float:
+        return 3.0 * np.prod([9 // side for side in dims_create(p, 3)])
+
+    near, exact = (fitted(count, [1, 2, 4, 8], "visits") for count in (cells, lambda p: 2187 / p))
+    width = [np.log(a.upper / a.lower)[0, 0] for a in (each.predict(np.array([[16.0]])) for each in (near, exact))]
+    assert width[0] > 1.5 * width[1]
