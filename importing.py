@@ -66,7 +66,8 @@ class Naming:
         found = dict(reading.configuration)
         for name, where in self.parameters.items():
             if "(" in where:
-                hits = re.findall(where, path.as_posix())
+                # A folder that is one run ends as it does in the path of a file within: n(\d+)/ matches both.
+                hits = re.findall(where, path.as_posix() + "/" * path.is_dir())
                 if not hits:
                     raise InputError(f"{path}: {where!r} of parameter {name} does not match its path")
                 found[name] = _value(name, hits[-1], path)

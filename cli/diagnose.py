@@ -108,6 +108,9 @@ def _next(found: Diagnosis, model: Path) -> str:
     at = " ".join(
         f"--{name} {in_full(value)}" for name, value in zip(found.model.parameters, found.target.tolist(), strict=True)
     )
+    names = found.model.parameters
+    if "ranks" in names and len(set(found.model.training[:, names.index("ranks")].tolist())) == 1:
+        return f"ranksight plan {model} {at}"
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings
         if ceilings is not None and not ceilings.certain.all():

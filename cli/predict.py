@@ -120,6 +120,10 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
                 f"{prog}: --platform is given to fit; the model then knows the machine",
                 f"ranksight fit EXPERIMENT --platform {text}",
             ) from None
+        if name in ("ranks", "size"):
+            raise UsageError(
+                f"{prog}: --{name} {text!r} is no list of numbers", f"write --{name} 1024 or --{name} 1024,2048"
+            ) from None
         raise UsageError(
             f"{prog}: --{name} is no option, and for a parameter {text!r} is no list of numbers",
             f"'{prog} --help' lists the options; a parameter is given as --{name} 1024 or --{name} 1024,2048",

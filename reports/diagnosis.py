@@ -51,7 +51,7 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
     for point, part in table.groupby(parameters, sort=False):
         said += [*_configuration(dict(zip(parameters, point, strict=True)), part, most, curves), ""]
     if "ranks" in parameters:
-        said += [*_scaling(found, most), "", *_efficiencies(found), ""]
+        said += [*_scaling(found, most), "", *_efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
     said += _pairs(found, most) + _exchanges(found, most)
     if "ranks" in parameters:
         said += _advice(found, most)
@@ -122,6 +122,19 @@ def _short(row: Mapping[Any, Any]) -> str:
     return "its time is not carried"
 
 
+def _varied(found: Diagnosis) -> bool:
+    """Whether runs were of more than one number of ranks."""
+    return len(np.unique(_measured_at(found))) > 1
+
+
+def _measured_at(found: Diagnosis) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return found.model.training[:, found.model.parameters.index("ranks")]
+
+
+def _unvaried(found: Diagnosis) -> Text:
+    return Text(f"all runs were of {_ranks(_measured_at(found)[0])}: how the program scales is not told", style="bold")
+
+
 def _scaling(found: Diagnosis, most: int) -> list[Block]:
     """How kernels scale, and who overtakes whom."""
     table = found.scaling()
@@ -172,7 +185,8 @@ def _untroubled(found: Diagnosis) -> str:
     well = [("load_balance", "ranks are even"), ("communication", "no one waits in turn")]
     unknown = [("load_balance", "ranks"), ("communication", "messages")]
     silent = [name for column, name in unknown if not told[column]]
-    said = ", ".join(["nothing grows", *(text for column, text in well if told[column])])
+    grown = ["nothing grows"] if _varied(found) else ["growth needs runs of several numbers of ranks"]
+    said = ", ".join([*grown, *(text for column, text in well if told[column])])
     return said + (f"; {' and '.join(silent)} were not measured one by one" if silent else "")
 
 

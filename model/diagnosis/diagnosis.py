@@ -113,10 +113,10 @@ class Diagnosis:
         return self._table("scaling", lambda: scaling.table(self.line, self.strong, self._node, self._since()))
 
     def _since(self) -> Array:
-        """The fewest ranks that each kernel of the line was measured at, (K,)."""
+        """The fewest ranks that each kernel of the line was measured at, (K,); infinite where it was at one number."""
         fitted = self.model.fitted
-        least = fitted.trained[:, fitted.parameters.index("ranks"), 0]
-        seen = pd.Series(least).groupby(np.array(fitted.kernels, dtype=object)).min()
+        low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
+        seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
         return np.asarray(seen.reindex(self.line.kernels).fillna(0.0), dtype=np.float64)
 
     def rankings(self) -> pd.DataFrame:

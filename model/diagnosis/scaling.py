@@ -59,7 +59,8 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     node : int
         Ranks of a node: messages first grow by the step from links inside a node to those between nodes.
     since : (K,), optional
-        The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from.
+        The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from;
+        infinite where it was seen at one number of ranks, which tells nothing of others.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     named = grows & (share >= HEAVY) & _proven(line, rising)
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
     told = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED) | _beyond_doubt(line, verdict, strong)
-    told &= np.isfinite(logs[:, -1])
+    told &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
         first = np.take_along_axis(times, begin, 1)[:, 0]
         ideal = first * (ranks[begin[:, 0]] / ranks[-1] if strong else 1.0)

@@ -58,6 +58,12 @@ def test_a_kernel_that_one_rank_does_not_have_grows_from_where_it_was_seen(evide
     assert found.loc["tree", "first"] == pytest.approx(0.1)
 
 
+def test_one_number_of_ranks_tells_nothing_of_others(evidence: Make) -> None:
+    line = evidence({"seen": over(lambda p: 1 / p), "once": over(lambda p: 1 + 0 * p)}, RANKS)
+    found = scaling.table(line, strong=True, since=np.array([1.0, np.inf])).set_index("kernel")
+    assert found["verdict"].to_dict() == {"seen": "scales", "once": "undecided"}
+
+
 def test_growth_of_times_alone_is_not_named_where_what_was_counted_stays(evidence: Make) -> None:
     line = evidence({"noisy": over(lambda p: p**0.3)}, RANKS, instructions={"noisy": [1e9] * len(RANKS)})
     found = scaling.table(line, strong=False)

@@ -96,3 +96,12 @@ def test_names_stay_what_they_are(name: str, tmp_path: Path) -> None:
     assert imported(tmp_path / "e", str(tmp_path / "n1.csv")) == 0
     assert set(read(tmp_path / "e").counters()["kernel"].astype(str)) == {name}
     assert sorted(item.name for item in tmp_path.iterdir()) == ["e", "n1.csv"]
+
+
+def test_a_folders_name_is_found_up_to_its_end_whether_it_is_one_run_or_holds_files(tmp_path: Path) -> None:
+    for ranks in (1, 2):
+        for rank in range(ranks):
+            likwid(tmp_path / "runs" / f"n{ranks}" / f"rank{rank}.csv")
+    words = ["import", str(tmp_path / "runs"), "--parameter", r"ranks=n(\d+)/", "-o", str(tmp_path / "e"), "--strict"]
+    assert main(words) == 0
+    assert {run.configuration["ranks"] for run in read(tmp_path / "e").runs} == {1, 2}

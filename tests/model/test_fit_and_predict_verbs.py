@@ -195,6 +195,19 @@ def test_the_largest_of_very_many_light_kernels_are_listed(tmp_path: Path, capsy
     assert "295 more, 98% of the time" in said
 
 
+def test_scaling_is_not_told_from_one_number_of_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("ranks,size,time\n" + "".join(f"4,{n},{n}.5\n" for n in (10, 20, 30, 40, 50)))
+    words = ["csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--parameter", "size", "--metric", "time"]
+    assert main(["import", *words, "-o", str(tmp_path / "e"), "--quiet"]) == 0
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--quiet"]) == 0
+    main(["diagnose", str(tmp_path / "m.json"), "--size", "50"])
+    said = capsys.readouterr().out
+    assert "all runs were of 4 ranks: how the program scales is not told" in said
+    assert "scales:" not in said
+    assert "nothing grows" not in said
+    assert "next: ranksight plan" in said
+
+
 def test_predicting_loads_little(folder: Path) -> None:
     code = (
         "import sys; from ranksight.cli.main import main; "
