@@ -81,14 +81,20 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     every = [row for (_, metric), row in model.functions.rows.items() if metric == name]
     total = total_of(model, name)
 
-    def seconds(points: Array) -> Array:
+    def plain(points: Array) -> Array:
         each = model.functions.predict(points).value[every]
-        plain = np.nansum(each, axis=0) if total else np.nanmax(each, axis=0)
+        both = np.nansum(each, axis=0) if total else np.nanmax(each, axis=0)
+        return np.asarray(both * _unvaried(model, points))
+
+    def seconds(points: Array) -> Array:
         if not total:
-            return np.asarray(plain[None] * _unvaried(model, points))
+            return plain(points)[None]
         given = model.predict_at(points, kernels=[WHOLE], metrics=[name])
         said = np.array([each.value for each in given.answers if (each.kernel or WHOLE) == WHOLE])
-        return np.asarray(np.where(said > 0, said, plain * _unvaried(model, points))[None])
+        unknown = ~(said > 0)
+        if unknown.any():
+            said[unknown] = plain(points[unknown])
+        return said[None]
 
     never = [model.parameters[at] for at in _fixed(model)]
     basis = f"predicted {name}" if total else f"largest predicted {name}"
