@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,10 +31,9 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
     total, seconds = sweep.total, metric("time")
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
     if not carried(total):
-        return (
-            f"What was measured of {program} does not carry a prediction at {where}: "
-            f"{total.reason[0, -1] or 'no time was fitted'}; measure at {then or next_run(sweep)} next."
-        )
+        why = total.reason[0, -1] or "no time was fitted"
+        run = with_run(why, then or next_run(sweep))
+        return f"What was measured of {program} does not carry a prediction at {where}: {run}."
     said = (
         f"At {where}, {program} is predicted to take {seconds.format(value)} "
         f"({sweep.level:.0%} interval {seconds.format(low)} to {seconds.format(high)})"
@@ -51,6 +51,11 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
     kept = f"{efficiency:.0%}" if efficiency >= 0.005 else "less than 1%"
     gone = f"{share:.0%}" if share < 0.995 else "nearly all"
     return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}."
+
+
+def with_run(reason: str, run: str) -> str:
+    """A reason with the run that would help, where it does not name one itself."""
+    return reason if re.search(r"\bmeasure\b", reason) else f"{reason}; measure at {run} next"
 
 
 def loss_words(loss: Loss) -> str:

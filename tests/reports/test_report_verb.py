@@ -11,6 +11,7 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.experiment import Experiment
 from ranksight.model.model import Model
+from ranksight.reports.answer import with_run
 
 
 @pytest.fixture
@@ -86,6 +87,12 @@ def test_a_folder_that_cannot_be_written(stored: Path, tmp_path: Path, capsys: p
         folder.rmdir()  # root writes anywhere; a folder that is not there it cannot
     assert main(["report", str(stored), "-o", str(folder / "r.html")]) == 1
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_one_run_is_named_where_evidence_is_missing() -> None:
+    assert with_run("no measured values", "64 ranks") == "no measured values; measure at 64 ranks next"
+    named = "size took two values only; measure a third to know its form"
+    assert with_run(named, "64 ranks") == named
 
 
 def test_insufficient_evidence_is_written_and_returned(
