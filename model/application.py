@@ -227,6 +227,8 @@ class Application:
         assert self.resources is not None
         ranks = points[:, functions.fitted.parameters.index("ranks")]
         more, _ = self.cache.spilled(counts, functions.rows, ranks)
+        if not more.any():
+            return said
         machine, kernels = self.resources.machine, self.resources.kernels
         mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in kernels]
         index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in mine], dtype=np.intp)
