@@ -313,4 +313,5 @@ def _print(machine: Platform) -> None:
         Text(f"{machine.name}: {machine.title}", style="bold"),
         Text(about, 2, 2),
         Table(columns, rows, 2),
+        Text(f"a domain reads {format_si(machine.memory.bandwidth_domain, 'B/s')} from its memory", 2, 2),
     )
