@@ -27,6 +27,8 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("drift.EXPECTED", "drift before the data", (0.075, 0.15, 0.3)),
     ("drift.USUAL", "scatter of usual drift", (0.02, 0.03, 0.05)),
     ("physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
+    ("physics.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),
+    ("spaces.default._CONSTANT", "weight of no change at all", (0.0, 1.0, 2.0)),
     ("spaces.default._BEYOND_IDEAL", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
     ("physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
     ("regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),

@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 UNSEEN = 1.0
 """What an e-fold of growth ahead costs that nothing within the points has shown, for each parameter and each term
 besides the first: with every one of them there are as many times more forms that show it by chance."""
-NEGATIVE = 3.0
+NEGATIVE = 2.0
 """What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
 CANCELLING = 2.0
 """Power with which the density of coefficients falls beyond shares of the whole: Cauchy's tails. Terms many times
@@ -41,9 +41,8 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], u
     size = terms.shape[-1]
     negative = coefficients < 0
     any_negative = negative.any(axis=2)
-    last = problem.basis.order(terms[..., -1]) > 0
-    # A function whose fastest growing term is negative turns negative somewhere.
-    falls = negative[:, :, -1] & (last | (size == 1))
+    # A function whose fastest growing term is negative, the constant below what decays, turns negative somewhere.
+    falls = negative[:, :, -1]
     allowed = problem.count[:, None] > size
     if size == 1:
         # One value is told by the constant alone.

@@ -81,9 +81,9 @@ _LENGTHS, _FACES = (
     ON_GRIDS[[each.text for each in GRID_TERMS].index(text)] for text in ("1/x + 1/y + 1/z", "(x + y + z) / ranks")
 )
 # Logarithms of the weight of a form before the data. A constant with one term is the rule (0); a term without it
-# (-1), two
-# terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them.
-_ALONE, _FALL_AND_GROW, _MORE = -1.0, -2.0, -4.0
+# (-1), two terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them. The
+# constant by itself (1) is one form that stands for a whole kind of behaviour.
+_ALONE, _FALL_AND_GROW, _MORE, _CONSTANT = -1.0, -2.0, -4.0, 1.0
 _ON_A_GRID = {1: 0.0, 2: -1.0, 3: -1.0}
 """The same of a term of a process grid, by its dimensions."""
 _ONE_SIDE = -1.0
@@ -183,7 +183,7 @@ def _among(some: Hypotheses, everything: Hypotheses) -> Hypotheses:
 
 def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
     forms: list[tuple[tuple[Factor, ...], ...]] = [((ONE,),)]
-    prior = [0.0]
+    prior = [_CONSTANT]
 
     def add(terms: tuple[Factor, ...], weight: float) -> None:
         forms.append(tuple((term,) for term in terms))

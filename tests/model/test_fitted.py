@@ -112,6 +112,16 @@ def test_negative_values_are_fitted_without_a_limit() -> None:
     assert answer.value[0, 0] == pytest.approx(-125, rel=0.02)
 
 
+def test_a_time_that_falls_never_falls_below_zero() -> None:
+    x = 4.0 ** np.arange(5)
+    fitted = fit_series(_one(10 * x**-0.25 - 1.5, x=x))
+    assert (fitted.predict(np.array([[1e6]])).value > 0).all()
+    held = fitted.weight[0] > 0
+    # Whatever the form, its slowest decay or the constant is what is left in the end.
+    last = np.take_along_axis(fitted.coefficient[0], ((fitted.members[0] >= 0).sum(axis=1) - 1)[:, None], axis=1)[:, 0]
+    assert (last[held] > 0).all()
+
+
 def test_parameter_that_was_not_varied_is_refused_elsewhere() -> None:
     points = np.stack([X, np.full(5, 48.0)], axis=1)
     series = Series(("ranks", "size"), points, (5 * X).reshape(1, 5, 1), ("k",), ("visits",))
