@@ -23,14 +23,15 @@ from numpy.typing import NDArray
 from ranksight.metrics import Kind
 from ranksight.model import leastsquares
 from ranksight.model.basis import Products
-from ranksight.model.completing import COMPLETED, complete
-from ranksight.model.composite import DIVIDED, composite, screen_composites
-from ranksight.model.gridforms import borne, dimensions, on_grid
-from ranksight.model.noise import SMALLEST, Location, explained
+from ranksight.model.chosen import best_of, everywhere, solve, together
+from ranksight.model.completing import complete
+from ranksight.model.composite import screen_composites
+from ranksight.model.gridforms import borne, on_grid
+from ranksight.model.noise import Location, explained
 from ranksight.model.offer import Offer
-from ranksight.model.physics import admissible, cancelling, unseen
+from ranksight.model.pairs import NATURAL, best_pairs
 from ranksight.model.problem import Problem, pose
-from ranksight.model.search import CANCELLED, Screened, screen_terms
+from ranksight.model.search import CANCELLED, Screened
 from ranksight.model.terms import ONE, Factor
 
 Array = NDArray[np.float64]
@@ -39,16 +40,10 @@ Mask = NDArray[np.bool_]
 
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""
-BASES, PAIRS = 3, 8
-"""Hypotheses that are completed, pairs of natural terms kept."""
+BASES = 3
+"""Hypotheses that are completed."""
 LINE: Factor = (1.0, 0.0, 0.0)
 """What grows with iterations, on their axis."""
-NATURAL: tuple[Factor, ...] = (
-    *((n / d, 0.0, 0.0) for n, d in ((-1, 1), (-2, 3), (-1, 2), (-1, 3), (1, 2), (2, 3), (1, 1), (2, 1), (3, 1))),
-    (0.0, 1.0, 0.0),
-    (1.0, 1.0, 0.0),
-)
-"""Factors of shares of volumes and surfaces, of trees and of what is repeated."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +115,12 @@ def screen(
         with_none = np.concatenate([np.zeros((len(mine), 1), dtype=np.intp), mine], axis=1)
         choice += with_none[:, number[axis]] * radix**axis
     members, prior = _structures(tuple(b.shape[1] for b in best))
-    first = borne(problem, _solve(problem, choice, members, prior))
+    first = borne(problem, solve(problem, choice, members, prior))
     dictionary = _dictionary(space, problem, space.coarse)
     found = [first, *known]
-    bases = _best(problem, first, BASES, largest=2)[:, :, :2]
+    bases = best_of(problem, first, BASES, largest=2)[:, :, :2]
     terms, more, more_prior = complete(problem, bases, dictionary)
-    found.append(borne(problem, _solve(problem, terms, more, more_prior)))
+    found.append(borne(problem, solve(problem, terms, more, more_prior)))
     if m == 2:
         # The right form leaves what scatter explains, but next to a wrong term others than the right one look best:
         # where all leave more, all pairs of natural terms are tried, and the best of them completed.
@@ -137,79 +132,13 @@ def screen(
     return together(found)
 
 
-def together(found: list[Screened]) -> Screened:
-    """Hypotheses over several choices of terms as one."""
-    width = max(part.members.shape[1] for part in found)
-    members, choices, offset = [], [], 0
-    for part in found:
-        assert part.choice is not None
-        moved = np.where(part.members >= 0, part.members + offset, -1)
-        members.append(np.pad(moved, ((0, 0), (0, width - moved.shape[1])), constant_values=-1))
-        choices.append(part.choice)
-        offset += part.choice.shape[1]
-    return Screened(
-        np.concatenate([part.residual for part in found], axis=1),
-        np.concatenate([part.offset for part in found], axis=1),
-        np.concatenate(members),
-        np.concatenate([part.prior for part in found]),
-        np.concatenate(choices, axis=1),
-    )
-
-
 def _pairs(space: Crossed, problem: Problem, rows: Index) -> list[Screened]:
     """Pairs of natural terms, the best of them completed, on some series; impossible on the others."""
     dictionary = _dictionary(space, problem, tuple(f for f in (*NATURAL, *space.grids) if f in space.factors))
     again, bases = best_pairs(problem, rows, dictionary)
     mine = problem.part(rows)
-    completed = borne(mine, _solve(mine, *complete(mine, bases[:, :BASES], dictionary)))
-    return [again, _everywhere(completed, rows, len(problem.weights))]
-
-
-def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screened, Index]:
-    """The best pairs of terms of a dictionary, with and without a constant (term 0), on some series.
-
-    Returns
-    -------
-    Screened
-        Over all series; impossible on those not in `rows`.
-    (rows, pairs, 2) intp
-        The pairs.
-    """
-    mine = problem.part(rows)
-    terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
-    local = np.stack(np.triu_indices(len(terms) - 1, 1), axis=1) + 1
-    # A program has one process grid, and what stands beside its terms is natural.
-    grid = dimensions(mine.basis, terms)[local]
-    usual = {ONE, *NATURAL}
-    natural = np.array(
-        [all(tuple(f) in usual or f[2] < 0 for f in term) for term in mine.basis.decode(terms).tolist()], dtype=bool
-    )
-    one = (grid[:, 0] == grid[:, 1]) | (grid == 0).any(axis=1)
-    local = local[(grid == 0).all(axis=1) | (natural[local].all(axis=1) & one)]
-    with_constant = np.concatenate([np.zeros((len(local), 1), dtype=np.intp), local], axis=1)
-    members = np.concatenate([with_constant, np.pad(local, ((0, 0), (0, 1)), constant_values=-1)])
-    prior = np.tile(COMPLETED + DIVIDED * composite(mine.basis, terms)[local].any(axis=1), 2)
-    best = _best(mine, borne(mine, screen_terms(mine, terms, members, prior)), PAIRS, smallest=2)
-    size = (best >= 0).sum(axis=2)
-    last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
-    before = np.take_along_axis(best, np.maximum(size - 2, 0)[:, :, None], axis=2)
-    bases = np.maximum(np.concatenate([before, last], axis=2), 0)
-    kept = bases.shape[1]
-    flat = np.concatenate([np.zeros((len(rows), 1), dtype=np.intp), bases.reshape(len(rows), -1)], axis=1)
-    shapes = [shape for n in range(kept) for shape in ([0, 1 + 2 * n, 2 + 2 * n], [1 + 2 * n, 2 + 2 * n, -1])]
-    again = borne(mine, _solve(mine, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), COMPLETED)))
-    return _everywhere(again, rows, len(problem.weights)), bases
-
-
-def _everywhere(screened: Screened, rows: Index, count: int) -> Screened:
-    """The same over all series; impossible where it was not solved."""
-    residual = np.full((count, len(screened.members)), np.inf)
-    offset = np.full_like(residual, -np.inf)
-    residual[rows], offset[rows] = screened.residual, screened.offset
-    assert screened.choice is not None
-    choice = np.zeros((count, screened.choice.shape[1]), dtype=np.intp)
-    choice[rows] = screened.choice
-    return Screened(residual, offset, screened.members, screened.prior, choice)
+    completed = borne(mine, solve(mine, *complete(mine, bases[:, :BASES], dictionary)))
+    return [again, everywhere(completed, rows, len(problem.weights))]
 
 
 def lines(points: Array, axis: int) -> Iterator[Index]:
@@ -319,50 +248,6 @@ def partitions(axes: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
                 yield ((head, *with_head), *blocks)
 
 
-def _solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Screened:
-    """Solve hypotheses over local terms from one Gram matrix a series, in batches that fit the cache."""
-    residual = np.full((len(choice), len(members)), np.inf)
-    offset = np.full_like(residual, -np.inf)
-    sizes = (members >= 0).sum(axis=1)
-    step = max(1, 4_000_000 // max(1, choice.shape[1] * problem.weights.shape[1]))
-    for start in range(0, len(choice), step):
-        part = slice(start, start + step)
-        mine = choice[part]
-        shape = problem.basis.shape(mine)
-        weighted = shape * np.sqrt(problem.weights[part])[:, None, :]
-        gram = weighted @ weighted.transpose(0, 2, 1)
-        right = (weighted @ (np.sqrt(problem.weights[part]) * problem.values[part])[:, :, None])[:, :, 0]
-        total = (problem.weights[part] * problem.values[part] ** 2).sum(axis=1)
-        largest = np.abs(weighted).max(axis=2)
-        log_share = np.log(np.where(largest > 0, largest, 1.0))
-        usable = problem.basis.usable(mine)
-        growth = problem.basis.order(mine)
-        ahead = np.moveaxis(problem.basis.ahead(mine), 2, 0)
-        divided = composite(problem.basis, mine)
-        here = problem.part(part)
-        for size in np.unique(sizes):
-            rows = np.flatnonzero(sizes == size)
-            if size > problem.weights.shape[1]:
-                continue
-            local = members[rows, :size]
-            pairs = {(a, b): gram[:, local[:, a], local[:, b]] for a in range(size) for b in range(a + 1)}
-            solved = leastsquares.cholesky(pairs, [right[:, local[:, a]] for a in range(size)], total)
-            # The fastest growing term last, as physics is checked on it.
-            order = np.argsort(growth[:, local], axis=2, kind="stable")
-            ids = np.take_along_axis(mine[:, local], order, axis=2)
-            grown = unseen(here, solved.coefficients, [ahead[:, :, local[:, a]] for a in range(size)])
-            allowed, penalty = admissible(here, np.take_along_axis(solved.coefficients, order, axis=2), ids, grown)
-            allowed &= usable[:, local].all(axis=2) & np.isfinite(solved.residual)
-            share = [log_share[:, local[:, a]] for a in range(size)]
-            penalty = penalty + cancelling(solved.coefficients, share)
-            determinant = solved.determinant - 2 * sum(share)
-            known = prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
-            residual[part, rows] = solved.residual
-            known = known + DIVIDED * divided[:, local].any(axis=2)
-            offset[part, rows] = np.where(allowed, known - determinant / 2, -np.inf)
-    return Screened(residual, offset, members, prior, choice)
-
-
 def _dictionary(space: Crossed, problem: Problem, factors: tuple[Factor, ...]) -> Index:
     """All products (d,) of some factors that have a value at every point."""
     radix = len(space.factors) + 1
@@ -373,16 +258,3 @@ def _dictionary(space: Crossed, problem: Problem, factors: tuple[Factor, ...]) -
     number = np.indices(tuple(map(len, some))).reshape(space.parameters, -1)
     terms = np.sum([some[axis][number[axis]] * radix**axis for axis in range(space.parameters)], axis=0)[1:]
     return np.asarray(terms[problem.basis.usable(terms)], dtype=np.intp)
-
-
-def _best(problem: Problem, screened: Screened, kept: int, largest: int = 3, smallest: int = 1) -> Index:
-    """Terms (s, kept, q) of the best hypotheses of so many terms, by their BIC."""
-    count = problem.count[:, None]
-    size = screened.sizes
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fit = -count / 2 * np.log(screened.residual + count * SMALLEST**2)
-    possible = np.isfinite(screened.offset) & ((size <= largest) & (size >= smallest))[None, :]
-    criterion = np.where(possible, fit - size / 2 * np.log(np.maximum(count, 2)), -np.inf)
-    some = np.sort(np.argpartition(-criterion, min(kept, len(size)) - 1, axis=1)[:, :kept], axis=1)
-    order = np.argsort(-np.take_along_axis(criterion, some, axis=1), axis=1, kind="stable")
-    return screened.terms(np.take_along_axis(some, order, axis=1))

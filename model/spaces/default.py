@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.metrics import Kind
 from ranksight.model.basis import Listing
-from ranksight.model.crosswise import Crossed, best_pairs, together
+from ranksight.model.chosen import together
+from ranksight.model.crosswise import Crossed
 from ranksight.model.gridforms import borne
 from ranksight.model.gridterms import GRID_TERMS
 from ranksight.model.noise import Location
 from ranksight.model.offer import Listed, Offer
+from ranksight.model.pairs import best_pairs
 from ranksight.model.problem import Problem, pose
 from ranksight.model.search import CANCELLED, Screened, screen
 from ranksight.model.spaces import SPACES
