@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, fdtri, polygamma
+from scipy.special import fdtri
 
 from ranksight.metrics import Kind, metric
 from ranksight.model import repetitions
+from ranksight.model.moderation import laws
+from ranksight.model.outliers import without_outliers
 from ranksight.model.reduction import reduce
 
 Array = NDArray[np.float64]
@@ -95,8 +97,11 @@ def locate(values: Array, how: str = "auto") -> Location:
     ----------
     how : str
         A reduction (:data:`ranksight.model.reduction.NAMES`), or ``"auto"`` for the one that suits the scatter
-        (:mod:`ranksight.model.repetitions`).
+        (:mod:`ranksight.model.repetitions`), of the repetitions that are no outliers
+        (:mod:`ranksight.model.outliers`).
     """
+    if how == "auto":
+        values = without_outliers(values)
     repeats = (~np.isnan(values)).sum(axis=2).astype(np.float64)
     if how == "auto":
         located, chance = repetitions.locate(values)
@@ -158,32 +163,7 @@ def _inefficiency(repeats: Array, how: str) -> Array:
 
 
 def moderate(variance: Array, freedom: Array) -> tuple[float, float]:
-    """Degrees of freedom and variance of the scaled inverse chi-squared law behind many sample variances.
-
-    Returns
-    -------
-    freedom, variance : float
-        ``(0, 0)`` when there are fewer than four positive variances to learn from; at most 100 degrees of freedom.
-    """
-    use = (freedom > 0) & (variance > SMALLEST**2) & np.isfinite(variance)
-    if use.sum() < 4:
-        return 0.0, 0.0
-    half = freedom[use] / 2
-    logs = np.log(variance[use]) - digamma(half) + np.log(half)
-    spread = logs.var(ddof=1) - polygamma(1, half).mean()
-    if spread <= polygamma(1, 50.0):
-        return 100.0, float(np.exp(logs.mean()))
-    prior = 2 * _inverse_trigamma(float(spread))
-    return prior, float(np.exp(logs.mean() + digamma(prior / 2) - np.log(prior / 2)))
-
-
-def _inverse_trigamma(value: float) -> float:
-    """Solve ``trigamma(x) = value`` by Newton's method (Smyth 2004, appendix)."""
-    x = 0.5 + 1.0 / value
-    for _ in range(30):
-        tri = float(polygamma(1, x))
-        step = tri * (1 - tri / value) / float(polygamma(2, x))
-        x += step
-        if abs(step) < 1e-8 * x:
-            break
-    return x
+    """Degrees of freedom and variance of the law behind sample variances (n,) that are not zero
+    (:func:`ranksight.model.moderation.laws`)."""
+    prior, centre = laws(np.where(variance > SMALLEST**2, variance, 0.0)[None], freedom[None])
+    return float(prior[0]), float(centre[0])

@@ -1,0 +1,58 @@
+"""The law behind many sample variances: how alike they are, and around which variance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, polygamma
+
+Array = NDArray[np.float64]
+
+LEAST = 4
+"""Variances that tell a law."""
+ALIKE = 100.0
+"""Most degrees of freedom of a law."""
+
+
+def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
+    """Degrees of freedom and variance (s,) of the scaled inverse chi-squared laws behind rows of sample variances.
+
+    The empirical-Bayes estimate of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3,
+    section 6.2).
+
+    Parameters
+    ----------
+    variance, freedom : (s, n)
+        Used where both are positive.
+
+    Returns
+    -------
+    freedom, variance : (s,)
+        Zero where fewer than :data:`LEAST` variances are there to learn from; at most :data:`ALIKE` degrees of freedom.
+    """
+    use = (freedom > 0) & (variance > 0) & np.isfinite(variance)
+    count = use.sum(axis=1)
+    many = np.maximum(count, 1)
+    half = np.where(use, freedom, 2.0) / 2
+    logs = np.where(use, np.log(np.where(use, variance, 1.0)) - digamma(half) + np.log(half), 0.0)
+    mean = logs.sum(axis=1) / many
+    apart = (np.where(use, logs - mean[:, None], 0.0) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    spread = apart - np.where(use, polygamma(1, half), 0.0).sum(axis=1) / many
+    least = float(polygamma(1, ALIKE / 2))
+    alike = spread <= least
+    prior = np.where(alike, ALIKE, 2 * _inverse_trigamma(np.maximum(spread, least)))
+    centre = np.exp(mean + np.where(alike, 0.0, digamma(prior / 2) - np.log(prior / 2)))
+    told = count >= LEAST
+    return np.where(told, prior, 0.0), np.where(told, centre, 0.0)
+
+
+def _inverse_trigamma(value: Array) -> Array:
+    """Solve ``trigamma(x) = value`` by Newton's method (Smyth 2004, appendix)."""
+    x = 0.5 + 1.0 / value
+    for _ in range(30):
+        tri = polygamma(1, x)
+        step = tri * (1 - tri / value) / polygamma(2, x)
+        x = x + step
+        if (np.abs(step) < 1e-8 * x).all():
+            break
+    return np.asarray(x)
