@@ -19,6 +19,8 @@ DOUBLED = 2.0
 """Memory of a rank at the end of a line over that at the most ranks measured from which it is named."""
 HEAVY = 0.01
 """Part of the program's time that advice must save."""
+UNDIVIDED = 0.05
+"""Part of the program's time from which work that more ranks do not shorten is named."""
 
 
 def table(
@@ -39,9 +41,9 @@ def table(
     Returns
     -------
     DataFrame
-        ``kind`` (``growth``, ``imbalance``, ``serial section``, ``serialisation``, ``late arrival``, ``memory``,
-        ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty where it is the program's), ``saves`` (part of
-        the program's time at the last configuration; NaN where it is not told), ``text``.
+        ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``serialisation``,
+        ``late arrival``, ``memory``, ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty where it is the
+        program's), ``saves`` (part of the program's time at the last configuration; NaN where not told), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
     total = float(evidence.whole[:, -1].sum())
@@ -50,6 +52,7 @@ def table(
         gain = row["share"] * (1 - 1 / row["growth"])
         text = f"grows with the ranks from {row['at']:.0f} on: {format_factor(row['growth'])} times as long at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
+    rows += undivided(evidence, scaling[~scaling["kernel"].isin(balance.loc[balance["named"], "kernel"])])
     for row in balance[balance["named"]].to_dict("records"):
         if row["having"] == 1:
             text = f"rank {row['fullest']} alone runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
@@ -81,6 +84,25 @@ def table(
         rows.append(("decomposition", "", layout[1] / total, layout[0]))
     found = pd.DataFrame(rows, columns=COLUMNS)
     return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[tuple[str, str, float, str]]:
+    """One row a kernel that computes and saturates in strong scaling, where dividing it would save much (Amdahl 1967,
+    *AFIPS Spring Joint Computer Conference*, 483)."""
+    computes = evidence.computing[:, -1] > evidence.communication[:, -1] + evidence.imbalance[:, -1]
+    mine = scaling["kernel"].isin(np.array(evidence.kernels)[computes])
+    lost = scaling["share"] * (1 - scaling["efficiency"])
+    stuck = scaling.assign(lost=lost)[(scaling["verdict"] == "saturates") & mine & (lost >= UNDIVIDED)]
+    return [
+        (
+            "undivided work",
+            str(row["kernel"]),
+            float(row["lost"]),
+            f"more ranks hardly shorten it from {row['at']:.0f} on: {format_factor(1 / row['efficiency'])} times what "
+            f"dividing it would leave at {evidence.ranks[-1]:.0f}",
+        )
+        for row in stuck.to_dict("records")
+    ]
 
 
 def late_or_in_turn(

@@ -89,6 +89,21 @@ def test_strong_scaling_saturates_where_a_floor_is_reached(evidence: Make) -> No
     assert found.loc["ideal", "efficiency"] == pytest.approx(1)
 
 
+def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(evidence: Make) -> None:
+    line = evidence(
+        {"divided": over(lambda p: 100 / p), "serial": over(lambda p: 1 + 0 * p), "small": over(lambda p: 1e-3 + 0 * p),
+         "sends": over(lambda p: 1e-9 + 0 * p)},
+        RANKS,
+        communication={"sends": over(lambda p: 1 + 0 * p)},
+    )  # fmt: skip
+    found = advice.undivided(line, scaling.table(line, strong=True))
+    assert [(kind, kernel) for kind, kernel, *_ in found] == [("undivided work", "serial")]
+    total = 100 / 1024 + 1 + 1e-3 + 1
+    assert found[0][2] == pytest.approx((1 - 1 / 1024) / total)
+    assert "from 1 on: 1020 times" in found[0][3].replace(",", "")
+    assert advice.undivided(line, scaling.table(line, strong=False)) == []
+
+
 def test_messages_may_rise_by_the_rounds_of_a_tree(evidence: Make) -> None:
     inside, between = 1e-6, 1e-5
     rounds = over(lambda p: inside * np.minimum(np.log2(p), 4) + between * np.maximum(np.log2(p) - 4, 0))
