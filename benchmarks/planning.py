@@ -46,9 +46,11 @@ def introduction() -> str:
         f"a target outside of the grid (synthetic: {FARTHER:g} times the largest value of both parameters). *Good* is "
         f"the percentage of campaigns whose accuracy (100 % less the error) is at least {ACCURACY:g} of that with the "
         "whole grid, after each share of the whole grid's core-hours; *cost of half, of nine tenths* the share from "
-        "which on so many of the campaigns stay good. *Error* and *interval* (ratio of its ends) are medians at the "
-        "end, *spent* is what was made use of: a plan ends when no run is worth its cost. *Sparse lines* are Extra-P's "
-        "sampling: one line an axis and one point beside them."
+        f"which on so many of the campaigns stay good. *Cost of {ACCURACY:.0%}* is the share from which on the "
+        "accuracy of all campaigns together, the mean of theirs, none counted below zero, stays at least that part of "
+        "the whole grid's; *accuracy* is its part of the whole grid's at the end. *Error* and *interval* (ratio of its "
+        "ends) are medians at the end, *spent* is what was made use of: a plan ends when no run is worth its cost. "
+        "*Sparse lines* are Extra-P's sampling: one line an axis and one point beside them."
     )
 
 
@@ -61,24 +63,26 @@ def table(grids: list[Grid]) -> str:
     # Every run of the grid, whatever the order.
     whole = np.array([curve[-1][1] for curve in curves["cheapest first"]])
     wanted = np.where(whole < 100, 100 - ACCURACY * (100 - whole), whole)
+    reached = np.maximum(100 - whole, 0).mean()
     rows = []
     for kind, found in curves.items():
         times = len(found) // len(grids)
+        share = np.array([[spent for spent, _, _ in curve] for curve in found])
         errors = np.array([[error for _, error, _ in curve] for curve in found])
-        good = errors <= np.tile(wanted, times)[:, None] + 1e-9
-        cells: list[object] = [kind, *(100 * good.mean(axis=0))]
-        for part in (0.5, 0.9):
-            cells.append(_share(np.array([[spent for spent, _, _ in curve] for curve in found]), good, part))
+        good = (errors <= np.tile(wanted, times)[:, None] + 1e-9).mean(axis=0)
+        accuracy = np.maximum(100 - errors, 0).mean(axis=0)
+        costs = [_share(share, enough) for enough in (good >= 0.5, good >= 0.9 - 1e-9, accuracy >= ACCURACY * reached)]
         spent, error, ratio = (float(np.median([curve[-1][at] for curve in found])) for at in range(3))
-        rows.append([*cells, error, ratio, f"{100 * spent:.3g} %"])
+        part = 100 * accuracy[-1] / reached if reached > 0 else np.nan
+        rows.append([kind, *(100 * good), *costs, part, error, ratio, f"{100 * spent:.3g} %"])
     start = 100 * float(np.median([each.cost[each.start].sum() / each.cost.sum() for each in grids]))
     head = [f"good % after; start {start:.2g} %", *(f"{share:.0%}" for share in SHARES)]
-    return markdown([*head, "cost of half", "of nine tenths", "error %", "interval", "spent"], rows)
+    costs = ["cost of half", "of nine tenths", f"cost of {ACCURACY:.0%}"]
+    return markdown([*head, *costs, "accuracy %", "error %", "interval", "spent"], rows)
 
 
-def _share(spent: Array, good: np.ndarray, part: float) -> str:
-    """Median share spent from which on at least `part` of the campaigns stay good."""
-    enough = good.mean(axis=0) >= part - 1e-9
+def _share(spent: Array, enough: np.ndarray) -> str:
+    """Median share spent from which on all is `enough` (shares,)."""
     for at in range(len(SHARES)):
         if enough[at:].all():
             return f"{100 * float(np.median(spent[:, at])):.3g} %"
