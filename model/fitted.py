@@ -72,10 +72,9 @@ class Fitted:
         (:class:`ranksight.model.quality.Quality`).
     hidden : (h, 2) or None
         Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.Series`).
-    breaks : (s,) or None
-        Where the behaviour changes (:mod:`ranksight.model.segments`), NaN where it does not; the functions above hold
-        from
-        there on, those of `below`, whose rows are the series `below_rows`, up to there.
+    breaks : (s, m) or None
+        Where the behaviour changes along one parameter (:mod:`ranksight.model.segments`), NaN where it does not; the
+        functions above hold from there on, those of `below`, whose rows are the series `below_rows`, up to there.
     ties : (q, 1 + m) or None
         Parameters that varied together only (:mod:`ranksight.model.ties`).
     iterations : str or None
@@ -192,7 +191,7 @@ class Fitted:
             return answer
         other = self.below.predict(points, answer.level, hidden)
         rows = self.below_rows
-        here = points[:, 0][None, :] < self.breaks[rows][:, None]
+        here = (points < self.breaks[rows][:, None]).any(axis=2)
         for name in ("value", "lower", "upper", "status", "reason", "form", "noise"):
             array = getattr(answer, name)
             array[rows] = np.where(here, getattr(other, name), array[rows])
@@ -324,7 +323,8 @@ class Fitted:
             return "none"
         if self.below is not None and self.below_rows is not None and self.breaks is not None and i in self.below_rows:
             low = self.below.formula(int(np.flatnonzero(self.below_rows == i)[0]))
-            place = f"{self.parameters[0]} = {self.breaks[i]:.4g}"
+            axis = int(np.isfinite(self.breaks[i]).argmax())
+            place = f"{self.parameters[axis]} = {self.breaks[i, axis]:.4g}"
             return f"{self._formula(i)} above {place}, {low} below"
         return self._formula(i)
 

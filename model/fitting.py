@@ -143,7 +143,7 @@ def fit_series(
     known = Lasting.join([known, high_known], [len(series), len(rows)], order)
     location.repeats[rows] = high_location.repeats
     fitted = _assemble(series, label, location, positive, found, stray, known)
-    return replace(fitted, breaks=breaks, below=below_fit, below_rows=rows)
+    return replace(fitted, breaks=breaks[:, None], below=below_fit, below_rows=rows)
 
 
 def _along(offered: Offer, line: int) -> Offer:

@@ -161,7 +161,7 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
     broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]
     if not broken:
         return joined
-    breaks = np.full(len(names), np.nan)
+    breaks = np.full((len(names), len(first.parameters)), np.nan)
     found: list[Index] = []
     for part, row in broken:
         if part.below_rows is None or part.breaks is None:

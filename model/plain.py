@@ -75,9 +75,10 @@ def _breaks_to_dict(fitted: Fitted) -> dict[str, Any]:
     if fitted.below is None or fitted.breaks is None or fitted.below_rows is None:
         return {}
     rows = fitted.below_rows
-    return {
-        "breaks": {"rows": rows.tolist(), "at": fitted.breaks[rows].tolist(), "below": fitted_to_dict(fitted.below)}
-    }
+    axis = np.isfinite(fitted.breaks[rows]).argmax(axis=1)
+    at = fitted.breaks[rows, axis]
+    below = fitted_to_dict(fitted.below)
+    return {"breaks": {"rows": rows.tolist(), "axis": axis.tolist(), "at": at.tolist(), "below": below}}
 
 
 def _finite(numbers: list[float]) -> list[float | None]:
@@ -199,10 +200,11 @@ def _breaks_from_dict(
     below = fitted_from_dict(given["below"])
     rows = _integers(given, "rows", len(below), 0, max(count - 1, 0))
     at = _column(given, "at", len(below))
+    axis = _integers(given, "axis", len(below), 0, len(parameters) - 1)
     if below.parameters != parameters or len(np.unique(rows)) != len(rows):
         raise _damaged("'breaks' does not match the series")
-    breaks = np.full(count, np.nan)
-    breaks[rows] = at
+    breaks = np.full((count, len(parameters)), np.nan)
+    breaks[rows, axis] = at
     return breaks, below, rows
 
 

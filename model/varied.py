@@ -3,6 +3,10 @@
 A parameter of a single value is one, and one that moved with others only (:mod:`ranksight.model.ties`). To a series, so
 is one that changes nothing in it: messages that do not depend on the size were measured once at every number of ranks,
 not once for every size, and a function with as many coefficients as numbers of ranks meets them all.
+
+A change of behaviour along one parameter, as where a cache no longer holds the data, is found where the series are
+fitted over it alone. So are those in which the other parameter changes nothing beyond their scatter
+(:mod:`ranksight.model.unmoved`), where that tells a change: their values at its levels count as repetitions.
 """
 
 from __future__ import annotations
@@ -13,11 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.drift import expected_drift
 from ranksight.model.fitted import Fitted
 from ranksight.model.fitting import fit_series
+from ranksight.model.noise import behaviour
 from ranksight.model.parallel import join, pick
+from ranksight.model.segments import LEFT, RIGHT
 from ranksight.model.series import Series
 from ranksight.model.ties import independent
+from ranksight.model.unmoved import unmoved
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:
@@ -30,10 +38,13 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
     told = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
     flat = {} if told or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
     fitted = _fit(series, **settings)
-    if not flat:
+    told = told or series.hidden is not None or series.points.shape[1] != 2 or not settings.get("segments", True)
+    others = np.setdiff1d(np.arange(len(series)), [row for mine in flat.values() for row in mine])
+    broken = [] if told else _broken(series, others, fitted.ties, settings)
+    if not flat and not broken:
         return fitted
-    rest = np.setdiff1d(np.arange(len(series)), np.concatenate(list(flat.values())))
-    parts, rows = [pick(fitted, rest)], [rest]
+    rest = np.setdiff1d(others, [row for _, mine in broken for row in mine])
+    parts, rows = [pick(fitted, rest), *(part for part, _ in broken)], [rest, *(mine for _, mine in broken)]
     for kept, mine in flat.items():
         part = _widened(_fit(_once(series.select(mine), kept), **settings), series, list(kept))
         # Away from where it was measured, what changed nothing may change something yet.
@@ -42,6 +53,43 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
         parts.append(replace(part, ties=fitted.ties))
         rows.append(mine)
     return join(parts, rows)
+
+
+def _broken(
+    series: Series, rows: NDArray[np.intp], ties: NDArray[np.float64] | None, settings: dict[str, Any]
+) -> list[tuple[Fitted, NDArray[np.intp]]]:
+    """Series among `rows` whose behaviour changes along one of two parameters where the other changes nothing beyond
+    their scatter, with their functions."""
+    found = []
+    for at in (0, 1):
+        if len(np.unique(series.points[:, 1 - at])) < LEFT + RIGHT:
+            continue
+        still, slope = unmoved(series.points, series.values[rows], at)
+        mine, slope = rows[still], slope[still]
+        if not len(mine):
+            continue
+        part = _widened(fit_series(_together(series.select(mine), 1 - at), **settings), series, [1 - at])
+        if part.below_rows is None:
+            continue
+        # Away from where it was measured, what changed nothing may change something yet.
+        usual = np.array([expected_drift(behaviour(name)) for name in part.metrics]) * part.pace()
+        part.drift[:, at] = np.hypot(usual, slope)[:, None]
+        mine, part = mine[part.below_rows], replace(pick(part, part.below_rows), ties=ties)
+        found.append((part, mine))
+        rows = np.setdiff1d(rows, mine)
+    return found
+
+
+def _together(series: Series, kept: int) -> Series:
+    """The series over the parameter `kept` alone, all values at one of its values as repetitions."""
+    points, first = np.unique(series.points[:, kept], return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    place = np.arange(len(order)) - np.searchsorted(first[order], first[order])
+    width = series.values.shape[2]
+    values = np.full((len(series), len(points), int(place.max()) + 1, width), np.nan)
+    values[:, first[order], place] = series.values[:, order]
+    flat = values.reshape(len(series), len(points), -1)
+    return replace(series, parameters=(series.parameters[kept],), points=points[:, None], values=flat)
 
 
 SAME = 1e-9
@@ -97,8 +145,6 @@ def _fit(series: Series, **settings: Any) -> Fitted:
     varied, ties = independent(points, series.parameters)
     if len(varied) in (0, points.shape[1]) or not isinstance(settings.get("space", ""), str):
         return fit_series(series, **settings)
-    if varied[0] != 0:  # a change of behaviour is looked for along the first parameter
-        settings = {**settings, "segments": False}
     names = tuple(series.parameters[at] for at in varied)
     fitted = fit_series(replace(series, parameters=names, points=points[:, varied]), **settings)
     return replace(_widened(fitted, series, varied), ties=ties)
@@ -115,6 +161,9 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
     trained[:, varied] = fitted.trained
     below = None if fitted.below is None else _widened(fitted.below, series, varied)
+    breaks = None if fitted.breaks is None else np.full((len(fitted), count), np.nan)
+    if breaks is not None:
+        breaks[:, varied] = fitted.breaks
     lasting = fitted.lasting
     if lasting is not None:
         points = np.repeat(series.points[:1], len(lasting.points), axis=0)
@@ -127,5 +176,6 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         drift=drift,
         trained=trained,
         below=below,
+        breaks=breaks,
         lasting=lasting,
     )
