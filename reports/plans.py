@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ranksight.metrics import Metric, metric
-from ranksight.model.forecast import OK, WIDE, Forecast
+from ranksight.model.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTH, WORTHLESS, Choice, PlannedRun
 from ranksight.reports.terminal import Block, Column, Table, Text
 
@@ -35,7 +37,8 @@ def blocks(choice: Choice) -> list[Block]:
         if goal.now.status[0, at]:
             said.append(Text(f"insufficient: {goal.now.reason[0, at]}", 12, 0, "yellow"))
         if choice.runs:
-            said.append(Text("expected  " + _interval(unit, choice.after, at), 2, 10))
+            hoped = _interval(unit, choice.after, at) if carried else _width(choice.after, at)
+            said.append(Text("expected  " + hoped, 2, 10))
     rules = [
         f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {choice.candidates.limits[name][1]:g}"
         for name, rule in choice.candidates.rules.items()
@@ -89,6 +92,15 @@ def _ending(choice: Choice) -> Text:
 def _interval(unit: Metric, said: Forecast, at: int) -> str:
     value, low, high = float(said.value[0, at]), float(said.lower[0, at]), float(said.upper[0, at])
     return f"{unit.format(value)} ({unit.format(low)} to {unit.format(high)})" if value == value else "no answer"
+
+
+def _width(said: Forecast, at: int) -> str:
+    """How wide an answer will be where there is none now: the value that known parts add up to is not the answer's."""
+    with np.errstate(all="ignore"):
+        ratio = float(said.upper[0, at] / said.lower[0, at])
+    return (
+        f"an answer within {percent(ratio**0.5)} either way" if ratio <= WIDEST else "nearer to an answer; plan again"
+    )
 
 
 def rows(choice: Choice) -> list[dict[str, Any]]:

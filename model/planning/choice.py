@@ -200,7 +200,7 @@ def _after(goal: Goal, before: Array, width: Array, beyond: Array) -> Forecast:
     with np.errstate(all="ignore"):
         ratio = np.where(before > 0, width / before, 1.0)
         down, up = np.log(now.value / now.lower), np.log(now.upper / now.value)
-    down, up = (np.where(short, np.fmax(end, before), end) for end in (down, up))
+    down, up = (np.where(short, np.clip(end, before, np.maximum(before, REACH)), end) for end in (down, up))
     down = np.where(np.isfinite(down), down * ratio, width)
     up = np.where(np.isfinite(up), up * ratio, width)
     return replace(now, lower=now.value * np.exp(-down), upper=now.value * np.exp(up))

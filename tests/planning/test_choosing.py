@@ -10,6 +10,7 @@ import pytest
 from ranksight.errors import InputError, InsufficientError
 from ranksight.model.drift import expected_drift
 from ranksight.model.fitting import fit_series
+from ranksight.model.forecast import NO_DATA, WIDEST
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
 from ranksight.model.planning.belief import Belief
@@ -20,6 +21,8 @@ from ranksight.model.planning.goal import goal
 from ranksight.model.planning.rules import Rule
 from ranksight.model.planning.worlds import Worlds
 from ranksight.model.series import Series
+from ranksight.reports.plans import blocks
+from ranksight.reports.terminal import Text
 
 RANKS = (2.0, 4.0, 8.0, 16.0)
 
@@ -162,6 +165,24 @@ def test_a_budget_is_kept_and_a_larger_one_narrows_more() -> None:
         widths.append(float(np.log(choice.after.upper / choice.after.lower)[0, 0]))
     assert widths[0] >= widths[1] >= widths[2]
     assert widths[2] < 0.8 * widths[0]
+
+
+def test_without_an_answer_widths_are_counted_from_the_widest_that_is_told() -> None:
+    """The ends of parts that have no answer may be anywhere; they are not what is expected after the runs."""
+    model = model_of(series(line, [[x] for x in RANKS]), "program")
+    targets = np.array([[128.0]])
+    asked = goal(model, targets)
+    now = replace(
+        asked.now, upper=np.array([[1e22]]), status=np.array([[NO_DATA]]), reason=np.array([["none"]], object)
+    )
+    offered = candidates(model.parameters, model.training, targets)
+    choice = choose_runs(replace(asked, now=now), offered, cost_of(model))
+    assert choice.runs
+    assert max(run.factor[0] for run in choice.runs) <= WIDEST
+    text = " ".join(block.text for block in blocks(choice) if isinstance(block, Text))
+    assert "now       no answer" in text
+    assert "expected  " in text
+    assert f"{now.value[0, 0]:.3g}" not in text
 
 
 def test_expected_narrowing_comes_true() -> None:
