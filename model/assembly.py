@@ -38,6 +38,7 @@ from ranksight.model.sharing.caches import find_shared_cache
 from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
+from ranksight.model.sometimes import sometimes
 from ranksight.model.staircase import Staircase
 from ranksight.model.stated import BYTES, Stated
 from ranksight.model.structured import structured
@@ -206,8 +207,8 @@ def assemble(
     how = _reductions(series, means_of_samples(experiment, over_ranks)).get("time", "")
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     whole_units = indivisible(experiment) if units is None else ""
-    if remark or whole_units:
-        extras["remarks"] = [text for text in (remark, whole_units) if text]
+    if remarks := [text for text in (remark, whole_units, sometimes(series)) if text]:
+        extras["remarks"] = remarks
     application = _equation(experiment, sampled, platform, machine, domains, steps, stated, equation, how, **settings)
     told("the program's time: %s", _parts(application))
     if application != Application():
