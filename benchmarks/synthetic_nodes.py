@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.nodes import Program, draw
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
+from ranksight.errors import InputError
 from ranksight.model.assembly import fit
 
 TITLE = "Made-up programs on made-up nodes"
@@ -126,7 +127,13 @@ def _answers(
         options |= {"platform": None, "cores_per_domain": node.cores, "ranks_per_node": node.cores * node.count}
     else:
         options["platform"] = None
-    model = fit(experiment, **options)
+    train = kind if program.placement == "compact" else f"{kind}, scattered"
+    try:
+        model = fit(experiment, **options)
+    except InputError:  # a refusal carries nothing
+        for name in targets:
+            yield Score(group, train, name, float("nan"), False, False, float("nan"), seed)
+        return
     sized = "size" in experiment.parameters
     points = np.array([at if sized else at[:1] for at in targets.values()], dtype=np.float64).reshape(len(targets), -1)
     answers = [a for a in model.predict_at(points, metrics=["time"]).answers if a.kernel is None]
@@ -134,7 +141,7 @@ def _answers(
         true = measured[name]
         yield Score(
             group,
-            kind if program.placement == "compact" else f"{kind}, scattered",
+            train,
             name,
             answer.value / true - 1,
             bool(answer.lower <= true <= answer.upper),

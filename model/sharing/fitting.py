@@ -15,7 +15,7 @@ from ranksight.model.fitted import Fitted
 from ranksight.model.reduction import reduce
 from ranksight.model.resource import LEVELS
 from ranksight.model.series import Series, series_from_experiment
-from ranksight.model.sharing.beyond import learn_beyond
+from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import BYTES, MEMORY, TWICE, Demand
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import BLIND, TOLD, Known, learn, times
@@ -149,7 +149,12 @@ def fit_sharing(
     alone = np.where(countless | alike, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
     transfer = alone[:, None] * transfer
     spread = (TOLD if told else BLIND) if demand is None else TWICE
-    learned = learn(Known(time, work, every, transfer, domain, active, spread))
+    # Between full domains other things grow than what fills one: of them all the law has those of the fewest ranks.
+    full = active == active.max()
+    further = full & (ranks > ranks[full].min()) & (not alike)
+    early = np.where(further, np.nan, time)
+    early = np.where((np.isfinite(early).sum(axis=1) >= FEWEST)[:, None], early, time)
+    learned = learn(Known(early, work, every, transfer, domain, active, spread))
     mode, floor = learned.mode.copy(), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     if alike:
         # One number of ranks in a domain: times are taken as those of a rank alone, which keeps its pace.
@@ -159,7 +164,7 @@ def fit_sharing(
         mode[:, 3] = -50.0
     with np.errstate(invalid="ignore", divide="ignore"):
         said = times(mode, work, transfer, domain, floor, np.ones_like(active) if alike else active)[0]
-        left = np.log(time / said)
+        left, off = np.log(early / said), np.log(time / said)
     varied = tuple(
         at
         for at, name in enumerate(series.parameters)
@@ -174,11 +179,14 @@ def fit_sharing(
     residual = departure.left_out() + left - kept
     scatter = np.nanmedian(np.abs(residual), axis=1) / 0.6745
     guessed = np.array([not counted and _guessed(of, kernel, ranks, domains) for kernel in kernels])
-    beyond = (
-        None
-        if alike
-        else learn_beyond(series, tuple(kernels), time, left, learned.scatter, active, guessed, **settings)
-    )
+    beyond = None
+    if not alike:
+        gone = departure.at(departure.inputs)[0]
+        known = (said * np.exp(gone))[:, full], np.where(np.isfinite(off), off - gone, np.nan)[:, full]
+        whole = np.array([kernel == WHOLE for kernel in kernels])
+        beyond = Beyond(
+            int(active.max()), ranks[full], domains.nodes(ranks)[full], *known, learned.scatter, guessed, whole
+        )
     if not told:
         # From here on the domain's seconds are bytes: its bandwidth goes into the second number.
         mode[:, 1] += np.log(np.nanmax(active * every / time, axis=1))

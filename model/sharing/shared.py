@@ -144,7 +144,7 @@ class Sharing:
         half = np.full(time.shape, 0.5)
         answer = Forecast(time, lower, upper, status, reason, half, half, level)
         if self.beyond is not None:
-            answer = self.beyond.take(answer, self.kernels, points, ranks, active)
+            answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active)
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)
         with np.errstate(invalid="ignore", divide="ignore"):
             part = np.nan_to_num(np.minimum(answer.value / time, 1.0), nan=1.0)
