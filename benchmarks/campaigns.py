@@ -20,7 +20,7 @@ from ranksight.model.planning.choice import choose_runs
 from ranksight.model.planning.cost import Cost
 from ranksight.model.planning.goal import goal
 from ranksight.model.planning.rules import Rule
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
 
 SHARES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 1.0)
 """Parts of the whole grid's cost after which a campaign is judged."""

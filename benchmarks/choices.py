@@ -24,17 +24,17 @@ TITLE = "Choice of constants"
 WORST, NONE = 20.0, 6.0
 """Largest score of a point, and width of no answer: both in e-folds."""
 CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
-    ("drift.EXPECTED", "drift before the data", (0.075, 0.15, 0.3)),
-    ("drift.USUAL", "scatter of usual drift", (0.02, 0.03, 0.05)),
-    ("physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
-    ("physics.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),
+    ("uncertainty.drift.EXPECTED", "drift before the data", (0.075, 0.15, 0.3)),
+    ("uncertainty.drift.USUAL", "scatter of usual drift", (0.02, 0.03, 0.05)),
+    ("search.physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
+    ("search.physics.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),
     ("spaces.default._CONSTANT", "weight of no change at all", (0.0, 1.0, 2.0)),
     ("spaces.default._BEYOND_IDEAL", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
-    ("physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
-    ("regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
-    ("prevalence.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
-    ("lasting.NOWHERE", "chance that departures last nowhere", (0.2, 0.4, 0.6)),
-    ("strong.RATE", "changes of strong scaling supposed", (0.5, 1.0, 2.0)),
+    ("search.physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
+    ("search.regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
+    ("search.prevalence.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
+    ("uncertainty.lasting.NOWHERE", "chance that departures last nowhere", (0.2, 0.4, 0.6)),
+    ("uncertainty.strong.RATE", "changes of strong scaling supposed", (0.5, 1.0, 2.0)),
 )
 
 

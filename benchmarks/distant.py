@@ -57,7 +57,7 @@ def _one(folder: Path, size: int, small: int) -> str:
     from ranksight.model.phases.calls import read_calls, traced
     from ranksight.model.phases.relate import relate
     from ranksight.model.phases.table import phase_table
-    from ranksight.model.resource import Machine
+    from ranksight.model.resource.resource import Machine
     from ranksight.platforms import load
 
     command = [

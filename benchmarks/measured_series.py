@@ -16,7 +16,7 @@ from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, check_frozen
 from ranksight.errors import RanksightError
-from ranksight.model.forecast import WIDEST
+from ranksight.model.uncertainty.forecast import WIDEST
 
 TITLE = "Measured series"
 WORST = 12

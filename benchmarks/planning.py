@@ -13,7 +13,7 @@ from benchmarks.synthetic_functions import AXIS, draw, grid
 from benchmarks.table import markdown
 from benchmarks.tasks import Array, Task, stack
 from ranksight.model.model import Model
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
 
 TITLE = "Planning of runs"
 SEED = 5

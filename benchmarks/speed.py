@@ -17,10 +17,10 @@ from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.synthetic_functions import tasks_of
 from benchmarks.table import markdown
 from benchmarks.tasks import Array, stack
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.parallel import PIECE, fit_pieces
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.parallel import PIECE, fit_pieces
+from ranksight.model.series.series import Series
 
 TITLE = "Speed"
 SEED, NOISE = 11, 0.1

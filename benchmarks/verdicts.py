@@ -288,12 +288,12 @@ def _rajaperf(settings: Settings) -> str:
 
 
 def _speed(settings: Settings) -> str:
-    from ranksight.model.application import Application
-    from ranksight.model.blocking import fit_resources
+    from ranksight.model.application.application import Application
     from ranksight.model.diagnosis import diagnosis
     from ranksight.model.diagnosis.ceilings import Ceilings
     from ranksight.model.learning import model_of
-    from ranksight.model.resource import Machine
+    from ranksight.model.resource.blocking import fit_resources
+    from ranksight.model.resource.resource import Machine
     from ranksight.platforms import load
 
     count = 50 if settings.quick else 500
@@ -336,8 +336,8 @@ def _speed(settings: Settings) -> str:
 
 def _series(count: int, machine: object):  # type: ignore[no-untyped-def]
     """`count` kernels with eight metrics on five rank counts, times by the equation, one percent of scatter."""
-    from ranksight.model.resource import LEVELS
-    from ranksight.model.series import Series
+    from ranksight.model.resource.resource import LEVELS
+    from ranksight.model.series.series import Series
 
     rng = np.random.default_rng(1)
     ranks = np.array([1.0, 2, 4, 8, 16])

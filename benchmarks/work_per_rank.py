@@ -13,10 +13,10 @@ import numpy as np
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
 from benchmarks.tasks import Array
-from ranksight.model import crosswise
-from ranksight.model.fitting import fit_series
-from ranksight.model.forecast import OK
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search import crosswise
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.forecast import OK
 
 TITLE = "Work per rank"
 SEED, FUNCTIONS, NOISE, REPETITIONS = 5, 48, 0.02, 3

@@ -124,7 +124,7 @@ def _open(path: Path, platform: str | None) -> Subject:
     from ranksight.model.assembly import assemble
     from ranksight.model.comparison.comparing import Subject
     from ranksight.model.model import Model
-    from ranksight.model.sampling import settle
+    from ranksight.model.resource.sampling import settle
     from ranksight.platforms import load
 
     name = path.name.removesuffix(".model.json").removesuffix(".exp") or str(path)

@@ -25,7 +25,7 @@ from ranksight.units import counted, in_full
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment
     from ranksight.model.model import Model
-    from ranksight.model.series import Series
+    from ranksight.model.series.series import Series
 
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 SHOWN = 40
@@ -150,8 +150,8 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.cli._progress import fitting
     from ranksight.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of
-    from ranksight.model.coordinates import Coordinates
-    from ranksight.model.wholeunits import WholeUnits
+    from ranksight.model.structure.coordinates import Coordinates
+    from ranksight.model.structure.wholeunits import WholeUnits
     from ranksight.platforms import load
 
     experiment = read(args.experiment)
@@ -213,7 +213,7 @@ def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
     """What functions without the largest configuration say there: overall, and the error of each series in order."""
     import numpy as np
 
-    from ranksight.model.verify import verify_largest
+    from ranksight.model.fitting.verify import verify_largest
 
     checked = verify_largest(series, **settings)
     known = np.isfinite(checked.error)
@@ -230,9 +230,9 @@ def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(model: Model) -> list[dict[str, Any]]:
-    from ranksight.model.basis import AHEAD
-    from ranksight.model.composition import contradictions
-    from ranksight.model.forecast import REASONS
+    from ranksight.model.fitting.composition import contradictions
+    from ranksight.model.search.basis import AHEAD
+    from ranksight.model.uncertainty.forecast import REASONS
 
     fitted = model.fitted
     remarks = fitted.remarks()

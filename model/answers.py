@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.forecast import OK, Forecast
+from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ class Answer:
     level : float
         Probability of the interval.
     status : int
-        Number of a reason (:mod:`ranksight.model.forecast`); 0 is ok.
+        Number of a reason (:mod:`ranksight.model.uncertainty.forecast`); 0 is ok.
     reason : str
     form : float
         Share of the variance that comes from not knowing the form; NaN for sums.

@@ -12,40 +12,40 @@ from scipy.special import ndtri, stdtrit
 
 from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.metrics import Reduction, metric
-from ranksight.model.application import Application
-from ranksight.model.balance import fit_balance
-from ranksight.model.blocking import fit_resources
-from ranksight.model.clock import clocked
-from ranksight.model.communication import Communication, message_series, message_table
-from ranksight.model.contradiction import contradictions
-from ranksight.model.coordinates import Coordinates
-from ranksight.model.derived import with_stalls
+from ranksight.model.application.application import Application
+from ranksight.model.application.balance import fit_balance
+from ranksight.model.application.communication import Communication, message_series, message_table
+from ranksight.model.application.imbalances import fit_imbalances
+from ranksight.model.application.network import Network
+from ranksight.model.application.sometimes import sometimes
+from ranksight.model.application.whole import without_sums
 from ranksight.model.diagnosis.observed import observe
-from ranksight.model.imbalances import fit_imbalances
-from ranksight.model.indivisible import indivisible
-from ranksight.model.iterations import check
+from ranksight.model.fitting.iterations import check
+from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.learning import model_of
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model
-from ranksight.model.network import Network
-from ranksight.model.pace import fit_paces
 from ranksight.model.phases.keeping import phases_of
-from ranksight.model.reduction import reduce
-from ranksight.model.resource import Machine
-from ranksight.model.sampling import Sampled, settle
-from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.resource.blocking import fit_resources
+from ranksight.model.resource.clock import clocked
+from ranksight.model.resource.contradiction import contradictions
+from ranksight.model.resource.derived import with_stalls
+from ranksight.model.resource.pace import fit_paces
+from ranksight.model.resource.resource import Machine
+from ranksight.model.resource.sampling import Sampled, settle
+from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.sharing.caches import find_shared_cache
 from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
-from ranksight.model.sometimes import sometimes
-from ranksight.model.staircase import Staircase
-from ranksight.model.stated import BYTES, Stated
-from ranksight.model.structured import structured
-from ranksight.model.unsampled import with_unsampled
-from ranksight.model.varied import fit_varied
-from ranksight.model.whole import without_sums
-from ranksight.model.wholeunits import WholeUnits
+from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.indivisible import indivisible
+from ranksight.model.structure.staircase import Staircase
+from ranksight.model.structure.stated import BYTES, Stated
+from ranksight.model.structure.structured import structured
+from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.platforms import Platform, load
 from ranksight.telling import told
 
@@ -76,17 +76,17 @@ def fit(
     placement, ranks_per_node, cores_per_domain
         See :func:`domains_of`.
     units : str, optional
-        Whole units that the work comes in, such as ``elements=6*size^2`` (:mod:`ranksight.model.wholeunits`).
+        Whole units that the work comes in, such as ``elements=6*size^2`` (:mod:`ranksight.model.structure.wholeunits`).
     derive : mapping of str to str, optional
         Parameters computed from those of the runs, such as ``{"x": "size^3/ranks"}``
-        (:mod:`ranksight.model.coordinates`).
+        (:mod:`ranksight.model.structure.coordinates`).
     volumes : mapping of str to str, optional
-        How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.stated`).
+        How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
     equation : str
-        One of :data:`ranksight.model.resource.EQUATIONS`.
+        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
     **settings
-        ``over_ranks``, ``iterations`` (:mod:`ranksight.model.iterations`) and what else
-        :func:`ranksight.model.fitting.fit_series` takes.
+        ``over_ranks``, ``iterations`` (:mod:`ranksight.model.fitting.iterations`) and what else
+        :func:`ranksight.model.fitting.fitting.fit_series` takes.
     """
     if isinstance(experiment, (str, os.PathLike)):
         experiment = read(experiment)
@@ -169,13 +169,13 @@ def assemble(
     coordinates : Coordinates, optional
         Parameters computed from those of the runs, which functions are then of.
     volumes : sequence of str
-        How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.stated`).
+        How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.structure.stated`).
     equation : str
-        One of :data:`ranksight.model.resource.EQUATIONS`.
+        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
     over_ranks
-        See :func:`ranksight.model.series.series_from_experiment`.
+        See :func:`ranksight.model.series.series.series_from_experiment`.
     **settings
-        Of :func:`ranksight.model.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
 
     Returns
     -------

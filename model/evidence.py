@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
-from ranksight.model.application import Refined
-from ranksight.model.fitted import Fitted
+from ranksight.model.application.application import Refined
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.units import counted
 
 MOST = 4

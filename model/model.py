@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
-from ranksight.model import whole
 from ranksight.model.answers import Answers
-from ranksight.model.application import Application, Breakdown, Refined
-from ranksight.model.coordinates import Coordinates
-from ranksight.model.doubts import with_doubts
+from ranksight.model.application import whole
+from ranksight.model.application.application import Application, Breakdown, Refined
+from ranksight.model.application.doubts import with_doubts
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
-from ranksight.model.fitted import Fitted
-from ranksight.model.forecast import NO_DATA, Forecast
-from ranksight.model.functions import Functions, join, rows_of
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
-from ranksight.model.pace import TIMED
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known
-from ranksight.model.staircase import Staircase
-from ranksight.model.wholeunits import WholeUnits
+from ranksight.model.resource.pace import TIMED
+from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.functions import Functions, join, rows_of
+from ranksight.model.structure.staircase import Staircase
+from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
 from ranksight.telling import told
 from ranksight.units import counted
 
@@ -157,7 +157,7 @@ class Model:
 
     def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points (k, m) with parameters that varied with others only where those have them."""
-        from ranksight.model.ties import along_ties
+        from ranksight.model.fitting.ties import along_ties
 
         return along_ties(points, self.parameters, self.fitted.ties)
 
@@ -324,7 +324,8 @@ class Model:
         return None if given is None else Staircase.from_dict(given, self.fitted)
 
     def with_units(self, text: str | None) -> Model:
-        """The same model with work in whole units, such as ``elements=6*size^2`` (:mod:`ranksight.model.wholeunits`).
+        """The same model with work in whole units, such as ``elements=6*size^2``
+        (:mod:`ranksight.model.structure.wholeunits`).
 
         The functions stay: where they were learned without the units, the ranks measured should divide them.
         """

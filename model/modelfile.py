@@ -17,7 +17,7 @@ import numpy as np
 from ranksight import __version__
 from ranksight._files import check_output, write_output
 from ranksight.errors import InputError
-from ranksight.model.fitted import Fitted
+from ranksight.model.fitting.fitted import Fitted
 
 SCHEMA_VERSION = 2
 KIND = "ranksight model"

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.contradiction import told
-from ranksight.model.iterations import iterated
-from ranksight.model.misses import remark
+from ranksight.model.fitting.iterations import iterated
+from ranksight.model.resource.contradiction import told
+from ranksight.model.structure.misses import remark
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model

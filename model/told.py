@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight._html import table
-from ranksight.model.forecast import OK, REASONS
+from ranksight.model.uncertainty.forecast import OK, REASONS
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model

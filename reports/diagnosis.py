@@ -11,7 +11,7 @@ import pandas as pd
 from ranksight._names import short
 from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.diagnosis.ranking import clear
-from ranksight.model.forecast import BORROWED, REASONS
+from ranksight.model.uncertainty.forecast import BORROWED, REASONS
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 from ranksight.units import format_factor, format_si, in_full
 

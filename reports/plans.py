@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ranksight.metrics import Metric, metric
-from ranksight.model.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTH, WORTHLESS, Choice, PlannedRun
+from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
 
 COLUMNS = ("repetitions", "seconds", "core_hours", "core_hours_so_far", "interval_factor", "why", "helps")

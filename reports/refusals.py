@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.experiment import WHOLE
-from ranksight.model import forecast
+from ranksight.model.uncertainty import forecast
 from ranksight.reports.sweep import Sweep, place
 
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
-from ranksight.model.application import Breakdown
+from ranksight.model.application.application import Breakdown
 from ranksight.model.diagnosis.diagnosis import Diagnosis, diagnose
 from ranksight.model.diagnosis.evidence import Evidence, gather
-from ranksight.model.forecast import OK, Forecast
-from ranksight.model.functions import ARRAYS
 from ranksight.model.model import Model
+from ranksight.model.structure.functions import ARRAYS
+from ranksight.model.uncertainty.forecast import OK, Forecast
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ranksight.experiment import WHOLE
-from ranksight.model import forecast
+from ranksight.model.uncertainty import forecast
 from ranksight.reports.measured import Measured
 from ranksight.reports.sweep import Sweep, carried, place
 

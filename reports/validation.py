@@ -9,13 +9,13 @@ import pandas as pd
 
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.metrics import metric
-from ranksight.model.forecast import OK
-from ranksight.model.levels import COUNTS
 from ranksight.model.model import Model
-from ranksight.model.reduction import reduce
-from ranksight.model.resource import LEVELS
-from ranksight.model.sampling import settle
-from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.sampling import settle
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.model.structure.levels import COUNTS
+from ranksight.model.uncertainty.forecast import OK
 
 SMALL = 1e-3
 """Kernels with less than this share of a metric's total are left out of summaries: they are a few calls of start-up."""
@@ -122,7 +122,7 @@ def _shares(series: Series, measured: np.ndarray) -> np.ndarray:
 
 def _computed(breakdown: object) -> list[np.ndarray]:
     """The sum over kernels, mean per rank, without imbalance and communication; its interval in proportion."""
-    from ranksight.model.application import Breakdown
+    from ranksight.model.application.application import Breakdown
 
     assert isinstance(breakdown, Breakdown)
     total = breakdown.total

@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.methods.answers import Answer
 from benchmarks.tasks import Array, Task, batches, stack
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.series import Series
-from ranksight.model.terms import values
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search.terms import values
+from ranksight.model.series.series import Series
 
 
 class Engine:

@@ -16,7 +16,7 @@ from ranksight.model.comparison.explain import Cause, explain
 from ranksight.model.comparison.renaming import alike, renamed
 from ranksight.model.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
 from ranksight.model.model import Model
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from scipy.special import ndtri
 
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
-from ranksight.model import forecast
 from ranksight.model.model import Model
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty import forecast
 
 Array = NDArray[np.float64]
 Key = tuple[str, str]

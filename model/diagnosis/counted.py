@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.reduction import reduce
-from ranksight.model.resource import LEVELS
-from ranksight.model.series import Series
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 

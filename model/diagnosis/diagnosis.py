@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.contradiction import CONTRADICT
 from ranksight.model.diagnosis import (
     advice,
     balance,
@@ -31,6 +30,7 @@ from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
+from ranksight.model.resource.contradiction import CONTRADICT
 from ranksight.units import counted
 
 if TYPE_CHECKING:

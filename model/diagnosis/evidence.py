@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
-from ranksight.model.application import Application, Breakdown
+from ranksight.model.application.application import Application, Breakdown
 from ranksight.model.diagnosis import counted, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.forecast import BORROWED, OK, Forecast
-from ranksight.model.resource import COUNTED, LEVELS
+from ranksight.model.resource.resource import COUNTED, LEVELS
 from ranksight.model.sharing.demand import loads_of
+from ranksight.model.uncertainty.forecast import BORROWED, OK, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model

@@ -24,10 +24,10 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.model.stated import BETWEEN
+from ranksight.model.structure.stated import BETWEEN
 
 if TYPE_CHECKING:
-    from ranksight.model.communication import Communication
+    from ranksight.model.application.communication import Communication
 
 Array = NDArray[np.float64]
 

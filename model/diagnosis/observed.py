@@ -14,9 +14,9 @@ from ranksight.model.diagnosis.counted import Counted
 from ranksight.model.diagnosis.evidence import served
 from ranksight.model.diagnosis.exchanges import observe_exchanges
 from ranksight.model.diagnosis.waits import observe_waits
-from ranksight.model.reduction import reduce
-from ranksight.model.resource import LEVELS
-from ranksight.model.series import Series
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
 
 if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric

@@ -20,7 +20,7 @@ from ranksight.model.expectations.match import limit_of
 from ranksight.model.expectations.measured import measured
 from ranksight.model.expectations.models import Key, Model, fit_models
 from ranksight.model.expectations.space import Ruler
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
 
 STEP = Fraction(1, 4)
 QUARTERS = tuple(Fraction(n, 4) for n in range(-8, 13))

@@ -21,7 +21,7 @@ from ranksight.model.expectations.measured import functions_of, measured, resolv
 from ranksight.model.expectations.models import Key, Model, fit_models
 from ranksight.model.expectations.rules import RuleFinding, check_rule
 from ranksight.model.expectations.space import MPI, UNIT, Ruler
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 

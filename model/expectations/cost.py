@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ranksight.model.expectations.growth import NONE, Growth
 from ranksight.model.expectations.models import Key, Model, one
 from ranksight.model.expectations.space import stated
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.forecast import Forecast
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 TWICE = 2.0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.terms import Factor
+from ranksight.model.search.terms import Factor
 
 Array = NDArray[np.float64]
 LARGEST_DENOMINATOR = 840
@@ -64,7 +64,7 @@ class Growth:
 
     @classmethod
     def of_term(cls, term: Array, parameters: Sequence[str]) -> Growth:
-        """From a term (m, 3) of the engine (:mod:`ranksight.model.terms`)."""
+        """From a term (m, 3) of the engine (:mod:`ranksight.model.search.terms`)."""
         return cls.of((name, order_of(*map(float, row))) for name, row in zip(parameters, term, strict=True))
 
     def __getitem__(self, parameter: str) -> Order:

@@ -12,8 +12,8 @@ from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.metrics import REDUCTIONS, Reduction
 from ranksight.model.expectations.document import Expectation, Study
-from ranksight.model.reduction import NAMES
-from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.series.reduction import NAMES
+from ranksight.model.series.series import Series, series_from_experiment
 
 
 def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None = None) -> Series:

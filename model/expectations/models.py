@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ranksight.model.expectations.growth import Growth, leading
 from ranksight.model.expectations.space import Ruler, offer, terms, wider
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.forecast import FEW_POINTS, NO_DATA
-from ranksight.model.noise import locate
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.noise import locate
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.forecast import FEW_POINTS, NO_DATA
 
 Array = NDArray[np.float64]
 Key = tuple[str, str]

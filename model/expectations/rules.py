@@ -22,7 +22,7 @@ from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.inequality import Sum
 from ranksight.model.expectations.judging import AGREEMENT, weakness
 from ranksight.model.expectations.models import Key, Model
-from ranksight.model.noise import locate
+from ranksight.model.series.noise import locate
 
 Array = NDArray[np.float64]
 TOLERANCE = 0.05

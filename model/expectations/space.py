@@ -24,8 +24,8 @@ from fractions import Fraction
 
 from ranksight.errors import InputError
 from ranksight.model.expectations.growth import NONE, Growth, Order
-from ranksight.model.offer import Listed
-from ranksight.model.terms import ONE, Factor, hypotheses
+from ranksight.model.search.offer import Listed
+from ranksight.model.search.terms import ONE, Factor, hypotheses
 
 DEPTH = 2
 """Times that intervals between large ticks are halved."""

@@ -20,7 +20,7 @@ from ranksight.model.messages.observations import Observed, Traced, observed, tr
 from ranksight.model.messages.sharing import Shared, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volumes import fit_volumes
-from ranksight.model.stated import Stated
+from ranksight.model.structure.stated import Stated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     stated : Stated, optional
         How volumes go on beyond what was traced.
     **settings
-        Of :func:`ranksight.model.fitting.fit_series`, for volumes that follow no exact law.
+        Of :func:`ranksight.model.fitting.fitting.fit_series`, for volumes that follow no exact law.
     """
     if "ranks" not in experiment.parameters:
         return None

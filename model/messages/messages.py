@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ranksight.comm.patterns.recognition import disagree, telling_ranks
 from ranksight.errors import InputError
-from ranksight.model import forecast
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
-from ranksight.model.stated import Stated
+from ranksight.model.structure.stated import Stated
+from ranksight.model.uncertainty import forecast
 
 Array = NDArray[np.float64]
 

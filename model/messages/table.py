@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.rule import Ints, limited
-from ranksight.model.forecast import Forecast
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.sharing import basis, grid_neighbours, incidence
+from ranksight.model.uncertainty.forecast import Forecast
 
 if TYPE_CHECKING:
     import pandas as pd

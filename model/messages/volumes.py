@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from ranksight.comm.patterns.steps import Step
 from ranksight.errors import InputError
-from ranksight.model import forecast
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.forecast import Forecast
-from ranksight.model.functions import ARRAYS, choose
-from ranksight.model.levels import Levels, fit_levels
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.laws import LAWS, find_laws, weight
-from ranksight.model.series import Series
-from ranksight.model.varied import fit_varied
+from ranksight.model.series.series import Series
+from ranksight.model.structure.functions import ARRAYS, choose
+from ranksight.model.structure.levels import Levels, fit_levels
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 Functions = Fitted | Levels
@@ -194,7 +194,7 @@ def fit_volumes(
     steps : sequence of Step or None
         The way that the messages of each volume go on a process grid, where there is one.
     **settings
-        Of :func:`ranksight.model.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
     """
     at = parameters.index("ranks")
     others = tuple(name for name in parameters if name != "ranks")

@@ -17,7 +17,7 @@ from ranksight.model.phases.pet import Pet, PhaseTime
 from ranksight.model.phases.phase import Phase, build_phase
 from ranksight.model.phases.relate import UNRELATED, Related, relate
 from ranksight.model.phases.table import Clock, phase_table
-from ranksight.model.resource import Machine
+from ranksight.model.resource.resource import Machine
 from ranksight.platforms import Platform
 
 Workload = tuple[tuple[str, float], ...]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model import forecast
-from ranksight.model.application import Breakdown
+from ranksight.model.application.application import Breakdown
 from ranksight.model.phases.pet import Pet
+from ranksight.model.uncertainty import forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model

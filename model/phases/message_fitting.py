@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 
 from ranksight.experiment import Experiment, Run
-from ranksight.model.communication import Communication, costs_time
-from ranksight.model.fitting import fit_series
-from ranksight.model.network import Network
+from ranksight.model.application.communication import Communication, costs_time
+from ranksight.model.application.network import Network
+from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.phases.calls import Calls, traced
 from ranksight.model.phases.messages import Messages
 from ranksight.model.phases.relate import UNRELATED, Related
-from ranksight.model.series import Series
-from ranksight.model.stated import BETWEEN
-from ranksight.model.structured import structured
+from ranksight.model.series.series import Series
+from ranksight.model.structure.stated import BETWEEN
+from ranksight.model.structure.structured import structured
 from ranksight.platforms import Platform
 
 _METRICS = ("messages", "bytes_sent")

@@ -1,7 +1,7 @@
 """The messages of phases on a described network, where their time in MPI was not measured truthfully.
 
 Counts and bytes of each phase's operations are modelled as those of kernels are, over all configurations traced, and
-put on the network in the same way: see :mod:`ranksight.model.communication`.
+put on the network in the same way: see :mod:`ranksight.model.application.communication`.
 
 Source: Panadero et al. 2015, section 2.2.1, models data volumes by regression; its physical trace is run, not computed.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.communication import Communication
-from ranksight.model.network import Network
-from ranksight.model.stated import BETWEEN
+from ranksight.model.application.communication import Communication
+from ranksight.model.application.network import Network
+from ranksight.model.structure.stated import BETWEEN
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import pandas as pd
 from ranksight.errors import InsufficientError
 from ranksight.model.phases.calls import LOADS, Calls
 from ranksight.model.phases.relate import UNRELATED, Related
-from ranksight.model.resource import Machine
+from ranksight.model.resource.resource import Machine
 
 Clock = Literal["measured", "simulated"]
 COLUMNS = ("computation", "communication", "instructions", "flops", *LOADS)

@@ -1,7 +1,7 @@
 """What fitted functions believe of a value, and how a run that is not made yet would change it.
 
 A series is a mixture of hypotheses with weights w_c and, each, coefficients of a normal law (mean, covariance
-v_c R R^T; :mod:`ranksight.model.fitted`). To first order the logarithm of a positive value at z is
+v_c R R^T; :mod:`ranksight.model.fitting.fitted`). To first order the logarithm of a positive value at z is
 
     ln y(z) = mu_c(z) + e_c(z) . theta + error,   e_c(z) = R^T a(z) / f_c(z),   theta ~ N(0, v_c I),
 
@@ -13,7 +13,7 @@ coefficients by the Kalman gain and weights by the density that each hypothesis 
 
 the first term the variance of a logarithm whose relative variance is given, the last two as the engine's intervals have
 them. A run beyond the range measured brings x_max nearer, and tells how far the series drifts: the fit learns tau from
-how well its largest configuration was foretold by the others (:mod:`ranksight.model.drift`).
+how well its largest configuration was foretold by the others (:mod:`ranksight.model.uncertainty.drift`).
 
 Before it is made, a run's outcome is drawn from the belief itself. The expectation of ln sqrt(V) over many such worlds,
 the entropy of the answer up to a constant, is what the run is worth (Bayesian experimental design: Lindley 1956,
@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.metrics import metric
-from ranksight.model.drift import expected_drift
-from ranksight.model.fitted import Fitted, between_jobs
-from ranksight.model.forecast import WIDEST
-from ranksight.model.noise import SMALLEST
+from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.planning.drifting import laws, learnable
-from ranksight.model.terms import values
+from ranksight.model.search.terms import values
+from ranksight.model.series.noise import SMALLEST
+from ranksight.model.uncertainty.drift import expected_drift
+from ranksight.model.uncertainty.forecast import WIDEST
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

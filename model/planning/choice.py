@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.errors import InsufficientError
-from ranksight.model.forecast import OK, WIDE, Forecast
 from ranksight.model.planning.belief import Belief
 from ranksight.model.planning.candidates import Candidates
 from ranksight.model.planning.cost import Cost
 from ranksight.model.planning.goal import REACH, Goal
 from ranksight.model.planning.worlds import Worlds
+from ranksight.model.uncertainty.forecast import OK, WIDE, Forecast
 
 Array = NDArray[np.float64]
 

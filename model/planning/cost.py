@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InsufficientError
 from ranksight.experiment import WHOLE, Experiment
-from ranksight.model.fitting import fit_series
+from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.model import Model
 from ranksight.model.planning.goal import total_of
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
-from ranksight.model import forecast
-from ranksight.model.fitted import Fitted
-from ranksight.model.forecast import WIDEST, Forecast
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.model import Model
-from ranksight.model.resource import LEVELS
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import WIDEST, Forecast
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model import forecast
-from ranksight.model.drift import expected_drift
-from ranksight.model.forecast import FEW_POINTS, OK, WIDEST, Forecast, too_wide
-from ranksight.model.mixture import quantiles
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.drift import expected_drift
+from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, WIDEST, Forecast, too_wide
+from ranksight.model.uncertainty.mixture import quantiles
 
 Array = NDArray[np.float64]
 

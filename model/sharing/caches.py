@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.forecast import Forecast
-from ranksight.model.reduction import reduce
-from ranksight.model.series import Series
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
 from ranksight.model.sharing.demand import loads_of, shared_cache
 from ranksight.model.sharing.domains import Domains
+from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import Platform
 from ranksight.units import format_si
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.resource import LEVELS
+from ranksight.model.resource.resource import LEVELS
 from ranksight.platforms import Platform
 from ranksight.platforms.platform import Cache
 
@@ -100,5 +100,5 @@ def shared_cache(platform: Platform) -> Cache | None:
 
 
 def loads_of(resource: str) -> str:
-    """Which of :data:`ranksight.model.resource.LEVELS` a resource serves."""
+    """Which of :data:`ranksight.model.resource.resource.LEVELS` a resource serves."""
     return LEVELS[-1] if resource == MEMORY else f"loads_{resource.lower()}"

@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment
-from ranksight.model.departure import learn_departure
-from ranksight.model.fitted import Fitted
-from ranksight.model.reduction import reduce
-from ranksight.model.resource import LEVELS
-from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import BYTES, MEMORY, TWICE, Demand
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import BLIND, TOLD, Known, learn, times
 from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing, needs
 from ranksight.model.sharing.traffic import factor, occupancy
-from ranksight.model.varied import fit_varied
-from ranksight.model.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.uncertainty.departure import learn_departure
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def fit_sharing(
     demand : Demand, optional
         The traffic of a cache, whose instances `domains` are then; that of memory where it is not given.
     **settings
-        Of :func:`ranksight.model.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
 
     Returns
     -------

@@ -3,7 +3,7 @@
     T(ranks, size, ...) = contended(core, memory, ranks in the fullest domain, penalty)
 
 with work and bytes per rank as functions of the parameters (:mod:`ranksight.model.sharing.learning` for the symbols),
-and what the law leaves unexplained carried on smoothly (:mod:`ranksight.model.departure`).
+and what the law leaves unexplained carried on smoothly (:mod:`ranksight.model.uncertainty.departure`).
 Ranks that fill a second domain find a second memory interface: the time of one more full domain is that of the first
 with less work a rank, which no function of the number of ranks can say that saw one domain alone.
 """
@@ -20,17 +20,17 @@ from scipy.special import ndtri, stdtrit
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
-from ranksight.model import forecast
-from ranksight.model.departure import Departure
-from ranksight.model.drift import expected_drift
-from ranksight.model.fitted import JOBS, Fitted
-from ranksight.model.forecast import Forecast
-from ranksight.model.resource import LEVELS
+from ranksight.model.fitting.fitted import JOBS, Fitted
+from ranksight.model.resource.resource import LEVELS
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY, loads_of
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.learning import times
 from ranksight.model.sharing.traffic import factor
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.departure import Departure
+from ranksight.model.uncertainty.drift import expected_drift
+from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 

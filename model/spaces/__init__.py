@@ -1,13 +1,13 @@
 """Search spaces: which functions a fit may choose from, each registered by name; one family a file.
 
-A space is a function ``(m) -> Offer`` of the number of parameters (see :mod:`ranksight.model.offer`).
+A space is a function ``(m) -> Offer`` of the number of parameters (see :mod:`ranksight.model.search.offer`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ranksight.model.offer import Offer
+from ranksight.model.search.offer import Offer
 from ranksight.registry import Registry
 
 Space = Callable[[int], Offer]

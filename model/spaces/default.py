@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.metrics import Kind
-from ranksight.model.basis import Listing
-from ranksight.model.chosen import together
-from ranksight.model.crosswise import Crossed
-from ranksight.model.gridforms import borne
-from ranksight.model.gridterms import GRID_TERMS
-from ranksight.model.noise import Location
-from ranksight.model.offer import Listed, Offer
-from ranksight.model.pairs import best_pairs
-from ranksight.model.problem import Problem, pose
-from ranksight.model.search import CANCELLED, Screened, screen
+from ranksight.model.search.basis import Listing
+from ranksight.model.search.chosen import together
+from ranksight.model.search.crosswise import Crossed
+from ranksight.model.search.gridforms import borne
+from ranksight.model.search.gridterms import GRID_TERMS
+from ranksight.model.search.offer import Listed, Offer
+from ranksight.model.search.pairs import best_pairs
+from ranksight.model.search.problem import Problem, pose
+from ranksight.model.search.search import CANCELLED, Screened, screen
+from ranksight.model.search.terms import ON_GRIDS, ONE, Factor, Hypotheses, hypotheses
+from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
-from ranksight.model.terms import ON_GRIDS, ONE, Factor, Hypotheses, hypotheses
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

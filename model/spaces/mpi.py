@@ -11,7 +11,7 @@ from ranksight.errors import InputError
 from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.space import MPI
 from ranksight.model.expectations.space import offer as offer_terms
-from ranksight.model.offer import Offer
+from ranksight.model.search.offer import Offer
 from ranksight.model.spaces import SPACES
 
 

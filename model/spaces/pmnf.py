@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.metrics import Kind
-from ranksight.model import leastsquares
-from ranksight.model.basis import Listing
-from ranksight.model.crosswise import Crossed
-from ranksight.model.noise import Location
-from ranksight.model.offer import Offer
-from ranksight.model.problem import Problem, pose
-from ranksight.model.search import Screened
+from ranksight.model.search import leastsquares
+from ranksight.model.search.basis import Listing
+from ranksight.model.search.crosswise import Crossed
+from ranksight.model.search.offer import Offer
+from ranksight.model.search.problem import Problem, pose
+from ranksight.model.search.search import Screened
+from ranksight.model.search.terms import ONE, Factor
+from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
-from ranksight.model.terms import ONE, Factor
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

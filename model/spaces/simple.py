@@ -2,7 +2,7 @@
 
 Ding's family is ``a x^b + c``, ``a e^(b x) + c`` and ``a log x + c`` (Ding, Lu, Xue, Zhang and Yin 2018, section 4);
 the
-nonlinear b is searched on a dense grid and can be polished (:mod:`ranksight.model.polish`).
+nonlinear b is searched on a dense grid and can be polished (:mod:`ranksight.model.fitting.polish`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.metrics import Kind
-from ranksight.model.noise import Location
-from ranksight.model.offer import Listed, Offer
-from ranksight.model.problem import Problem
-from ranksight.model.search import Screened
+from ranksight.model.search.offer import Listed, Offer
+from ranksight.model.search.problem import Problem
+from ranksight.model.search.search import Screened
+from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
+from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
-from ranksight.model.terms import ONE, Factor, Hypotheses, hypotheses
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -14,8 +14,8 @@ from ranksight.model.comparison.comparing import Subject, compare
 from ranksight.model.comparison.explain import explain, log_mean
 from ranksight.model.comparison.sides import Side, measured_side
 from ranksight.model.learning import model_of
-from ranksight.model.resource import Machine, Resources
-from ranksight.model.series import Series
+from ranksight.model.resource.resource import Machine, Resources
+from ranksight.model.series.series import Series
 from ranksight.reports.comparisons import because, between
 
 RANKS = np.array([[2.0], [4], [8], [16], [32]])

@@ -13,9 +13,9 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.experiment import read
-from ranksight.model.levels import COUNTS
 from ranksight.model.model import Model
-from ranksight.model.resource import LEVELS
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.structure.levels import COUNTS
 
 OWN = (
     "apply_operator",

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ranksight.model.application import PARTS, Breakdown
+from ranksight.model.application.application import PARTS, Breakdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.evidence import Evidence
-from ranksight.model.forecast import Forecast
+from ranksight.model.uncertainty.forecast import Forecast
 
 Array = np.ndarray
 

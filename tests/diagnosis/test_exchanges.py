@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.comm.costs.cost import cost
 from ranksight.experiment import WHOLE, Experiment, Run
-from ranksight.model.application import Network
+from ranksight.model.application.application import Network
 from ranksight.model.assembly import fit
 from ranksight.model.diagnosis.exchanges import blocking_table, fitted_table, observe_exchanges
 from ranksight.platforms import load

@@ -15,7 +15,7 @@ from ranksight.model.expectations.grammar import growth
 from ranksight.model.expectations.growth import NONE, Growth, Order
 from ranksight.model.expectations.match import limit_of, match
 from ranksight.model.expectations.space import MPI, Ruler, deviation, offer, ruler, stated, terms, wider
-from ranksight.model.offer import Listed
+from ranksight.model.search.offer import Listed
 from ranksight.model.spaces import SPACES
 
 

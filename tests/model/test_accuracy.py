@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from ranksight.model.fitting import fit_series
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search.terms import values
+from ranksight.model.series.series import Series
 from ranksight.model.spaces.default import GROWING
-from ranksight.model.terms import values
 
 AXIS = (4.0, 8.0, 16.0, 32.0, 64.0)
 

@@ -10,8 +10,8 @@ import pytest
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.balance import FIRST, LAST, MOST, Balance, fit_balance, groups, roles
 from ranksight.model.assembly import fit
-from ranksight.model.balance import FIRST, LAST, MOST, Balance, fit_balance, groups, roles
 from ranksight.model.model import Model
 
 RANKS = (4, 8, 12, 16, 24)

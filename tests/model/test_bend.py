@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.model.bend import bend
-from ranksight.model.fitting import fit_series
-from ranksight.model.noise import locate
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.noise import locate
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.bend import bend
 
 X = np.array([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
 

@@ -13,8 +13,8 @@ from ranksight.cli.main import main
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.coordinates import Coordinates
 from ranksight.model.model import Model
+from ranksight.model.structure.coordinates import Coordinates
 from ranksight.reports.validation import validate
 
 BOXES = (

@@ -10,11 +10,11 @@ from ranksight.cli import main
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.contradiction import contradictions
-from ranksight.model.derived import memory_slots, with_stalls
 from ranksight.model.model import Model
-from ranksight.model.resource import Machine, Resources
-from ranksight.model.series import Series
+from ranksight.model.resource.contradiction import contradictions
+from ranksight.model.resource.derived import memory_slots, with_stalls
+from ranksight.model.resource.resource import Machine, Resources
+from ranksight.model.series.series import Series
 from ranksight.platforms import load
 
 MACHINE = Machine.of(load("icelake-8360y"))

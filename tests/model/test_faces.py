@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import Experiment, Run
-from ranksight.model.neighbours import Neighbours, fit_neighbours
+from ranksight.model.structure.neighbours import Neighbours, fit_neighbours
 
 GRID = Cartesian(2, (False, False))
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksight.errors import InputError
-from ranksight.model import forecast
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.hidden import DIVIDED, UNDIVIDED, beyond, spreads
-from ranksight.model.offer import Listed
-from ranksight.model.parallel import cut, fit_pieces, join, share
-from ranksight.model.series import Series
-from ranksight.model.terms import ONE, hypotheses
-from ranksight.model.verify import verify_largest
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.parallel import cut, fit_pieces, join, share
+from ranksight.model.fitting.verify import verify_largest
+from ranksight.model.search.offer import Listed
+from ranksight.model.search.terms import ONE, hypotheses
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.hidden import DIVIDED, UNDIVIDED, beyond, spreads
 
 X = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
 
@@ -205,7 +205,7 @@ def test_shares_keep_a_kernel_together() -> None:
 
 @pytest.mark.slow
 def test_processes_and_a_dask_cluster_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ranksight.model import fitting, parallel
+    from ranksight.model.fitting import fitting, parallel
 
     generator = np.random.default_rng(3)
     values = np.arange(1.0, 9.0)[:, None, None] * X[None, :, None] * generator.lognormal(0, 0.1, (8, len(X), 3))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model import discrepancy, prevalence
-from ranksight.model.fitting import fit_series
-from ranksight.model.noise import behaviour, locate
-from ranksight.model.physics import cancelling
-from ranksight.model.search import Screened, evidence
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search import prevalence
+from ranksight.model.search.physics import cancelling
+from ranksight.model.search.search import Screened, evidence
+from ranksight.model.series.noise import behaviour, locate
+from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
+from ranksight.model.uncertainty import discrepancy
 
 EDGES = np.array([30.0, 60.0, 90.0, 120.0])
 

@@ -12,8 +12,8 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.assembly import fit
-from ranksight.model.imbalances import Imbalances
 from ranksight.model.model import Model
 
 RANKS = (2, 4, 8, 16, 32)

@@ -10,8 +10,8 @@ import pytest
 
 from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.indivisible import indivisible, units_on
 from ranksight.model.model import Model
+from ranksight.model.structure.indivisible import indivisible, units_on
 
 
 def write(path: Path, units: int, ranks: tuple[int, ...], jitter: float = 1e-5, finer: bool = False) -> Experiment:

@@ -11,12 +11,12 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.experiment import Experiment, Run
-from ranksight.model import forecast
 from ranksight.model.assembly import fit
-from ranksight.model.fitted import Fitted
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.model import Model
-from ranksight.model.series import Series
-from ranksight.model.varied import fit_varied
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty import forecast
 
 RANKS, STEPS = (1, 2, 4, 8, 16), (5, 10, 20)
 

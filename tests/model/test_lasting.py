@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.lasting import LENGTHS, Lasting, before, learn
-from ranksight.model.prior import posterior
-from ranksight.model.series import Series
-from ranksight.model.varied import fit_varied
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.lasting import LENGTHS, Lasting, before, learn
+from ranksight.model.uncertainty.prior import posterior
 
 X = np.geomspace(4.0, 256.0, 7)
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.forecast import OK
-from ranksight.model.lasting import Lasting
-from ranksight.model.late import ending
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.forecast import OK
+from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty.late import ending
 
 X = np.array([4.0, 8.0, 16.0, 32.0, 64.0])
 AHEAD = np.array([[128.0], [256.0]])

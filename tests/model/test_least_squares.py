@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model import leastsquares
+from ranksight.model.search import leastsquares
 
 
 @pytest.fixture

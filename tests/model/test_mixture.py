@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksight.model.mixture import quantile, quantiles, t_cdf
+from ranksight.model.uncertainty.mixture import quantile, quantiles, t_cdf
 
 
 @pytest.mark.parametrize("freedom", [1.0, 2.0, 5.0, 100.0])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError
-from ranksight.model.noise import locate, moderate
-from ranksight.model.quality import quality
-from ranksight.model.reduction import reduce
-from ranksight.model.repetitions import LAWS, law, likelihoods
-from ranksight.model.series import Series
+from ranksight.model.series.noise import locate, moderate
+from ranksight.model.series.quality import quality
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.repetitions import LAWS, law, likelihoods
+from ranksight.model.series.series import Series
 
 
 @pytest.mark.parametrize("size", [3, 4])

@@ -11,10 +11,10 @@ import pytest
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.departure import SMOOTH, Departure, _alike, learn_departure
+from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.model import Model
-from ranksight.model.series import Series
-from ranksight.model.varied import fit_varied
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.departure import SMOOTH, Departure, _alike, learn_departure
 
 SIZES = np.array([30.0, 45.0, 60.0, 90.0, 120.0])
 
@@ -42,7 +42,7 @@ def test_the_process_is_kriging():
     x, y = np.log(SIZES)[:, None], np.array([[0.3, 0.1, 0.0, -0.2, 0.1]])
     made = Departure(x, y, np.full((3, 1), 1.3), np.full(3, 0.05))
     at = np.log([[75.0], [500.0]])
-    from ranksight.model.departure import SIZES as GRID
+    from ranksight.model.uncertainty.departure import SIZES as GRID
 
     means, squares, left = [], [], []
     for smooth in SMOOTH:

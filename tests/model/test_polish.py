@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError, InsufficientError
-from ranksight.model.fitting import fit_series
-from ranksight.model.polish import polish
-from ranksight.model.series import Series
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.polish import polish
+from ranksight.model.series.series import Series
 
 
 def _series(x: np.ndarray, values: np.ndarray) -> Series:

@@ -10,12 +10,12 @@ import pytest
 
 from ranksight.dims import dims_create
 from ranksight.errors import InputError
-from ranksight.model.fitted import Fitted
-from ranksight.model.fitting import fit_series
-from ranksight.model.gridterms import GRID_TERMS, grid_values
-from ranksight.model.series import Series
-from ranksight.model.terms import ON_GRIDS, values, write_term
-from ranksight.model.varied import fit_varied
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.search.gridterms import GRID_TERMS, grid_values
+from ranksight.model.search.terms import ON_GRIDS, values, write_term
+from ranksight.model.series.series import Series
 
 Count = Callable[[int], float]
 

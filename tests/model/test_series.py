@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, Experiment, Run
-from ranksight.model.series import Series, series_from_experiment
+from ranksight.model.series.series import Series, series_from_experiment
 
 
 def _table(rows: list[tuple[str, int, float]], metric: str) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model.series import Series
-from ranksight.model.sometimes import sometimes
+from ranksight.model.application.sometimes import sometimes
+from ranksight.model.series.series import Series
 
 NAN = np.nan
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError
-from ranksight.model.composition import check
-from ranksight.model.crosswise import partitions
-from ranksight.model.fitting import fit_series
-from ranksight.model.series import Series
+from ranksight.model.fitting.composition import check
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search.crosswise import partitions
+from ranksight.model.search.terms import ONE, hypotheses, write_term
+from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.pmnf import Pmnf, _interleaved
-from ranksight.model.terms import ONE, hypotheses, write_term
 
 
 def _series(x: np.ndarray, *rows: np.ndarray, metric: str = "visits") -> Series:
@@ -76,7 +76,7 @@ def test_exponentials_are_found() -> None:
 
 
 def test_own_hypotheses_can_be_given() -> None:
-    from ranksight.model.offer import Listed
+    from ranksight.model.search.offer import Listed
 
     own = Listed(hypotheses([((ONE,),), ((ONE,), ((0.4, 0.0, 0.0),))], [0.0, 0.0]))
     x = np.array([1.0, 2.0, 4.0, 8.0, 16.0])

@@ -14,7 +14,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
-from ranksight.model.stated import Stated
+from ranksight.model.structure.stated import Stated
 from ranksight.platforms import load
 
 RANKS = (1, 2, 4, 8, 12, 16, 27)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from ranksight.experiment import WHOLE
-from ranksight.model import forecast, whole
-from ranksight.model.forecast import Forecast
+from ranksight.model.application import whole
 from ranksight.model.learning import model_of
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
-from ranksight.model.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import WholeUnits
 
 PARAMETERS = ("ranks", "size")
 ELEMENTS = WholeUnits.read("elements=6*size^2", PARAMETERS)

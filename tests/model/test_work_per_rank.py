@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from ranksight.model import forecast
-from ranksight.model.fitted import Fitted
-from ranksight.model.series import Series
-from ranksight.model.varied import fit_varied
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty import forecast
 
 RANKS = (1.0, 2.0, 4.0, 8.0, 16.0)
 ASKED = np.array([[64.0, 64.0], [64.0, 128.0], [128.0, 96.0]])

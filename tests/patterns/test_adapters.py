@@ -14,11 +14,11 @@ from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.errors import InputError
-from ranksight.model.application import Application
+from ranksight.model.application.application import Application
+from ranksight.model.application.network import Network
 from ranksight.model.messages.adapters import gone_through, sharing_pairs
 from ranksight.model.messages.table import MessageTable, Row
 from ranksight.model.messages.times import operation_times
-from ranksight.model.network import Network
 
 G, ALPHA, SIZE = 1e-9, 1e-6, 1e6
 FAR = NetworkParameters.linear(ALPHA, G)

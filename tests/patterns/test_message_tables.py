@@ -20,13 +20,13 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.dims import dims_create
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
-from ranksight.model import forecast
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.messages.laws import LAWS, find_law, weight
 from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.volumes import Volumes, fit_volumes
 from ranksight.model.model import Model
+from ranksight.model.uncertainty import forecast
 
 from .conftest import message_tables
 

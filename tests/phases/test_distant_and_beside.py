@@ -11,11 +11,11 @@ from written import sweeps, write
 
 from ranksight.cli import main
 from ranksight.experiment import Experiment, Run
-from ranksight.model.application import PARTS, Breakdown
-from ranksight.model.forecast import Forecast
+from ranksight.model.application.application import PARTS, Breakdown
 from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.beside import beside
 from ranksight.model.phases.pet import Pet
+from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import load
 
 ORIGINAL = {(p, 240.0): sweeps for p in (4, 9, 16, 25)}

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError, InsufficientError
-from ranksight.model.drift import expected_drift
-from ranksight.model.fitting import fit_series
-from ranksight.model.forecast import NO_DATA, WIDEST
+from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
 from ranksight.model.planning.belief import Belief
@@ -20,7 +18,9 @@ from ranksight.model.planning.cost import cost_of
 from ranksight.model.planning.goal import goal
 from ranksight.model.planning.rules import Rule
 from ranksight.model.planning.worlds import Worlds
-from ranksight.model.series import Series
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.drift import expected_drift
+from ranksight.model.uncertainty.forecast import NO_DATA, WIDEST
 from ranksight.reports.plans import blocks
 from ranksight.reports.terminal import Text
 

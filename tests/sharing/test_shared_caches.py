@@ -20,12 +20,12 @@ from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
-from ranksight.model.forecast import Forecast
 from ranksight.model.model import Model
-from ranksight.model.resource import LEVELS
+from ranksight.model.resource.resource import LEVELS
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import Demand
 from ranksight.model.sharing.domains import Domains
+from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import Platform, load
 
 PLATFORM = "icelake-8360y"

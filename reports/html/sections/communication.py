@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.stated import BETWEEN
+from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.html.writing import shown, value

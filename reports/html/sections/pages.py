@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model.diagnosis.causes import CAUSES
-from ranksight.model.forecast import OK
+from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
 from ranksight.reports.html.writing import percent, value

@@ -1,0 +1,1 @@
+"""The application's time: the sum over kernels, communication and imbalance, with its uncertainty."""

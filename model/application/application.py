@@ -1,0 +1,441 @@
+"""The application's time: the bulk-synchronous sum of its kernels, its communication and its imbalance.
+
+    T_app = sum_k T_k + T_imbalance + BF_comm T_comm + T_others
+
+(Ding et al. 2018, equation 1). T_k are means per rank; T_imbalance is what the fullest rank computes beyond the mean,
+as the slowest rank ends a superstep; T_comm is the messages' time on the described network. BF_comm is 1 unless it was
+measured. T_others, the start and end of MPI, lies outside the time from MPI_Init to MPI_Finalize and is not predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.application import whole
+from ranksight.model.application.balance import Balance
+from ranksight.model.application.communication import Communication
+from ranksight.model.application.imbalances import Imbalances
+from ranksight.model.application.network import Network
+from ranksight.model.resource.pace import Pace, narrower
+from ranksight.model.resource.resource import COUNTED, LEVELS, Parts, Resources
+from ranksight.model.sharing.caches import SharedCache
+from ranksight.model.sharing.demand import loads_of
+from ranksight.model.sharing.shared import Shared, Sharing
+from ranksight.model.structure.functions import Functions, choose, rows_of
+from ranksight.model.structure.staircase import Share
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
+"""What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,
+``direct`` the time of kernels that have no counters, and what grows with the ranks beside what such a law holds."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """The forecast of all series with times by the equations that carry them, and what these were made of.
+
+    Attributes
+    ----------
+    said : Forecast
+    parts : Parts or None
+        Of the kernels of :attr:`Application.resources`.
+    shared : tuple of (Sharing, Shared)
+        Of the kernels of :attr:`Application.laws`.
+    carried : tuple of ((r,) intp, (r, k) bool, r str)
+        Rows, the configurations at which an equation gives them, and that equation's evidence.
+    uneven : (k,) or None
+        What the fullest rank has of whole units of work over the mean, where times are means.
+    """
+
+    said: Forecast
+    parts: Parts | None = None
+    shared: tuple[tuple[Sharing, Shared], ...] = ()
+    carried: tuple[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]], ...] = ()
+    uneven: Array | None = None
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Time of the whole application at k configurations, and what it is made of.
+
+    Attributes
+    ----------
+    total : Forecast
+        One row.
+    kernels : tuple of str
+        All K kernels that have a time, then those that only send messages.
+    each : mapping of str to (K, k)
+        Seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds its messages' time.
+    blocking : Forecast or None
+        BF_mem of the kernels of :attr:`Application.resources`.
+    """
+
+    total: Forecast
+    kernels: tuple[str, ...]
+    each: Mapping[str, Array]
+    blocking: Forecast | None = None
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """Seconds of each of :data:`PARTS` over all kernels, each (k,)."""
+        return {name: values.sum(axis=0) for name, values in self.each.items()}
+
+    @property
+    def by_kernel(self) -> Array:
+        """Seconds of each kernel with all its parts, (K, k)."""
+        return np.asarray(sum(self.each.values()), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Application:
+    """The parts of an application's time that its evidence carries.
+
+    Attributes
+    ----------
+    resources : Resources or None
+        Kernels whose counters carry the equation.
+    communication : Communication or None
+        Messages, where they were traced.
+    network : Network or None
+        What they go over, where it is described.
+    imbalance : float
+        Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
+        of the slowest rank already.
+    sharing : Sharing or None
+        Kernels whose memory traffic was counted, where the domains of the machine are known.
+    paces : tuple of Pace
+        Kernels whose instructions foretell their time better than time alone does.
+    balance : Balance or None
+        The imbalance as a function, where ranks were counted one by one and times are means over them.
+    imbalances : Imbalances or None
+        That of each uneven kernel: which of the kernels it belongs to.
+    cached : Sharing or None
+        Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law.
+    cache : SharedCache or None
+        What a cache was seen to hold of what the ranks that share it work on.
+    """
+
+    resources: Resources | None = None
+    communication: Communication | None = None
+    network: Network | None = None
+    imbalance: float = 1.0
+    sharing: Sharing | None = None
+    paces: tuple[Pace, ...] = ()
+    balance: Balance | None = None
+    imbalances: Imbalances | None = None
+    cached: Sharing | None = None
+    cache: SharedCache | None = None
+
+    @property
+    def laws(self) -> tuple[Sharing, ...]:
+        """What tells kernels by the bandwidth that ranks share."""
+        return tuple(law for law in (self.sharing, self.cached) if law is not None)
+
+    def refine(
+        self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
+    ) -> Refined:
+        """The forecast of all series with the kernels' times by the equations where their counters carry them.
+
+        Parameters
+        ----------
+        said : Forecast
+            Of the functions.
+        points : (k, m)
+        share : Share, optional
+            What the fullest rank works on, where work comes in whole units.
+        """
+        rows = functions.rows
+        parts = None
+        shared: list[tuple[Sharing, Shared]] = []
+        carried: list[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]]] = []
+
+        def take(given: Forecast, kernels: tuple[str, ...], name: str, told: tuple[str, ...], better: Any) -> None:
+            nonlocal said
+            mine = np.array([i for i, kernel in enumerate(kernels) if (kernel, name) in rows], dtype=np.intp)
+            if not len(mine):
+                return
+            index = np.array([rows[kernels[i], name] for i in mine], dtype=np.intp)
+            picked = rows_of(given, mine)
+            where = better(picked, index, mine)
+            said = choose(said, picked, index, where)
+            carried.append((index, where, tuple(told[i] for i in mine)))
+
+        def asked(name: str) -> tuple[Array, Forecast]:
+            """Configurations and counts that an equation of a metric is asked with."""
+            return (share.points, share.said) if share is not None and name in share.fullest else (points, said)
+
+        at, counts = asked("time")
+        for pace in self.paces:
+            where, work = asked(pace.metric)
+            given = pace.forecast(where, rows_of(work, pace.rows(rows)), level)
+            take(
+                given,
+                pace.kernels,
+                pace.metric,
+                pace.evidence,
+                lambda given, index, _: narrower(given, rows_of(said, index)),
+            )
+        if self.resources is not None:
+            parts = self.resources.parts(at, counts, rows, level)
+            borrowed = self.resources.borrowed
+            # Where the equation lacks a part, what the times alone say is still an answer, if they were measured.
+            take(
+                parts.forecast(),
+                self.resources.kernels,
+                "time",
+                self.resources.evidence,
+                lambda given, index, mine: (
+                    (given.status == forecast.OK) | (said.status[index] != forecast.OK) | borrowed[mine][:, None]
+                ),
+            )
+        for law in self.laws:
+            found = law.forecast(points, level, at)
+            shared.append((law, found))
+
+            def better(
+                given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp], law: Sharing = law
+            ) -> NDArray[np.bool_]:
+                # Between measured values a function may follow them more closely than the law does.
+                closer = (functions.fitted.press[index] < law.scatter[mine]) & (law.domains == law.measured)
+                known = law.inside(points)[None, :] & closer[:, None] & (said.status[index] == forecast.OK)
+                known |= self.by_cache(law.kernels)[mine, None] & (law is self.sharing)
+                return np.asarray(np.isfinite(given.value) & ~known & law.tells(points)[mine])
+
+            take(found.time, law.kernels, "time", law.evidence, better)
+            take(law.cycles(found.time), law.kernels, "cycles", law.evidence, better)
+        if self.cache is not None and self.resources is not None:
+            said = self._opened(said, functions, points, counts)
+        uneven = np.ones(len(points)) if share is None or "time" in share.fullest else share.unevenness
+        return Refined(said, parts, tuple(shared), tuple(carried), uneven)
+
+    def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast) -> Forecast:
+        """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.
+
+        Where stalls were counted these loads wait as the others do; else nothing tells that they do not wait alone.
+        """
+        assert self.cache is not None
+        assert self.resources is not None
+        ranks = points[:, functions.fitted.parameters.index("ranks")]
+        more, _ = self.cache.spilled(counts, functions.rows, ranks)
+        if not more.any():
+            return said
+        machine, kernels = self.resources.machine, self.resources.kernels
+        mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in kernels]
+        index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in mine], dtype=np.intp)
+        theirs = np.array([kernels.index(self.cache.kernels[at]) for at in mine], dtype=np.intp)
+        told = np.array([self.resources.evidence[at].startswith(COUNTED) for at in theirs], dtype=bool)
+        blocked = np.where(told[:, None], self.resources.blocking(points, said.level).upper[theirs], 1.0)
+        apart = machine.latencies[-1] - machine.latencies[LEVELS.index(loads_of(self.cache.name))]
+        upper, status, reason = said.upper.copy(), said.status.copy(), said.reason.astype(object)
+        upper[index] += more[mine] * blocked * apart / machine.frequency
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = upper[index] / said.lower[index]
+        wide = (more[mine] > 0) & (status[index] == forecast.OK) & ~(factor <= forecast.WIDEST)
+        status[index] = np.where(wide, forecast.WIDE, status[index])
+        reason[index] = np.where(wide, forecast.too_wide(factor.ravel()).reshape(factor.shape), reason[index])
+        return replace(said, upper=upper, status=status, reason=reason)
+
+    def by_cache(self, kernels: tuple[str, ...]) -> NDArray[np.bool_]:
+        """Which of `kernels` go by a shared cache."""
+        return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
+
+    def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
+        """Sum everything up at `points` (k, m).
+
+        Parameters
+        ----------
+        refined : Refined
+            Of the same points, from :meth:`refine`.
+        shares : (s,)
+            Share of each series in the measured total of its metric.
+        rho : float
+            Common correlation of the kernels' errors.
+        """
+        said, rows = refined.said, functions.rows
+        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
+        if len(timed) > 1:  # kernels beside the whole are its parts
+            timed.pop(WHOLE, None)
+        times = np.array(list(timed.values()), dtype=np.intp)
+        total, low, high, status, reason = whole.add(said, times, shares[times], rho)
+        if self.resources is not None:  # the pace of a run is that of all of its kernels
+            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.unrest)
+            low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
+        messages = None
+        if self.communication is not None and self.network is not None:
+            messages = self.communication.times(points, self.network.fabric(), said.level, self.network.choice)
+        callers = () if messages is None or self.communication is None else self.communication.callers
+        kernels = tuple(dict.fromkeys((*timed, *callers)))
+        place = {kernel: at for at, kernel in enumerate(kernels)}
+        names = functions.fitted.parameters
+        ranks = points[:, names.index("ranks")] if "ranks" in names else np.full(len(points), np.inf)
+        fullest, least, most = self._fullest(refined, timed, points, np.maximum(ranks, 1.0))
+        each = self._each(refined, timed, place, points, fullest)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            down, up = (np.log(total / low), np.log(fullest / least)), (np.log(high / total), np.log(most / fullest))
+            total = total * fullest
+            low, high = total * np.exp(-np.hypot(*down)), total * np.exp(np.hypot(*up))
+        if messages is not None and self.communication is not None:
+            np.add.at(each["communication"], [place[name] for name in callers], messages.value)
+            sent = messages.value.sum(axis=0)
+            down = (messages.value - messages.lower).sum(axis=0)
+            up = (messages.upper - messages.value).sum(axis=0)
+            low, high = total + sent - np.hypot(total - low, down), total + sent + np.hypot(high - total, up)
+            total = total + sent
+            lost = np.where(messages.status != forecast.OK, messages.value, 0.0).sum(axis=0) > 0.05 * total
+            for k in np.flatnonzero(lost & (status == forecast.OK)):
+                worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
+                status[k] = messages.status[worst, k]
+                reason[k] = f"{self.communication.names[worst]}: {messages.reason[worst, k]}"
+        codes, reasons = whole.judged(low, high, status, reason)
+        if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
+            codes, reasons = self.sharing.without_far(points, codes, reasons)
+        half = np.full((1, len(points)), 0.5)
+        summed = Forecast(total[None], low[None], high[None], codes[None], reasons[None], half, half, said.level)
+        return Breakdown(summed, kernels, each, None if refined.parts is None else refined.parts.blocking)
+
+    def _fullest(
+        self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
+    ) -> tuple[Array, Array, Array]:
+        """What the fullest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
+        uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
+        if self.imbalances is not None and not self.imbalances.held:
+            # What kernels were counted to do rank by rank tells more than the sum of a rank's scattering times.
+            own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
+            return (self.imbalances.program(tuple(timed), own, points) * uneven,) * 3
+        ends = (self.imbalance,) * 3 if self.balance is None else self.balance.imbalance(points, refined.said.level)
+        # No rank does more than all together.
+        value, low, high = (np.minimum(end, most) * uneven for end in ends)
+        return value, low, high
+
+    def _each(
+        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array, fullest: Array
+    ) -> dict[str, Array]:
+        """The parts of every kernel at `points`, without messages."""
+        each = {name: np.zeros((len(place), len(points))) for name in PARTS}
+        times = np.array(list(timed.values()), dtype=np.intp)
+        own = np.nan_to_num(refined.said.value[times])
+        each["direct"][: len(timed)] = own
+        each["imbalance"][: len(timed)] = own * (fullest - 1.0)
+
+        def split(kernels: tuple[str, ...], value: Array, parts: Mapping[str, Array]) -> None:
+            """Put the parts of those kernels whose time is the equation's in the place of what stood there."""
+            used = np.array([kernel in timed for kernel in kernels])
+            index = np.array([timed.get(kernel, -1) for kernel in kernels])
+            where = np.array([place.get(kernel, 0) for kernel in kernels])
+            here = used[:, None] & np.isclose(value, refined.said.value[index])
+            for name in ("direct", *parts):
+                part = parts.get(name, 0.0)
+                each[name][where] = np.where(here, part, each[name][where])
+
+        if self.resources is not None and refined.parts is not None:
+            given = refined.parts
+            levels = dict(zip(LEVELS, np.moveaxis(given.memory, 2, 0), strict=True))
+            split(self.resources.kernels, given.value, {"execution": given.execution, **levels})
+        for law, shared in refined.shared:
+            split(law.kernels, shared.time.value, self._shared(law, shared, refined.parts))
+        if self.imbalances is not None:
+            self._attribute(each, own, tuple(timed), points)
+        return each
+
+    def _attribute(self, each: dict[str, Array], own: Array, kernels: tuple[str, ...], points: Array) -> None:
+        """Give the imbalance to the kernels that are uneven, or that few ranks have.
+
+        Times of slowest ranks hold it, as do times of the ranks that have a kernel; they give it up.
+        """
+        assert self.imbalances is not None
+        waiting = self.imbalances.parts(kernels, own, points)
+        part = self.imbalances.part(kernels, points)
+        left = 1 - waiting / np.where(own > 0, own, 1.0) if self.imbalances.held else part
+        for name in PARTS:
+            each[name][: len(kernels)] *= left
+        each["imbalance"][: len(kernels)] = waiting + (1 - part) * own
+
+    def _shared(self, law: Sharing, shared: Shared, parts: Parts | None) -> dict[str, Array]:
+        """Execution, levels and contention of the kernels that share bandwidth; levels where loads by level tell."""
+        found = {name: np.zeros_like(shared.execution) for name in LEVELS}
+        found |= {"execution": shared.execution.copy(), loads_of(law.resource): shared.transfer.copy()}
+        if self.resources is not None and parts is not None:
+            core = shared.execution + shared.transfer
+            for at, kernel in enumerate(law.kernels):
+                if kernel in self.resources.kernels:
+                    row = self.resources.kernels.index(kernel)
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        scale = np.nan_to_num(core[at] / parts.value[row])
+                    found["execution"][at] = parts.execution[row] * scale
+                    for level, name in enumerate(LEVELS):
+                        found[name][at] = parts.memory[row, :, level] * scale
+        return {**found, "contention": shared.contention, "direct": shared.other}
+
+    def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
+        """The same application with ranks placed in another way."""
+        if distribution is not None and (self.network is None or "inter" not in self.network.table):
+            raise InputError(
+                "the model knows no network between nodes: how ranks are dealt out to them changes nothing",
+                "fit it with --platform NAME from runs that traced messages",
+            )
+        alone = not self.laws and self.cache is None
+        if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
+            raise InputError(
+                "the model does not tell what ranks on a node share",
+                "fit it with --platform NAME from runs that counted memory traffic",
+            )
+        sharing, cached = (
+            None if law is None else law.placed(placement, ranks_per_node) for law in (self.sharing, self.cached)
+        )
+        network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
+        cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
+        return replace(self, sharing=sharing, cached=cached, cache=cache, network=network)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        content: dict[str, Any] = {"imbalance": self.imbalance}
+        if self.resources is not None:
+            content["resources"] = self.resources.to_dict()
+        if self.communication is not None:
+            content["communication"] = self.communication.to_dict()
+        if self.network is not None:
+            content["network"] = self.network.to_dict()
+        if self.sharing is not None:
+            content["sharing"] = self.sharing.to_dict()
+        if self.cached is not None:
+            content["cached"] = self.cached.to_dict()
+        if self.cache is not None:
+            content["cache"] = self.cache.to_dict()
+        if self.paces:
+            content["paces"] = [pace.to_dict() for pace in self.paces]
+        if self.balance is not None:
+            content["balance"] = self.balance.to_dict()
+        if self.imbalances is not None:
+            content["imbalances"] = self.imbalances.to_dict()
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Application:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            resources = Resources.from_dict(content["resources"]) if "resources" in content else None
+            communication = Communication.from_dict(content["communication"]) if "communication" in content else None
+            sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
+            cached = Sharing.from_dict(content["cached"]) if "cached" in content else None
+            cache = SharedCache.from_dict(content["cache"]) if "cache" in content else None
+            paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
+            balance = Balance.from_dict(content["balance"]) if "balance" in content else None
+            imbalances = Imbalances.from_dict(content["imbalances"]) if "imbalances" in content else None
+            network = Network.from_dict(content["network"]) if "network" in content else None
+            imbalance = float(content["imbalance"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
+        if not 1.0 <= imbalance < np.inf:
+            raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
+        return cls(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)

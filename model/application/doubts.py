@@ -1,0 +1,62 @@
+"""No count of messages where rules disagree that explain who was sent to as well as each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.messages.messages import Messages
+from ranksight.model.structure.functions import Functions
+from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast
+
+Array = NDArray[np.float64]
+
+SENT = ("messages", "bytes_sent")
+STEADY = 1e-3
+"""Relative difference up to which a series is the same at all numbers of ranks."""
+
+
+def with_doubts(said: Forecast, points: Array, functions: Functions, held: Messages, training: Array) -> Forecast:
+    """The forecast of all series without what depends on partners in doubt (:meth:`Messages.open_partners`).
+
+    Parameters
+    ----------
+    said : Forecast
+        Of the series of `functions` (s, k).
+    points : (k, m)
+        With the number of ranks among the parameters.
+    held : Messages
+        What is known of who sends to whom.
+    training : (n, m)
+        Configurations measured.
+    """
+    at, law = functions.fitted.parameters.index("ranks"), functions.neighbours
+    lawful = set() if law is None else set(zip(law.kernels, law.metrics, strict=True))
+    rows = {key: row for key, row in functions.rows.items() if key[1] in SENT and key not in lawful}
+    status, reason = said.status.copy(), said.reason.astype(object)
+
+    @cache
+    def steady() -> NDArray[np.bool_]:
+        return _steady(functions, training[training[:, at] > 1])
+
+    asked = points[:, at]
+    for ranks in set(asked[np.isfinite(asked)].tolist()) - set(held.measured):
+        doubts = held.open_partners(int(ranks)) if ranks > 1 else {}
+        for (kernel, _), row in rows.items():
+            here = (asked == ranks) & (status[row] == OK)
+            if kernel in doubts and here.any() and not steady()[row]:
+                status[row, here], reason[row, here] = FEW_POINTS, doubts[kernel]
+    return replace(said, status=status, reason=reason)
+
+
+def _steady(functions: Functions, several: Array) -> NDArray[np.bool_]:
+    """Which series (s,) were the same at every number of ranks from two on, whoever they sent to."""
+    values = functions.predict(several, 0.9).value
+    known = np.isfinite(values)
+    low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    size = np.where(known, np.abs(values), 0.0).max(axis=1, initial=0.0)
+    return np.asarray(known.any(axis=1) & (high - low <= STEADY * size))

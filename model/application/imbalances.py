@@ -1,0 +1,293 @@
+"""The imbalance of each kernel, and of the program: what the fullest rank takes over the mean, by the parameters.
+
+    r_k = max over ranks T_k / mean over ranks T_k
+
+Where a kernel's time is that of its slowest rank, T_k (1 - 1 / r_k) of it is waited for by the others. Where it is the
+mean, the program's fullest rank is the fullest of every kernel, of some, or of none: what falls together on one rank,
+
+    c = max over ranks sum_k T_k (w_kr / mean w_k - 1) / sum_k T_k (r_k - 1),
+
+w_kr the work of rank r in kernel k, is taken from the measurements, and
+
+    imbalance_k = c T_k (r_k - 1),   program's = 1 + c sum_k T_k (r_k - 1) / sum_k T_k
+
+(the inverse of POP's load balance). Of a kernel that n_k of P ranks have alone, T_k their mean, T_k (1 - n_k / P) is
+lost too; the number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all but one
+(workers). So one count tells both, and no kernel is uneven in a program that is in balance.
+
+Both the largest and the mean are functions of their own, as sums of what all ranks do and of what one does besides are
+simpler than their ratio. A kernel whose ranks differ by less than a twentieth everywhere is even; the most uneven one
+is kept all the same, so that an even program is known as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty import forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+Tables = Mapping[str, "list[tuple[Run, pd.DataFrame]]"]
+
+UNEVEN = 1.05
+"""Largest over mean from which a kernel is uneven."""
+FEWEST = 3
+"""Configurations of two ranks or more that tell how an imbalance goes on."""
+COVERED = 0.9
+"""Part of the program's time that kernels counted rank by rank must have for their imbalance to be the program's."""
+TOLD_BY = ("instructions", "cycles", "time")
+"""Metrics that tell what a rank of a kernel does, the steadiest first."""
+
+
+@dataclass(frozen=True)
+class Imbalances:
+    """Ratios of the uneven kernels.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        Work of the fullest rank of each of K uneven kernels, then that of the mean rank.
+    seen : (K, 2)
+        Smallest and largest ratio measured.
+    held : bool
+        Whether the kernels' times are those of their slowest ranks, and hold the imbalance.
+    together : float
+        c, the part of the kernels' imbalances that falls on one rank.
+    having : mapping of str to (float, float)
+        Ranks that have a kernel which not all have, ``first + slope x ranks``; none where times hold the imbalance.
+    """
+
+    fitted: Fitted
+    seen: Array
+    held: bool
+    together: float = 1.0
+    having: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The uneven kernels."""
+        return self.fitted.kernels[: len(self.seen)]
+
+    def ratios(self, points: Array) -> Array:
+        """r_k of the uneven kernels at `points` (k, m), (K, k); 1 on one rank.
+
+        A ratio that nothing tells stays the largest seen; no rank does more than all.
+        """
+        said = self.fitted.predict(points)
+        low, high = self.seen[:, :1], self.seen[:, 1:]
+        spare = high / low
+        most, mean = np.split(said.value, 2)
+        known = (said.status == forecast.OK).reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
+        ratio = most / np.where(known, mean, 1.0)
+        value = np.where(known & np.isfinite(ratio), np.clip(ratio, low / spare, high * spare), high)
+        ranks = points[:, self.fitted.parameters.index("ranks")]
+        return np.clip(value, 1.0, np.maximum(ranks, 1.0))
+
+    def parts(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """Seconds of each kernel that are waiting for the fullest rank, (K, k).
+
+        Parameters
+        ----------
+        kernels : tuple of str
+        times : (K, k)
+            Their predicted times.
+        points : (k, m)
+        """
+        ratio = self._of(kernels, points)
+        return np.asarray(times * (1 - 1 / ratio) if self.held else self.together * times * (ratio - 1))
+
+    def part(self, kernels: tuple[str, ...], points: Array) -> Array:
+        """The part of all ranks that have each kernel, (K, k)."""
+        ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
+        first, slope = np.array([self.having.get(kernel, (0.0, 1.0)) for kernel in kernels]).reshape(-1, 2).T
+        return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
+
+    def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """What the program's fullest rank has over the mean, where times are means, (k,)."""
+        total = times.sum(axis=0)
+        return np.asarray(1 + self.parts(kernels, times, points).sum(axis=0) / np.where(total > 0, total, 1.0))
+
+    def _of(self, kernels: tuple[str, ...], points: Array) -> Array:
+        """r_k of any kernels, 1 of the even ones, (len(kernels), k)."""
+        ratio = np.ones((len(kernels), len(points)))
+        place = {kernel: at for at, kernel in enumerate(self.kernels)}
+        mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
+        if mine:
+            here, there = (np.array(column) for column in zip(*mine, strict=True))
+            ratio[here] = self.ratios(points)[there]
+        return ratio
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        content = {"fitted": self.fitted.to_dict(), "seen": self.seen.tolist()}
+        having = {kernel: list(line) for kernel, line in self.having.items()}
+        return {**content, "held": self.held, "together": self.together, "having": having}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Imbalances:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            fitted = Fitted.from_dict(content["fitted"])
+            seen = np.array(content["seen"], dtype=np.float64).reshape(len(fitted) // 2, 2)
+            held, together = content["held"], float(content.get("together", 1.0))
+            lines = {
+                str(kernel): (float(line[0]), float(line[1])) for kernel, line in content.get("having", {}).items()
+            }
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise InputError(f"'imbalances' is damaged: {error}", "fit the model again") from error
+        if (
+            not isinstance(held, bool)
+            or not 0 <= together <= 1
+            or not np.isfinite(list(lines.values())).all()
+            or "ranks" not in fitted.parameters
+            or fitted.kernels != 2 * fitted.kernels[: len(seen)]
+            or not ((seen >= 1).all() and (seen < np.inf).all() and (seen[:, 0] <= seen[:, 1]).all())
+        ):
+            raise InputError("'imbalances' does not fit together", "fit the model again")
+        return cls(fitted, seen, held, together, lines)
+
+
+def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings: Any) -> Imbalances | None:
+    """Learn the imbalance of each uneven kernel; None where what ranks do was not told one by one.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    held : bool
+        Whether the kernels' times are those of their slowest ranks: these tell the imbalance then, as it is a part of
+        them; else the steadiest of :data:`TOLD_BY` does.
+    times : Series
+        With the kernels' times, by which their imbalances weigh.
+    **settings
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+    """
+    if "ranks" not in experiment.parameters:
+        return None
+    found: dict[tuple[str, str], dict[tuple[float, ...], list[tuple[float, float]]]] = {}
+    tables = {name: _by_rank(experiment, name) for name in (("time",) if held else TOLD_BY)}
+    for name, several in tables.items():
+        for run, table in several:
+            point = tuple(float(run.configuration[parameter]) for parameter in experiment.parameters)
+            for kernel, pair in _measured(run, table, every=held).items():
+                found.setdefault((kernel, name), {}).setdefault(point, []).append(pair)
+    told: dict[tuple[str, str], dict[tuple[float, ...], Array]] = {}
+    for name in TOLD_BY:
+        for kernel, cells in ((kernel, cells) for (kernel, other), cells in found.items() if other == name):
+            if len(cells) >= FEWEST and kernel not in {key for key, _ in told}:
+                told[kernel, name] = {point: np.median(pairs, axis=0) for point, pairs in cells.items()}
+    if not told:
+        return None
+    weights = _weights(times)
+    counted = sum(weights.get(kernel, 0.0) for kernel, _ in told)
+    if not held and counted < COVERED * sum(weights.values()):
+        return None
+    ratios = {key: max(most / mean for most, mean in cells.values()) for key, cells in told.items()}
+    least = min(UNEVEN, max(ratios.values()))
+    told = {key: cells for key, cells in told.items() if ratios[key] >= least}
+    points = sorted({point for cells in told.values() for point in cells})
+    none = np.full(2, np.nan)
+    values = np.array([[cells.get(point, none) for point in points] for cells in told.values()])
+    ratio = values[..., 0] / values[..., 1]
+    seen = np.maximum(np.stack([np.nanmin(ratio, axis=1), np.nanmax(ratio, axis=1)], axis=1), 1.0)
+    kernels, names = zip(*told, strict=True)
+    both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
+    series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
+    together = 1.0 if held else _together(tables, told, weights)
+    having = {} if held else _having(tables)
+    return Imbalances(fit_varied(series, **settings), seen, held, together, having)
+
+
+def _weights(series: Series) -> dict[str, float]:
+    """Mean time of each kernel over the configurations."""
+    mine = [
+        at
+        for at, (kernel, name) in enumerate(zip(series.kernels, series.metrics, strict=True))
+        if name == "time" and kernel != WHOLE
+    ]
+    mean = np.nan_to_num(reduce(series.values[mine], "median", axis=2)).mean(axis=1)
+    return {series.kernels[at]: float(value) for at, value in zip(mine, mean, strict=True)}
+
+
+def _together(tables: Tables, told: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
+    """The part of the kernels' imbalances that falls on one rank: c, the median over runs; 1 where no run has all."""
+    import pandas as pd
+
+    by_run: dict[str, list[pd.DataFrame]] = {}
+    for name in dict.fromkeys(name for _, name in told):
+        for run, table in tables[name]:
+            mine = [kernel for kernel, other in told if other == name and kernel in table]
+            by_run.setdefault(run.id, []).append(table[mine])
+    found = []
+    for columns in by_run.values():
+        if sum(each.shape[1] for each in columns) < len(told):
+            continue
+        work = pd.concat(columns, axis=1)
+        beyond = (work / work.mean() - 1).fillna(0.0) * [weights.get(str(kernel), 0.0) for kernel in work]
+        if (most := float(beyond.max().clip(lower=0.0).sum())) > 0:
+            found.append(float(beyond.sum(axis=1).max()) / most)
+    return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
+
+
+def _having(tables: Tables) -> dict[str, tuple[float, float]]:
+    """Lines over the ranks of how many have each kernel, of those that not all have."""
+    found: dict[str, tuple[list[float], list[int]]] = {}
+    seen: set[str] = set()
+    for several in tables.values():
+        mine: set[str] = set()
+        for run, table in several:
+            for kernel, count in table.count().items():
+                if count and kernel not in seen:
+                    ranks, counts = found.setdefault(str(kernel), ([], []))
+                    ranks.append(float(run.configuration["ranks"]))
+                    counts.append(int(count))
+                    mine.add(str(kernel))
+        seen |= mine
+    lines = {}
+    for kernel, (ranks, counts) in found.items():
+        if ranks == counts:
+            continue
+        if len(set(ranks)) > 1:
+            slope, first = np.polyfit(ranks, counts, 1)
+        else:
+            first, slope = 0.0, float(np.mean(counts)) / ranks[0]
+        lines[kernel] = (float(first), float(slope))
+    return lines
+
+
+def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]]:
+    """A metric by rank (rows) and kernel (columns) of each run of two ranks or more; sampled values tell none."""
+    found = []
+    for run in experiment.runs:
+        table = None if run.sampled(name) else experiment.table(run, "counters")
+        if table is None or name not in table.columns:
+            continue
+        table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
+        if table["rank"].nunique() >= 2:
+            pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
+            found.append((run, pivot))
+    return found
+
+
+def _measured(run: Run, table: pd.DataFrame, every: bool) -> dict[str, tuple[float, float]]:
+    """Largest and mean of a metric, by kernel, in a run.
+
+    The mean is over all ranks, those without the kernel too, where `every`; else over those that have it.
+    """
+    most, total, count = table.max(), table.sum(), table.count()
+    mean = total / (float(run.configuration["ranks"]) if every else count)
+    pairs = zip(table.columns, most.tolist(), mean.tolist(), strict=True)
+    return {str(kernel): (most, average) for kernel, most, average in pairs if average > 0}

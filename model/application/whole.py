@@ -1,0 +1,127 @@
+"""The whole program from its parts: sums of forecasts over kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import WHOLE
+from ranksight.metrics import metric
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+if TYPE_CHECKING:
+    from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+
+SAME = 1e-6
+"""Largest relative difference between a program's count and the sum of its kernels' where both are one number."""
+
+
+def without_sums(series: Series) -> Series:
+    """The series without requirements of the whole program that are nothing but the sum of its kernels'.
+
+    A sum has a form of its own only where its parts have one: fitted beside them it would contradict them, as what is
+    sent by kernels that one rank does not call and by others that it does.
+    """
+    rows: dict[str, list[int]] = {}
+    for i, name in enumerate(series.metrics):
+        if metric(name).kind == "requirement" and metric(name).additive:
+            rows.setdefault(name, []).append(i)
+    kept = np.ones(len(series), dtype=bool)
+    for mine in rows.values():
+        index = np.array(mine)
+        of_whole = np.array([series.kernels[i] == WHOLE for i in mine])
+        if of_whole.any() and not of_whole.all():
+            said, parts = series.values[index[of_whole]][0], np.nansum(series.values[index[~of_whole]], axis=0)
+            known = np.isfinite(said)
+            kept[index[of_whole]] = not np.allclose(said[known], parts[known], rtol=SAME, atol=0.0)
+    return series.select(kept)
+
+
+def correlation(residuals: Array, sizes: Array) -> float:
+    """Common correlation of the parts' errors, from their residuals at the configurations measured.
+
+    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho, clipped to [0, 1].
+
+    Parameters
+    ----------
+    residuals : (s, n)
+        Relative residuals; NaN where missing.
+    sizes : (s, n)
+        Values they refer to.
+    """
+    errors = np.where(np.isfinite(residuals), residuals, 0.0) * np.where(np.isfinite(sizes), sizes, 0.0)
+    scale = np.nansum(sizes, axis=0)
+    errors = errors / np.where(scale > 0, scale, 1.0)
+    squares = (errors**2).mean(axis=1)
+    independent, common = squares.sum(), np.sqrt(squares).sum() ** 2
+    if not common - independent > 1e-12 * common or errors.shape[1] < 3:
+        return 0.5
+    return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
+
+
+def add(
+    parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: float
+) -> tuple[Array, Array, Array, NDArray[np.intp], list[str]]:
+    """Sum the forecasts of `rows`: value, lower, upper, status and reason at each configuration.
+
+    Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part
+    that has no answer makes the sum insufficient when parts like it held more than a twentieth of the measured total.
+    Whether the interval is too wide is told by :func:`judged`, when all that the sum holds has been added.
+
+    Parameters
+    ----------
+    weight_of_row : (len(rows),)
+        Share of each part in the measured total.
+    """
+    value, lower, upper = parts.value[rows], parts.lower[rows], parts.upper[rows]
+    status = parts.status[rows]
+    usable = np.isfinite(value) & ~np.isin(status, (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED))
+    known = np.where(usable, value, 0.0)
+    total = known.sum(axis=0)
+
+    def side(distance: Array) -> Array:
+        distance = np.where(usable, distance, 0.0)
+        return np.asarray(np.sqrt(rho * distance.sum(axis=0) ** 2 + (1 - rho) * (distance**2).sum(axis=0)))
+
+    low, high = total - side(value - lower), total + side(upper - value)
+    # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
+    low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
+    # What too few points tell counts in the sum, and carries it no further than itself.
+    untold = ~usable | (status == forecast.FEW_POINTS)
+    lost = np.where(untold, weight_of_row[:, None], 0.0).sum(axis=0)
+    none = np.asarray(~usable.any(axis=0)) & bool(len(rows))
+    codes = np.full(total.shape, forecast.OK)
+    reasons = [""] * len(total)
+    for k in range(len(total)):
+        if lost[k] > 0.05 or none[k]:
+            worst = int(np.argmax(np.where(untold[:, k], weight_of_row, -1.0)))
+            codes[k], reasons[k] = (
+                status[worst, k] or forecast.NO_DATA,
+                f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
+            )
+    total, low, high = (np.where(none, np.nan, end) for end in (total, low, high))
+    return total, low, high, codes, reasons
+
+
+def judged(
+    low: Array, high: Array, codes: NDArray[np.intp], reasons: list[str]
+) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    """Status and reason of sums, each (k,): an interval that spans more than a factor of
+    :data:`ranksight.model.uncertainty.forecast.WIDEST` tells nothing.
+
+    Parameters
+    ----------
+    low, high, codes, reasons : (k,)
+        As :func:`add` gives them, with what was added since.
+    """
+    factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
+    wide = ~(factor <= forecast.WIDEST) & (codes == forecast.OK)
+    reason = np.array(reasons, dtype=object)
+    reason[wide] = forecast.too_wide(factor[wide])
+    return np.where(wide, forecast.WIDE, codes), reason

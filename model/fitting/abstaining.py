@@ -1,0 +1,58 @@
+"""Where functions give no answer: intervals too wide, forms that disagree, places where nothing was varied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.fitting.ties import beside
+from ranksight.model.uncertainty import forecast
+
+if TYPE_CHECKING:
+    from ranksight.model.fitting.fitted import Fitted
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+def abstain(
+    fitted: Fitted, points: Array, value: Array, low: Array, high: Array, form: Array
+) -> tuple[Index, NDArray[np.object_]]:
+    """Status and reason (s, k) of the answers of fitted functions at `points` (k, m)."""
+    status = np.where(np.isnan(value), forecast.NOT_POSITIVE, forecast.OK)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        factor = np.where(fitted.positive[:, None], high / low, 1 + (high - low) / np.abs(value))
+    factor = np.where((high == low) & np.isfinite(value), 1.0, factor)
+    wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
+    status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
+    status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
+    reason = np.full(status.shape, "", dtype=object)
+    more = np.array([f"; about {n:.0f} repetitions would tell" if np.isfinite(n) else "" for n in fitted.repetitions])
+    for code in (forecast.DISAGREE, forecast.WIDE, forecast.NOISE):
+        rows, columns = np.nonzero(status == code)
+        spans, texts = factor[rows, columns].tolist(), more[rows].tolist()
+        reason[rows, columns] = [
+            forecast.REASONS[code].format(factor=span, bound=forecast.WIDEST, repetitions=text)
+            for span, text in zip(spans, texts, strict=True)
+        ]
+    reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
+    low_end, high_end = fitted.trained[:, None, :, 0], fitted.trained[:, None, :, 1]
+    domain = (points[None] <= 0) & (low_end > 0)
+    for axis, name in enumerate(fitted.parameters):
+        rows, columns = np.nonzero(domain[:, :, axis])
+        status[rows, columns] = forecast.DOMAIN
+        reason[rows, columns] = [
+            f"{name} is {x:g}, and was above zero in all runs" for x in points[columns, axis].tolist()
+        ]
+    fixed = (low_end == high_end) & (points[None] != low_end)
+    for axis, name in enumerate(fitted.parameters):
+        status[fixed[:, :, axis]] = forecast.UNVARIED
+        reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
+    for off, text in beside(points, fitted.parameters, fitted.ties):
+        status[:, off], reason[:, off] = forecast.UNVARIED, text
+    for s in np.flatnonzero(fitted.status != forecast.OK):
+        status[s] = fitted.status[s]
+        reason[s] = forecast.REASONS[fitted.status[s]].format(points=fitted.count[s], parameters=len(fitted.parameters))
+    return status, reason

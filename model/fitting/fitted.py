@@ -1,0 +1,386 @@
+"""Fitting many series at once, and what comes of it: functions with weights, intervals and abstentions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.metrics import metric
+from ranksight.model.fitting.abstaining import abstain
+from ranksight.model.search.terms import values, write_term
+from ranksight.model.series.noise import behaviour
+from ranksight.model.uncertainty.drift import expected_drift, pace
+from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
+from ranksight.model.uncertainty.hidden import beyond, spreads
+from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty.late import ending
+from ranksight.model.uncertainty.strong import Change, change
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+JOBS = 0.03
+"""Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other
+days."""
+BATCH = 60_000
+"""Components x points worked on at once."""
+STEP = 1.1
+"""Factor over which elasticities are taken."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Functions fitted to s series: each a mixture of c hypotheses of up to q terms.
+
+    Attributes
+    ----------
+    parameters, kernels, metrics : tuple of str
+    space : str
+        Name of the search space.
+    terms : (t, m, 3)
+        Terms that occur (:mod:`ranksight.model.search.terms`).
+    members : (s, c, q) intp
+        Terms of each hypothesis, the leading hypothesis first; -1 pads.
+    weight : (s, c)
+    coefficient : (s, c, q)
+    root : (s, c, q, q)
+        ``variance * root @ root.T`` is the covariance of the coefficients.
+    variance, freedom : (s, c)
+        Relative variance around the function and its degrees of freedom.
+    press : (s,)
+        Relative root-mean-square leave-one-out error of the leading hypothesis.
+    adjusted_r2 : (s,)
+        Of the leading hypothesis; NaN for the constant.
+    count : (s,) intp
+        Configurations behind each series.
+    status : (s,) intp
+        :data:`ranksight.model.uncertainty.forecast.OK` or why the series carries no answer anywhere.
+    positive : (s,) bool
+        Whether the function must stay above zero.
+    trained : (s, m, 2)
+        Smallest and largest value of each parameter among the configurations of each series.
+    drift : (s, m, 2)
+        How far the series may leave its function along each parameter, downwards and upwards
+        (:mod:`ranksight.model.uncertainty.drift`, :mod:`ranksight.model.uncertainty.bend`).
+    within, repetitions, noisy : (s,)
+        Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
+        (:class:`ranksight.model.series.quality.Quality`).
+    hidden : (h, 2) or None
+        Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.series.Series`).
+    breaks : (s, m) or None
+        Where the behaviour changes along one parameter (:mod:`ranksight.model.search.segments`), NaN where it does not;
+        the functions above hold from there on, those of `below`, whose rows are the series `below_rows`, up to there.
+    ties : (q, 1 + m) or None
+        Parameters that varied together only (:mod:`ranksight.model.fitting.ties`).
+    iterations : str or None
+        The parameter that everything is a line in: set-up, and as much again with every iteration.
+    lasting : Lasting or None
+        Departures from the functions, and how far they go on.
+    """
+
+    parameters: tuple[str, ...]
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    space: str
+    terms: Array
+    members: Index
+    weight: Array
+    coefficient: Array
+    root: Array
+    variance: Array
+    freedom: Array
+    press: Array
+    adjusted_r2: Array
+    count: Index
+    status: Index
+    positive: NDArray[np.bool_]
+    trained: Array
+    drift: Array
+    within: Array
+    repetitions: Array
+    noisy: NDArray[np.bool_]
+    hidden: Array | None = None
+    breaks: Array | None = None
+    below: Fitted | None = None
+    below_rows: Index | None = None
+    ties: Array | None = None
+    iterations: str | None = None
+    lasting: Lasting | None = None
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def predict(self, points: Array, level: float = 0.9, hidden: Array | None = None) -> Forecast:
+        """Forecast every series at `points` (k, m).
+
+        Parameters
+        ----------
+        points : (k, m)
+        level : float
+            Probability of the intervals.
+        hidden : (k, h), optional
+            Values of the hidden parameters there; as measured when not given.
+
+        Raises
+        ------
+        InputError
+            When the points do not have one finite value for every parameter, or the level is no probability.
+        """
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():
+            raise InputError(
+                f"points of shape {points.shape} do not give a finite value to each of {', '.join(self.parameters)}"
+            )
+        if not 0 < level < 1:
+            raise InputError(f"level {level} is no probability", "give a number between 0 and 1, such as 0.9")
+        fall, rise = self._aside(points, hidden)
+        shape = (len(self), len(points))
+        value, low, high, form = (np.full(shape, np.nan) for _ in range(4))
+        if not len(self.terms):
+            status, reason = abstain(self, points, value, low, high, form)
+            return Forecast(value, low, high, status, reason, form, 1 - form, level)
+        turn = self._change(points)
+        at = values(self.terms, points)
+        lasting = self.lasting
+        before = None if lasting is None else values(self.terms, lasting.points)
+        for rows, kept in self._batches(len(points)):
+            held = components(
+                at,
+                self.members[rows[:, None], kept],
+                weight=self.weight[rows[:, None], kept],
+                coefficients=self.coefficient[rows[:, None], kept],
+                root=self.root[rows[:, None], kept],
+                variance=self.variance[rows[:, None], kept],
+                freedom=self.freedom[rows[:, None], kept],
+                positive=self.positive[rows],
+                carried=None if lasting is None or before is None else lasting.select(rows).carried(before, points),
+            )
+            even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all()
+            down = np.hypot(self.strayed(points, rows, 0), fall[rows])
+            up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
+            value[rows], low[rows], high[rows], form[rows], _ = mixture_forecast(
+                held,
+                (down, up),
+                self.positive[rows],
+                level,
+                None if turn is None else turn.of(rows),
+            )
+        status, reason = abstain(self, points, value, low, high, form)
+        answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
+        return self._with_below(answer, points, hidden)
+
+    def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:
+        """Series (r,) that keep equally many hypotheses and these (r, c), as many as memory takes at `points`."""
+        used = np.count_nonzero(self.weight > 0, axis=1)
+        order = np.argsort(-self.weight, axis=1, kind="stable")
+        for count in np.unique(used[used > 0]):
+            rows = np.flatnonzero(used == count)
+            step = max(1, BATCH // (points * int(count)))
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                yield some, order[some, :count]
+
+    def _with_below(self, answer: Forecast, points: Array, hidden: Array | None) -> Forecast:
+        """Take the answers below a break from the functions there."""
+        if self.below is None or self.below_rows is None or self.breaks is None:
+            return answer
+        other = self.below.predict(points, answer.level, hidden)
+        rows = self.below_rows
+        here = (points < self.breaks[rows][:, None]).any(axis=2)
+        for name in ("value", "lower", "upper", "status", "reason", "form", "noise"):
+            array = getattr(answer, name)
+            array[rows] = np.where(here, getattr(other, name), array[rows])
+        return answer
+
+    def at_training(self, points: Array) -> Array:
+        """Values (s, k) of the leading hypotheses at `points`, without intervals."""
+        return self._leading_values(np.arange(len(self)), points)
+
+    def _leading_values(self, rows: Index, points: Array) -> Array:
+        if not len(self.terms):
+            return np.full((len(rows), len(points)), np.nan)
+        basis = values(self.terms, np.asarray(points, dtype=np.float64))
+        first = self.members[rows, 0]
+        said = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
+        return np.asarray(said)
+
+    @cached_property
+    def _jobs(self) -> Array:
+        return between_jobs(self.metrics)
+
+    def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
+        """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
+        x_max))^2)``; ``ln(1 + tau (x / x_max - 1))`` along iterations. `side` is 0 downwards, 1 upwards."""
+        low, high = self.trained[part, :, 0], self.trained[part, :, 1]
+        jobs = self._jobs[part]
+        total = np.broadcast_to(jobs[:, None] ** 2, (len(high), len(points))).copy()
+        for axis in range(points.shape[1]):
+            x = points[:, axis][None, :]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                above = np.log(x / high[:, axis, None])
+                below = np.log(low[:, axis, None] / x)
+            if self.parameters[axis] == self.iterations:
+                total += (
+                    np.log1p(self.drift[part, axis, side, None] * np.maximum(x / high[:, axis, None] - 1, 0.0)) ** 2
+                )
+                continue
+            out = np.fmax(
+                np.fmax(np.where(np.isfinite(above), above, 0.0), np.where(np.isfinite(below), below, 0.0)), 0.0
+            )
+            total += (self.drift[part, axis, side, None] * out) ** 2
+        return np.asarray(np.sqrt(total))
+
+    def _change(self, points: Array) -> Change | None:
+        """What strong scaling may turn into, along the axis where that is most likely, and growth that ended; None
+        where neither is asked for."""
+        kinds = {name: metric(name).kind for name in set(self.metrics)}
+        times = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
+        found: Change | None = None
+        for axis, name in enumerate(self.parameters):
+            if name == self.iterations:
+                continue
+            low, high = self.trained[:, axis, 0], self.trained[:, axis, 1]
+            for ends in np.unique(self.trained[times & (low > 0) & (high > low), axis], axis=0):
+                rows = np.flatnonzero(times & (low == ends[0]) & (high == ends[1]))
+                if not (points[:, axis] > ends[1]).any():
+                    continue
+                first, last = (np.where(np.arange(points.shape[1]) == axis, end, points) for end in ends)
+                ahead = points[None, :, axis]
+                logs = self._logs(rows, first), self._logs(rows, last)
+                one = change(ends[0], ends[1], ahead, *logs, self.pace()[rows])
+                found = Change.none(len(self), len(points)) if found is None else found
+                found.put(rows, one)
+        if self.lasting is not None and self.lasting.ended.any():
+            found = Change.none(len(self), len(points)) if found is None else found
+            found.put(np.arange(len(self)), ending(self.lasting, points))
+        return found
+
+    def _logs(self, rows: Index, points: Array) -> Array:
+        """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""
+        said = self._leading_values(rows, points)
+        return np.log(np.where(said > 0, said, np.nan))
+
+    def _aside(self, points: Array, hidden: Array | None) -> tuple[Array, Array]:
+        """Relative standard deviations (s, k) that hidden parameters outside of what was measured add
+        (:mod:`ranksight.model.uncertainty.hidden`), downwards and upwards.
+
+        Raises
+        ------
+        InputError
+            When values are given for other hidden parameters than the series had.
+        """
+        if hidden is None:
+            none = np.zeros((len(self), len(points)))
+            return none, none
+        hidden = np.atleast_2d(np.asarray(hidden, dtype=np.float64))
+        if self.hidden is None or hidden.shape != (len(points), len(self.hidden)) or not np.isfinite(hidden).all():
+            held = 0 if self.hidden is None else len(self.hidden)
+            raise InputError(f"hidden values of shape {hidden.shape} do not give {held} finite values to every point")
+        above, below = beyond(hidden, self.hidden)
+        fall, rise = spreads(above, below, self._undivided(points), self.pace())
+        # Of what is no time only the drift expected before the data is known.
+        kinds = {name: behaviour(name) for name in set(self.metrics)}
+        is_time = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
+        tau = np.array([expected_drift(kinds[name]) for name in self.metrics]) * self.pace()
+        either = tau[:, None] * np.maximum(above, below)
+        return np.where(is_time[:, None], fall, either), np.where(is_time[:, None], rise, either)
+
+    def _undivided(self, points: Array) -> Array:
+        """Share (s, k) of the leading hypotheses that does not follow the parameters in proportion: one less the
+        elasticity, between zero and one.
+
+        What did not follow them at the smallest values measured, where work was divided most, is not less elsewhere.
+        """
+        rows = np.arange(len(self))
+        first = np.broadcast_to(self.trained[:, :, 0].min(axis=0, initial=np.inf), points.shape)
+
+        def rest(at: Array) -> Array:
+            slope = (self._logs(rows, at * STEP) - self._logs(rows, at)) / np.log(STEP)
+            return np.asarray(1 - np.clip(np.where(np.isfinite(slope), slope, 0.0), 0.0, 1.0))
+
+        with np.errstate(over="ignore"):
+            kept = rest(first) * np.exp(self._logs(rows, first) - self._logs(rows, points))
+        return np.asarray(np.fmax(rest(points), np.minimum(kept, 1.0)))
+
+    def pace(self) -> Array:
+        """How much faster than usual (s,) series leave their functions (:func:`uncertainty.drift.pace`)."""
+        return pace(self.weight, self.variance, ~np.isnan(self.within), self.metrics)
+
+    def leading(self, i: int) -> list[tuple[float, Array]]:
+        """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""
+        return [
+            (float(c), self.terms[t]) for c, t in zip(self.coefficient[i, 0], self.members[i, 0], strict=True) if t >= 0
+        ]
+
+    def formula(self, i: int) -> str:
+        """The leading hypothesis of series `i` as people read it."""
+        if not self.weight[i, 0] > 0:
+            return "none"
+        if self.below is not None and self.below_rows is not None and self.breaks is not None and i in self.below_rows:
+            low = self.below.formula(int(np.flatnonzero(self.below_rows == i)[0]))
+            axis = int(np.isfinite(self.breaks[i]).argmax())
+            place = f"{self.parameters[axis]} = {self.breaks[i, axis]:.4g}"
+            return f"{self._formula(i)} above {place}, {low} below"
+        return self._formula(i)
+
+    def _formula(self, i: int) -> str:
+        text = ""
+        parts = [(coefficient, term) for coefficient, term in self.leading(i) if coefficient != 0]
+        if not parts:
+            return "0"
+        for coefficient, term in parts:
+            name = write_term(term, self.parameters)
+            piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
+            text += (" - " if coefficient < 0 else " + ") + piece
+        return text[3:] if text.startswith(" + ") else "-" + text[3:]
+
+    def remarks(self) -> dict[int, str]:
+        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`)."""
+        from ranksight.model.search.guide import remarks
+
+        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics)
+
+    def coefficients(self, i: int) -> list[tuple[str, float, float]]:
+        """Term, coefficient and standard error of the leading hypothesis of series `i`."""
+        error = np.sqrt(self.variance[i, 0] * (self.root[i, 0] ** 2).sum(axis=1))
+        return [
+            (write_term(self.terms[t], self.parameters) or "1", float(c), float(e))
+            for t, c, e in zip(self.members[i, 0], self.coefficient[i, 0], error, strict=True)
+            if t >= 0
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold; see :meth:`from_dict`."""
+        from ranksight.model.fitting.plain import fitted_to_dict
+
+        return fitted_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
+        """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
+        from ranksight.model.fitting.plain import fitted_from_dict
+
+        return fitted_from_dict(content)
+
+
+def between_jobs(metrics: tuple[str, ...]) -> Array:
+    """Relative standard deviation (s,) of values between jobs that repetitions within one job do not show: of times
+    alone."""
+    kinds = {name: metric(name).kind for name in set(metrics)}
+    return np.array([JOBS if kinds[name] == "time" else 0.0 for name in metrics])
+
+
+def is_positive(names: tuple[str, ...], values: Array) -> NDArray[np.bool_]:
+    """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no
+    unknown with a sign."""
+    kinds = {name: metric(name).kind for name in set(names)}
+    signed = np.array([kinds[name] == "other" for name in names], dtype=bool)
+    with np.errstate(invalid="ignore"):
+        return ~(values <= 0).any(axis=(1, 2)) | (
+            ~signed & ~(values < 0).any(axis=(1, 2)) & (values > 0).any(axis=(1, 2))
+        )

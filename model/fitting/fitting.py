@@ -1,0 +1,343 @@
+"""The fit of many series: reduce repetitions, screen, learn the noise and the habits of a metric, weigh, look ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.metrics import Kind
+from ranksight.model.fitting.fitted import Fitted, is_positive
+from ranksight.model.search import prevalence
+from ranksight.model.search.crosswise import LINE, Crossed
+from ranksight.model.search.guide import prefer
+from ranksight.model.search.lines import hidden_slope, lines
+from ranksight.model.search.offer import Offer
+from ranksight.model.search.problem import Problem
+from ranksight.model.search.regimes import without_first
+from ranksight.model.search.search import Found, Screened, evidence, keep
+from ranksight.model.search.segments import find as find_breaks
+from ranksight.model.series import noise
+from ranksight.model.series.noise import Location, locate
+from ranksight.model.series.quality import judge
+from ranksight.model.series.series import Series
+from ranksight.model.spaces import SPACES
+from ranksight.model.spaces.default import Single
+from ranksight.model.uncertainty import discrepancy, drift, forecast
+from ranksight.model.uncertainty.bend import bend
+from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty.late import with_changes
+from ranksight.telling import progress
+
+Array = NDArray[np.float64]
+
+BATCH = 250_000
+"""Hypotheses x series in memory at once."""
+LIGHTEST = 1e-3
+"""Forms lighter than this move no interval's end visibly and are not kept."""
+MANY = 40_000
+"""Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
+
+
+Searched = tuple[Found, Array, Lasting | None, Array]
+
+
+@dataclass
+class _Habits:
+    """What all series of a metric teach each of them."""
+
+    noise: tuple[float, float] | None
+    shift: Array
+    drift: dict[int, Array]
+    lasting: Array | None = None
+
+
+def fit_series(
+    series: Series,
+    *,
+    space: str | Offer = "default",
+    over_repetitions: str = "auto",
+    guide: bool = True,
+    intervals: bool = True,
+    segments: bool = True,
+    iterations: str | None = None,
+    jobs: int = 1,
+    dask: str | None = None,
+) -> Fitted:
+    """Fit every series.
+
+    Parameters
+    ----------
+    series : Series
+    space : str, Hypotheses or Crossed
+        Name of a search space (:data:`ranksight.model.spaces.SPACES`), or hypotheses of one's own.
+    over_repetitions : str
+        How repetitions become one value (:func:`ranksight.model.series.noise.locate`).
+    guide : bool
+        Let the forms of a kernel's requirements guide its times.
+    intervals : bool
+        Learn how far series drift from their functions beyond the range measured; without it intervals hold within.
+    segments : bool
+        Look for a change of behaviour within the range (one parameter, seven values or more).
+    iterations : str, optional
+        The parameter that everything is a line in (:mod:`ranksight.model.fitting.iterations`); of no account where it
+        is none of the series'.
+    jobs, dask
+        Processes, or the address of a Dask scheduler, for :data:`MANY` series and more; the answer does not depend on
+        them.
+
+    Raises
+    ------
+    InputError
+        When the space or the reduction is unknown.
+    """
+    offered = SPACES[space](len(series.parameters)) if isinstance(space, str) else space
+    line = series.parameters.index(iterations) if iterations in series.parameters else None
+    if isinstance(offered, Crossed) and "ranks" in series.parameters:
+        offered = replace(offered, divisor=series.parameters.index("ranks"))
+    if isinstance(offered, Single) and series.parameters == ("ranks",):
+        offered = offered.along_ranks()
+    if line is not None:
+        offered, segments = _along(offered, line), segments and line != 0
+    if offered.parameters != len(series.parameters):
+        raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
+    if not len(series):
+        raise InputError("there is no series to fit", "choose metrics that the experiment holds")
+    if len(series) >= MANY:
+        from ranksight.model.fitting.parallel import fit_shares
+
+        settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
+        settings["iterations"] = iterations
+        return fit_shares(series, jobs, dask, space=space, **settings)
+    positive = is_positive(series.metrics, series.values)
+    groups = _by_name(series.metrics)
+    located = [locate(series.values[rows], over_repetitions) for rows in groups.values()]
+    location = noise.join(located, list(groups.values()))
+    task = _Task(offered, series.points, groups, positive, intervals, segments, line)
+    found, stray, known, breaks = task.search(location)
+    if guide:
+        found = prefer(found, series.kernels, series.metrics)
+    if line is not None:
+        stray[:, line] = hidden_slope(series, found, line)[:, None]
+    label = space if isinstance(space, str) else "own"
+    rows = np.flatnonzero(~np.isnan(breaks))
+    if not len(rows):
+        fitted = _assemble(series, label, location, positive, found, stray, known)
+        return fitted if line is None else replace(fitted, iterations=iterations)
+    # Both sides of a break are fitted again, each with its own points; beyond the range the right one goes on.
+    some = series.select(rows)
+    sides = []
+    for below in (True, False):
+        side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == below
+        mine = location.part(rows)
+        mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
+        part = replace(task, groups=_by_name(some.metrics), positive=positive[rows], segments=False)
+        sides.append((mine, *part.search(mine)[:3]))
+    low, (high_location, high_found, high_stray, high_known) = sides
+    below_fit = _assemble(some, label, low[0], positive[rows], *low[1:])
+    order = np.arange(len(series))
+    order[rows] = len(series) + np.arange(len(rows))
+    found = _join([found, high_found], order)
+    stray[rows] = high_stray
+    known = Lasting.join([known, high_known], [len(series), len(rows)], order)
+    location.repeats[rows] = high_location.repeats
+    fitted = _assemble(series, label, location, positive, found, stray, known)
+    return replace(fitted, breaks=breaks[:, None], below=below_fit, below_rows=rows)
+
+
+def _along(offered: Offer, line: int) -> Offer:
+    """The space with nothing but lines along the axis of iterations."""
+    if isinstance(offered, Crossed) and LINE in offered.factors:
+        return replace(offered, line=line)
+    if offered.parameters == 1:
+        return lines()
+    raise InputError("this search space has no lines in the iterations", "leave --space or --iterations out")
+
+
+def _by_name(metrics: tuple[str, ...]) -> dict[str, NDArray[np.intp]]:
+    names = np.array(metrics, dtype=object)
+    return {name: np.flatnonzero(names == name) for name in dict.fromkeys(metrics)}
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is the same for all batches of a fit; habits are learned once a metric."""
+
+    space: Offer
+    points: Array
+    groups: Mapping[str, NDArray[np.intp]]
+    positive: NDArray[np.bool_]
+    intervals: bool
+    segments: bool
+    line: int | None = None
+    habits: dict[str, _Habits] = field(default_factory=dict)
+
+    def search(self, location: Location) -> Searched:
+        """Found hypotheses, drift (s, m, 2), departures that last and breaks (s,) of all series."""
+        parts = [self._metric(name, rows, location.part(rows)) for name, rows in self.groups.items()]
+        return _joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
+
+    def _metric(self, name: str, rows: NDArray[np.intp], location: Location) -> Searched:
+        """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
+        kind = noise.behaviour(name)
+        positive = self.positive[rows]
+        base = discrepancy.configuration_variance(location, kind)
+        step = max(1, BATCH // max(1, self.space.load))
+        # A shuffled order, so that the first batch speaks for all; seeded, so that results repeat.
+        many = len(base) > step
+        order = np.random.default_rng(0).permutation(len(base)) if many else np.arange(len(base))
+        parts = []
+        for start in range(0, len(base), step):
+            batch = order[start : start + step]
+            parts.append(self._batch(name, location.part(batch), positive[batch], base[batch], kind))
+            progress(f"functions of {name}", start + len(batch), len(base))
+        return _joined(parts, np.argsort(order))
+
+    def _batch(self, name: str, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind) -> Searched:
+        problem, screened = self.space.screen(self.points, location, positive, kind)
+        common = self.habits.get(name)
+        if common is None:
+            # Counts are exact or jitter, each in its own way; times share the machine's noise.
+            noise_of_all = None if problem.exact else discrepancy.learn(problem, screened, base, location.freedom)
+        else:
+            noise_of_all = common.noise
+        v0, d0 = _prior(noise_of_all, base, location.freedom, problem, screened)
+        score = evidence(screened, problem.count, v0, d0)
+        if common is None:
+            every, shift = prevalence.shift(problem, screened, score)
+            self.habits[name] = _Habits(noise_of_all, every, {})
+        else:
+            shift = common.shift
+        habits = self.habits[name]
+        score = prevalence.shifted(score, shift)
+        found = keep(problem, screened, score, v0, d0)
+        single = self.points.shape[1] == 1
+        if single and kind in ("time", "other"):
+            ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
+            found = without_first(self.space, self.points, location, positive, kind, found, score, ratio, v0, d0, shift)
+        stray = np.zeros((len(base), self.points.shape[1], 2))
+        repeated = ~np.isnan(location.variance)
+        pace = drift.pace(found.weight, found.variance, repeated, (name,) * len(base))
+        axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
+        known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
+        for axis in axes:
+            left = drift.leave_out(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
+            if known is None:
+                density = left.density[..., 0]
+            else:
+                known, habits.lasting, density = known.told(left.density, drift.before(kind), habits.lasting)
+            if axis not in habits.drift:
+                habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
+            stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
+            if known is not None and kind in ("time", "other"):
+                found, known = with_changes(found, known, left, density, habits.drift[axis], location, positive)
+        if known is not None:
+            believed = known.part * np.minimum(pace, 1)
+            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))
+        breaks = np.full(len(base), np.nan)
+        if self.segments and single:
+            alone = np.full(len(base), discrepancy.ALONE_FREEDOM)
+            breaks = find_breaks(self.points, location, positive, kind, screened, base, alone).at
+        return found, stray, known, breaks
+
+
+def _joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
+    """Parts of the search together."""
+    founds, strays, known, breaks = zip(*parts, strict=True)
+    found, lasting = _join(list(founds), order), Lasting.join(known, list(map(len, breaks)), order)
+    return found, np.concatenate(strays)[order], lasting, np.concatenate(breaks)[order]
+
+
+def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
+    """Put parts over the same table together, padded to the same numbers of hypotheses and terms."""
+    kept = max(part.members.shape[1] for part in founds)
+    width = max(part.members.shape[2] for part in founds)
+    arrays = {}
+    for name in Found.__dataclass_fields__:
+        if name == "basis":
+            continue
+        fill = -1 if name == "members" else np.inf if name == "variance" else 1.0 if name == "freedom" else 0.0
+        grown = []
+        for part in founds:
+            array = getattr(part, name)
+            extra = [(0, 0), (0, kept - array.shape[1]), *((0, width - size) for size in array.shape[2:])]
+            grown.append(np.pad(array, extra, constant_values=fill))
+        arrays[name] = np.concatenate(grown)[order]
+    return Found(basis=founds[0].basis, **arrays)
+
+
+def _prior(
+    common: tuple[float, float] | None, base: Array, known: Array, problem: Problem, screened: Screened
+) -> tuple[Array, Array]:
+    """Prior of the variance around functions: of all series of the metric, or of each by itself."""
+    if common is None:
+        return discrepancy.alone(problem, screened, base, known)
+    limit = np.maximum(discrepancy.MOST, base)
+    return np.minimum(base * common[0], limit), np.full(len(base), common[1])
+
+
+def _assemble(
+    series: Series,
+    label: str,
+    location: Location,
+    positive: NDArray[np.bool_],
+    found: Found,
+    stray: Array,
+    known: Lasting | None,
+) -> Fitted:
+    weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
+    weight[:, 0] = found.weight[:, 0]
+    total_weight = weight.sum(axis=1, keepdims=True)
+    weight /= np.where(total_weight > 0, total_weight, 1.0)
+    members = np.where((weight > 0)[..., None], found.members, -1)
+    occurring = np.unique(members[members >= 0])
+    members = np.where(members >= 0, np.searchsorted(occurring, members), -1)
+    present = location.repeats > 0
+    count = present.sum(axis=1)
+    varied = int((np.ptp(series.points, axis=0) > 0).sum()) if len(series.points) else 0
+    status = np.full(len(series), forecast.OK)
+    status[count < 3 + max(varied - 1, 0)] = forecast.FEW_POINTS
+    status[count == 0] = forecast.NO_DATA
+    size = (members[:, 0] >= 0).sum(axis=1)
+    unit = np.where(present, location.scale, 0.0).max(axis=1, keepdims=True, initial=0.0)
+    unit = np.where(unit > 0, unit, 1.0)
+    y = np.where(present, location.values, np.nan) / unit
+    relative = np.where(present, (unit / location.scale) ** 2, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.nansum(relative * y, axis=1) / relative.sum(axis=1)
+        total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
+        adjusted = 1 - (found.residual[:, 0] / (count - size)) / (total / (count - 1))
+        adjusted = np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
+    quality = judge(np.where(present, location.values, 0.0), location.scale, location.repeats, location.variance)
+    seen = np.where(present[:, :, None], series.points[None], np.nan)
+    none = np.asarray(~present.any(axis=1))
+    low = np.where(none[:, None], 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
+    high = np.where(none[:, None], 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
+    return Fitted(
+        series.parameters,
+        series.kernels,
+        series.metrics,
+        label,
+        found.basis.decode(occurring),
+        members,
+        weight,
+        found.coefficients,
+        found.root,
+        found.variance,
+        found.freedom,
+        np.sqrt(found.press[:, 0]),
+        adjusted,
+        count,
+        status,
+        positive,
+        np.stack([low, high], axis=2),
+        stray,
+        quality.within,
+        quality.repetitions,
+        quality.noisy,
+        None if series.hidden is None else np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
+        lasting=known,
+    )

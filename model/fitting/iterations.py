@@ -1,0 +1,49 @@
+"""Iterations as a factor: a run is a set-up and as much again with every step.
+
+    y(x, n) = a(x) + n b(x)
+
+with n the iterations and x all other parameters, kernel by kernel: what lies outside of the loop has no b. Runs of few
+steps then tell runs of many, and nothing along n is left to a search over powers, nor does a function drift or bend
+along it (Ding et al. 2018 change the number of steps with the problem and count it apart).
+
+A time that does not grow with n may still hold a part b too small to be seen beside its scatter, which many steps would
+bring out: its interval holds that, unless a count of the kernel says that it lies outside of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.fitting.fitted import Fitted
+
+
+def check(name: str | None, parameters: Sequence[str], points: NDArray[np.float64]) -> None:
+    """Raise InputError where `name` is no parameter, or did not vary over the configurations (n, m)."""
+    if name is None:
+        return
+    if name not in parameters:
+        raise InputError(f"there is no parameter {name} to count iterations", f"there are {', '.join(parameters)}")
+    seen = np.unique(points[:, list(parameters).index(name)])
+    if len(seen) < 2 or seen[0] < 0:
+        raise InputError(
+            f"{name} is {seen[0]:g} in {'all runs' if len(seen) == 1 else 'a run'}",
+            "measure two numbers of iterations, which tell the set-up from what every iteration takes",
+        )
+
+
+def iterated(fitted: Fitted, points: NDArray[np.float64]) -> str:
+    """What people are told where points (k, m) lie beyond the iterations measured; else nothing."""
+    if fitted.iterations is None or not len(fitted):
+        return ""
+    at = fitted.parameters.index(fitted.iterations)
+    low, high = float(fitted.trained[:, at, 0].min()), float(fitted.trained[:, at, 1].max())
+    if not ((points[:, at] < low) | (points[:, at] > high)).any():
+        return ""
+    return (
+        f"{fitted.iterations} counts iterations: all values are a set-up and as much again with each, from runs of "
+        f"{low:g} to {high:g}; what only later iterations do is not seen"
+    )

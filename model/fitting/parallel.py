@@ -1,0 +1,189 @@
+"""Fits of very many series: in several processes, and piece by piece in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.executing import executor, in_order
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.telling import progress
+
+Index = NDArray[np.intp]
+T = TypeVar("T")
+
+PIECE = 20_000
+"""Series a piece."""
+
+
+def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **settings: Any) -> Fitted:
+    """Fit very many series share by share; see :func:`ranksight.model.fitting.fitting.fit_series`.
+
+    The shares follow from the series alone, with all series of a kernel in one, and each learns the habits of the
+    metrics for itself: the answer is the same whatever works on it.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes.
+    dask : str, optional
+        Address of a Dask scheduler, in place of processes.
+    """
+    shares = share(series)
+    tasks = ((series.select(rows), settings) for rows in shares)
+    if jobs <= 1 and dask is None:
+        return join(list(_counted(map(_fit, tasks), shares)), shares)
+    with executor(jobs, dask) as (pool, width):
+        return join(list(_counted(in_order(pool, width, _fit, tasks), shares)), shares)
+
+
+def _counted(fitted: Iterable[Fitted], shares: list[Index]) -> Iterator[Fitted]:
+    """The shares as they come, each told of."""
+    done = 0
+    for rows, each in zip(shares, fitted, strict=True):
+        done += len(rows)
+        progress("functions", done, sum(map(len, shares)))
+        yield each
+
+
+def share(series: Series, size: int = PIECE) -> list[Index]:
+    """Rows of each share: about `size` series, all of a kernel together."""
+    count = max(1, len(series) // size)
+    numbers = {kernel: at % count for at, kernel in enumerate(dict.fromkeys(series.kernels))}
+    belongs = np.array([numbers[kernel] for kernel in series.kernels], dtype=np.intp)
+    return [rows for at in range(count) if len(rows := np.flatnonzero(belongs == at))]
+
+
+def fit_pieces(
+    pieces: Iterable[Series], use: Callable[[Series, Fitted], T], jobs: int = 1, **settings: Any
+) -> Iterator[T]:
+    """Fit pieces one after the other and give what `use` makes of each; only the pieces under way are in memory.
+
+    Parameters
+    ----------
+    pieces : iterable of Series
+        Such as :func:`cut` makes; pieces of some thousand series teach their habits well.
+    use : callable
+        Of a piece and its functions; with several jobs it must be a function of a module, as it runs in another
+        process.
+    jobs : int
+        Processes.
+    """
+    if jobs <= 1:
+        for piece in pieces:
+            yield use(piece, fit_series(piece, **settings))
+    else:
+        with executor(jobs) as (pool, width):
+            yield from in_order(pool, width, _fit_and_use, ((piece, settings, use) for piece in pieces))
+
+
+def cut(series: Series, size: int = PIECE) -> Iterator[Series]:
+    """Pieces of at most `size` series."""
+    for start in range(0, len(series), size):
+        yield series.select(np.arange(start, min(start + size, len(series))))
+
+
+def pick(fitted: Fitted, rows: Index) -> Fitted:
+    """The functions of the series `rows`, in their order."""
+    columns: dict[str, Any] = {name: getattr(fitted, name)[rows] for name in (*_PADDED, *_PLAIN)}
+    columns["kernels"] = tuple(fitted.kernels[row] for row in rows)
+    columns["metrics"] = tuple(fitted.metrics[row] for row in rows)
+    if fitted.below is not None and fitted.below_rows is not None and fitted.breaks is not None:
+        place = np.full(len(fitted), -1)
+        place[fitted.below_rows] = np.arange(len(fitted.below_rows))
+        broken = np.flatnonzero(place[rows] >= 0)
+        some = len(broken) > 0
+        columns["breaks"] = fitted.breaks[rows] if some else None
+        columns["below"] = pick(fitted.below, place[rows][broken]) if some else None
+        columns["below_rows"] = broken if some else None
+    if fitted.lasting is not None:
+        columns["lasting"] = fitted.lasting.select(rows)
+    return replace(fitted, **columns)
+
+
+_PADDED = {"members": -1.0, "weight": 0.0, "coefficient": 0.0, "root": 0.0, "variance": np.inf, "freedom": 1.0}
+"""Arrays by series and hypothesis, and what fills them where a part keeps fewer hypotheses or terms."""
+_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "within", "repetitions", "noisy")
+
+
+def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
+    """One :class:`Fitted` of several over the same parameters; `rows` says which series each part holds.
+
+    Raises
+    ------
+    InputError
+        When the parts have other parameters or search spaces.
+    """
+    first = parts[0]
+    if any(part.parameters != first.parameters or part.space != first.space for part in parts):
+        raise InputError("functions of different parameters or spaces cannot be joined")
+    back = np.argsort(np.concatenate(rows))
+    offsets = np.cumsum([0, *(len(part.terms) for part in parts[:-1])])
+    kept = max(part.members.shape[1] for part in parts)
+    width = max(part.members.shape[2] for part in parts)
+
+    def grown(name: str, fill: float) -> NDArray[Any]:
+        pieces = []
+        for part, offset in zip(parts, offsets, strict=True):
+            array = getattr(part, name)
+            if name == "members":
+                array = np.where(array >= 0, array + offset, -1)
+            extra = [(0, 0), (0, kept - array.shape[1]), *((0, width - size) for size in array.shape[2:])]
+            pieces.append(np.pad(array, extra, constant_values=fill))
+        return np.concatenate(pieces)[back]
+
+    def plain(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])[back]
+
+    names = np.array([(k, m) for part in parts for k, m in zip(part.kernels, part.metrics, strict=True)], dtype=object)
+    names = names.reshape(-1, 2)[back]
+    columns: dict[str, Any] = {name: grown(name, fill) for name, fill in _PADDED.items()}
+    columns |= {name: plain(name) for name in _PLAIN}
+    joined = replace(
+        first,
+        kernels=tuple(names[:, 0]),
+        metrics=tuple(names[:, 1]),
+        terms=np.concatenate([part.terms for part in parts]),
+        **columns,
+        breaks=None,
+        below=None,
+        below_rows=None,
+        lasting=Lasting.join([part.lasting for part in parts], [len(part) for part in parts], back),
+    )
+    broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]
+    if not broken:
+        return joined
+    breaks = np.full((len(names), len(first.parameters)), np.nan)
+    found: list[Index] = []
+    for part, row in broken:
+        if part.below_rows is None or part.breaks is None:
+            continue
+        found.append(row[part.below_rows])
+        breaks[found[-1]] = part.breaks[part.below_rows]
+    order = np.argsort(np.concatenate(found))
+    sizes = np.cumsum([0, *map(len, found)])
+    places = [np.empty(0, dtype=np.intp)] * len(found)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    for number in range(len(found)):
+        places[number] = rank[sizes[number] : sizes[number + 1]]
+    below = join([part.below for part, _ in broken if part.below is not None], places)
+    return replace(joined, breaks=breaks, below=below, below_rows=np.concatenate(found)[order])
+
+
+def _fit(task: tuple[Series, dict[str, Any]]) -> Fitted:
+    series, settings = task
+    return fit_series(series, **settings)
+
+
+def _fit_and_use(task: tuple[Series, dict[str, Any], Callable[[Series, Fitted], T]]) -> T:
+    series, settings, use = task
+    return use(series, fit_series(series, **settings))

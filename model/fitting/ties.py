@@ -1,0 +1,95 @@
+"""Parameters that varied together only, as sizes that follow the ranks in weak scaling.
+
+The logarithm of one is then a sum of those of others at every configuration measured,
+
+    ln x_j = c + sum_i b_i ln x_i,
+
+and no value tells what either does alone. Functions are of the others, and hold where the tie does. A tie is a row
+``(c, e_1, ..., e_m)``: ``sum_j e_j ln x_j = c``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.search.terms import write_term
+
+Array = NDArray[np.float64]
+
+EXACT = 1e-6
+"""Part of its range to which a logarithm follows others where it is tied to them; values that were rounded are not."""
+BESIDE = 0.05
+"""How far beside a tie the functions still hold: as much as rounding a size to whole numbers takes."""
+WHOLE = 1 / BESIDE
+"""From here on rounding to a whole number leaves less than that."""
+
+
+def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], Array | None]:
+    """The parameters that varied by themselves, and how others are tied to them.
+
+    Parameters
+    ----------
+    points : (n, m)
+    parameters : tuple of str
+        ``ranks`` are kept before others.
+
+    Returns
+    -------
+    list of int
+        Columns of `points`.
+    (q, 1 + m) or None
+        The ties; None where there is none.
+    """
+    order = sorted(range(points.shape[1]), key=lambda at: parameters[at] != "ranks")
+    kept: list[int] = []
+    ties = []
+    for at in order:
+        column = points[:, at]
+        if len(np.unique(column)) < 2:
+            continue
+        logs = np.log(points[:, [*kept, at]]) if (points[:, [*kept, at]] > 0).all() else None
+        if kept and logs is not None:
+            design = np.column_stack([np.ones(len(points)), logs[:, :-1]])
+            solution, _, rank, _ = np.linalg.lstsq(design, logs[:, -1], rcond=None)
+            off = np.abs(logs[:, -1] - design @ solution).max()
+            if rank == design.shape[1] < len(points) and off <= EXACT * np.ptp(logs[:, -1]):
+                tie = np.zeros(1 + points.shape[1])
+                tie[0], tie[1 + at], tie[[1 + k for k in kept]] = solution[0], 1.0, -solution[1:]
+                ties.append(tie)
+                continue
+        kept.append(at)
+    return sorted(kept), np.array(ties) if ties else None
+
+
+def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Array:
+    """The points (k, m) with every tied parameter where its tie has it, rounded where it is a whole number nearly.
+
+    The parameter that follows the others is the last of its tie that is not ``ranks``.
+    """
+    found = np.array(points, dtype=np.float64)
+    for tie in () if ties is None else ties:
+        used = np.flatnonzero(tie[1:])
+        last = [at for at in used if parameters[at] != "ranks"][-1]
+        others = [at for at in used if at != last]
+        value = np.exp((tie[0] - np.log(found[:, others]) @ tie[1:][others]) / tie[1 + last])
+        found[:, last] = np.where(value >= WHOLE, np.round(value), value)
+    return found
+
+
+def beside(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """For each tie the points (k,) away from it, by more than :data:`BESIDE`, and what people are told there."""
+    for tie in () if ties is None else ties:
+        used = tie[1:] != 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            side = np.log(points[:, used]) @ tie[1:][used] - tie[0]
+        names = [name for name, yes in zip(parameters, used, strict=True) if yes]
+        term = np.zeros((len(parameters), 3))
+        term[:, 0] = tie[1:]
+        yield (
+            ~(np.abs(side) <= np.log1p(BESIDE)),
+            f"{', '.join(names[:-1])} and {names[-1]} varied together only, at {write_term(term, parameters)} = "
+            f"{np.exp(tie[0]):.4g}: measure a configuration where one varies alone",
+        )

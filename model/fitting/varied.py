@@ -1,0 +1,181 @@
+"""Fit over the parameters that varied by themselves: others tell nothing, and a search over them invents.
+
+A parameter of a single value is one, and one that moved with others only (:mod:`ranksight.model.fitting.ties`). To a
+series, so is one that changes nothing in it: messages that do not depend on the size were measured once at every number
+of ranks, not once for every size, and a function with as many coefficients as numbers of ranks meets them all.
+
+A change of behaviour along one parameter, as where a cache no longer holds the data, is found where the series are
+fitted over it alone. So are those in which the other parameter changes nothing beyond their scatter
+(:mod:`ranksight.model.fitting.unmoved`), where that tells a change: their values at its levels count as repetitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.parallel import join, pick
+from ranksight.model.fitting.ties import independent
+from ranksight.model.fitting.unmoved import unmoved
+from ranksight.model.search.segments import LEFT, RIGHT
+from ranksight.model.series.noise import behaviour
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.drift import expected_drift
+
+
+def fit_varied(series: Series, **settings: Any) -> Fitted:
+    """Fit every series as :func:`ranksight.model.fitting.fitting.fit_series` does, over the parameters that varied by
+    themselves.
+
+    The functions have all parameters; asked for another value of one that did not vary, or away from the tie of one
+    that did with others only, they say so.
+    """
+    told = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
+    flat = {} if told or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
+    fitted = _fit(series, **settings)
+    told = told or series.hidden is not None or series.points.shape[1] != 2 or not settings.get("segments", True)
+    others = np.setdiff1d(np.arange(len(series)), [row for mine in flat.values() for row in mine])
+    broken = [] if told else _broken(series, others, fitted.ties, settings)
+    if not flat and not broken:
+        return fitted
+    rest = np.setdiff1d(others, [row for _, mine in broken for row in mine])
+    parts, rows = [pick(fitted, rest), *(part for part, _ in broken)], [rest, *(mine for _, mine in broken)]
+    for kept, mine in flat.items():
+        part = _widened(_fit(_once(series.select(mine), kept), **settings), series, list(kept))
+        # Away from where it was measured, what changed nothing may change something yet.
+        aside = [at for at in range(len(series.parameters)) if at not in kept]
+        part.drift[:, aside] = fitted.drift[mine][:, aside]
+        parts.append(replace(part, ties=fitted.ties))
+        rows.append(mine)
+    return join(parts, rows)
+
+
+def _broken(
+    series: Series, rows: NDArray[np.intp], ties: NDArray[np.float64] | None, settings: dict[str, Any]
+) -> list[tuple[Fitted, NDArray[np.intp]]]:
+    """Series among `rows` whose behaviour changes along one of two parameters where the other changes nothing beyond
+    their scatter, with their functions."""
+    found = []
+    for at in (0, 1):
+        if len(np.unique(series.points[:, 1 - at])) < LEFT + RIGHT:
+            continue
+        still, slope = unmoved(series.points, series.values[rows], at)
+        mine, slope = rows[still], slope[still]
+        if not len(mine):
+            continue
+        part = _widened(fit_series(_together(series.select(mine), 1 - at), **settings), series, [1 - at])
+        if part.below_rows is None:
+            continue
+        # Away from where it was measured, what changed nothing may change something yet.
+        usual = np.array([expected_drift(behaviour(name)) for name in part.metrics]) * part.pace()
+        part.drift[:, at] = np.hypot(usual, slope)[:, None]
+        mine, part = mine[part.below_rows], replace(pick(part, part.below_rows), ties=ties)
+        found.append((part, mine))
+        rows = np.setdiff1d(rows, mine)
+    return found
+
+
+def _together(series: Series, kept: int) -> Series:
+    """The series over the parameter `kept` alone, all values at one of its values as repetitions."""
+    points, first = np.unique(series.points[:, kept], return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    place = np.arange(len(order)) - np.searchsorted(first[order], first[order])
+    width = series.values.shape[2]
+    values = np.full((len(series), len(points), int(place.max()) + 1, width), np.nan)
+    values[:, first[order], place] = series.values[:, order]
+    flat = values.reshape(len(series), len(points), -1)
+    return replace(series, parameters=(series.parameters[kept],), points=points[:, None], values=flat)
+
+
+SAME = 1e-9
+"""Relative difference up to which two values are one."""
+FEWEST = 3
+"""Configurations that tell a function."""
+
+
+def _indifferent(series: Series) -> dict[tuple[int, ...], NDArray[np.intp]]:
+    """Series in which some parameters change nothing and others do, by the columns of these others."""
+    columns = range(series.points.shape[1])
+    flat = np.stack([_flat(series, at) for at in columns], axis=1)
+    found = {}
+    for pattern in np.unique(flat[flat.any(axis=1) & ~flat.all(axis=1)], axis=0):
+        kept, rows = tuple(np.flatnonzero(~pattern).tolist()), np.flatnonzero((flat == pattern).all(axis=1))
+        places, group = np.unique(series.points[:, kept], axis=0, return_inverse=True)
+        known = np.isfinite(series.values[rows]).any(axis=2)
+        told = np.zeros((len(places), len(rows)), dtype=np.intp)
+        np.add.at(told, group.ravel(), known.T)
+        if len(rows := rows[(told > 0).sum(axis=0) >= FEWEST]):
+            found[kept] = rows
+    return found
+
+
+def _flat(series: Series, at: int) -> NDArray[np.bool_]:
+    """Whether parameter `at` changes nothing in each series: nowhere measured at one value of it alone, and the same
+    at all."""
+    group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)[1].ravel()
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    values = series.values[:, order]
+    high = np.fmax.reduceat(np.fmax.reduce(values, axis=2), starts, axis=1)
+    low = np.fmin.reduceat(np.fmin.reduce(values, axis=2), starts, axis=1)
+    known = np.add.reduceat(np.isfinite(values).any(axis=2).astype(np.intp), starts, axis=1)
+    same = (known == 0) | ((known > 1) & (high - low <= SAME * np.abs(high)))
+    return np.asarray(same.all(axis=1) & known.any(axis=1))
+
+
+def _once(series: Series, kept: tuple[int, ...]) -> Series:
+    """The series over the parameters `kept` alone, each of their configurations once."""
+    points, first = np.unique(series.points[:, kept], axis=0, return_inverse=True)
+    values = np.full((len(series), len(points), series.values.shape[2]), np.nan)
+    for at, row in enumerate(first.ravel()):
+        values[:, row] = np.where(np.isnan(values[:, row]), series.values[:, at], values[:, row])
+    held = np.isfinite(values).any(axis=(0, 2))
+    points, values = points[held], values[:, held]
+    names = tuple(series.parameters[at] for at in kept)
+    return replace(series, parameters=names, points=points, values=values, hidden=None)
+
+
+def _fit(series: Series, **settings: Any) -> Fitted:
+    points = series.points
+    varied, ties = independent(points, series.parameters)
+    if len(varied) in (0, points.shape[1]) or not isinstance(settings.get("space", ""), str):
+        return fit_series(series, **settings)
+    names = tuple(series.parameters[at] for at in varied)
+    fitted = fit_series(replace(series, parameters=names, points=points[:, varied]), **settings)
+    return replace(_widened(fitted, series, varied), ties=ties)
+
+
+def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
+    """The same functions over all parameters of the series, constant in the others."""
+    count = series.points.shape[1]
+    terms = np.zeros((len(fitted.terms), count, 3))
+    terms[:, varied] = fitted.terms
+    drift = np.zeros((len(fitted), count, 2))
+    drift[:, varied] = fitted.drift
+    trained = np.empty((len(fitted), count, 2))
+    trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
+    trained[:, varied] = fitted.trained
+    below = None if fitted.below is None else _widened(fitted.below, series, varied)
+    breaks = None if fitted.breaks is None else np.full((len(fitted), count), np.nan)
+    if breaks is not None:
+        breaks[:, varied] = fitted.breaks
+    lasting = fitted.lasting
+    if lasting is not None:
+        points = np.repeat(series.points[:1], len(lasting.points), axis=0)
+        points[:, varied] = lasting.points
+        lasting = replace(lasting, points=points, axis=np.array(varied)[lasting.axis])
+    return replace(
+        fitted,
+        parameters=series.parameters,
+        terms=terms,
+        drift=drift,
+        trained=trained,
+        below=below,
+        breaks=breaks,
+        lasting=lasting,
+    )

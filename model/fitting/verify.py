@@ -1,0 +1,81 @@
+"""Verification at the largest configuration: keep it back, fit the rest, tell the error there.
+
+Five process counts train and the sixth verifies the regression (Ding et al. 2018, section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.noise import locate
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What functions of the smaller configurations say at the largest.
+
+    Attributes
+    ----------
+    parameter : str
+        The parameter whose largest value was kept back.
+    points : (k, m)
+        Configurations kept back.
+    measured : (s, k)
+        NaN where missing.
+    forecast : Forecast
+        Of s series at the k points.
+    """
+
+    parameter: str
+    points: Array
+    measured: Array
+    forecast: Forecast
+
+    @property
+    def error(self) -> Array:
+        """``100 |measured - predicted| / measured`` (s, k), NaN where nothing was measured or predicted."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = 100 * np.abs(self.forecast.value / self.measured - 1)
+        return np.where(np.isfinite(error), error, np.nan)
+
+    @property
+    def covered(self) -> NDArray[np.bool_]:
+        """Whether the interval holds the measured value (s, k)."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray((self.measured >= self.forecast.lower) & (self.measured <= self.forecast.upper))
+
+
+def verify_largest(series: Series, level: float = 0.9, **settings: Any) -> Verification:
+    """Keep the largest value of the first parameter that varies back and predict it.
+
+    `ranks` is taken before other parameters. Settings are those of :func:`ranksight.model.fitting.fitting.fit_series`.
+
+    Raises
+    ------
+    InputError
+        When fewer than four values of the parameter were measured.
+    """
+    spread = np.ptp(series.points, axis=0) if len(series.points) else np.zeros(len(series.parameters))
+    varied = [name for name, width in zip(series.parameters, spread, strict=True) if width > 0]
+    if not varied:
+        raise InputError("only one configuration was measured", "measure at least four values of a parameter to verify")
+    name = "ranks" if "ranks" in varied else varied[0]
+    x = series.points[:, series.parameters.index(name)]
+    if len(np.unique(x)) < 4:
+        raise InputError(
+            f"{name} took {len(np.unique(x))} values", "measure at least four values to keep the largest back"
+        )
+    held = x == x.max()
+    fitted = fit_series(series.at(~held), **settings)
+    measured = locate(series.at(held).values, settings.get("over_repetitions", "auto")).values
+    return Verification(name, series.points[held], measured, fitted.predict(series.points[held], level))

@@ -1,0 +1,257 @@
+"""The terms of the resource equation from what was counted: CPI without stalls, and the memory blocking factor.
+
+Where no stalls were counted, a kernel's CPI without stalls is its CPI where memory asks least of it (Panadero et al.,
+minimum CPI); where no cycles were, cycles are time x clock. The model says which it used.
+
+A factor from sampled times scatters as the samples do. Where all configurations agree with one factor within that
+(chi-squared test), it is that one, with its standard error; only where they do not is it a function of the parameters.
+Samples are Poisson counts: a configuration in which none fell on a kernel counts as one with none, and a kernel with
+few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.resource.resource import COUNTED, LEVELS, Machine, Resources
+from ranksight.model.resource.unsampled import SPREAD, USUAL
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+from ranksight.model.structure.functions import Functions
+from ranksight.model.structure.levels import fit_levels
+
+Array = NDArray[np.float64]
+
+CALM = 0.25
+"""Share of the configurations, those where memory asks least per instruction, that tell the CPI without stalls."""
+RATIO = "bf_mem"
+ENOUGH = 400
+"""Samples that tell a sampled CPI to a twentieth."""
+UNLIKE = (0.3, USUAL, 1.5)
+"""Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
+UNSEEN = "instructions at the program's pace, as no sample fell on the kernel"
+"""Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.unsampled`."""
+ALIKE = 2.0
+"""Standard errors within which two sampled speeds are one."""
+DOUBT = 0.01
+"""Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
+
+
+def fit_resources(
+    series: Series,
+    machine: Machine,
+    samples: Mapping[str, Array] | None = None,
+    over_repetitions: str = "median",
+    equation: str = "closed",
+    **settings: Any,
+) -> Resources | None:
+    """Set the equation up for every kernel that has instructions, loads per level, and time or cycles.
+
+    Parameters
+    ----------
+    series : Series
+        Means over ranks.
+    machine : Machine
+    samples : mapping of kernel to (n,), optional
+        Samples behind each time, for kernels whose time was sampled.
+    over_repetitions : str
+        How repetitions become one value.
+    equation : str
+        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+    **settings
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+
+    Returns
+    -------
+    Resources or None
+        None where no kernel has the counters.
+    """
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    values = reduce(series.values, over_repetitions, axis=2)
+    parts = []
+    rate, drawn = _sampling(values, rows, samples or {})
+    for kernel in dict.fromkeys(series.kernels):
+        counted = {name: values[rows[kernel, name]] for name in _NEEDED if (kernel, name) in rows}
+        if kernel in drawn and "time" in counted:
+            counted["time"] = counted["time"] * drawn[kernel]
+        part = _kernel(kernel, counted, machine, rate / machine.frequency if kernel in drawn else None)
+        if part is not None and kernel in (samples or {}) and kernel not in drawn:
+            part = replace(part, evidence=UNSEEN, spread=SPREAD)
+        if part is not None and equation == "literal":
+            part = _literal(part, counted, machine)
+        if part is not None:
+            parts.append(part)
+    if not parts:
+        return None
+    trending = [part for part in parts if not part.steady]
+    trend = None
+    if trending:
+        ratios = Series(
+            series.parameters,
+            series.points,
+            np.array([part.factors for part in trending])[:, :, None],
+            tuple(part.name for part in trending),
+            (RATIO,) * len(trending),
+        )
+        trend = Functions(fit_series(ratios, **settings), fit_levels(ratios, **settings))
+    return Resources(
+        machine,
+        tuple(part.name for part in parts),
+        np.array([part.cpi for part in parts]),
+        np.array([part.factor for part in parts]),
+        np.array([part.error for part in parts]),
+        np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
+        trend,
+        tuple(part.evidence for part in parts),
+        max(part.closure for part in parts),
+        equation=equation,
+        spread=np.array([part.spread for part in parts]),
+    )
+
+
+_NEEDED = ("instructions", "cycles", "time", "stall_cycles", *LEVELS)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """One kernel's equation: BF_mem at every configuration, and as one number."""
+
+    name: str
+    cpi: float
+    factors: Array
+    factor: float
+    error: float
+    steady: bool
+    evidence: str
+    closure: float
+    spread: float = 0.0
+
+
+def shrinkage(count: Array, expected: Array) -> Array:
+    """What sampled times are multiplied by, kernel by kernel, so that few samples do not tell an absurd speed.
+
+    theta = cycles per instruction over the program's is taken as log-normal among kernels, and log(N + 1/2) known to
+    1 / sqrt(N + 1/2); the answer is the ratio of theta's posterior median to N / E. It goes to 1 with many samples.
+
+    Parameters
+    ----------
+    count : (s,)
+        Samples N of each kernel.
+    expected : (s,)
+        Samples E that it would have at the program's cycles per instruction.
+    """
+    theta = np.log((count + 0.5) / (expected + 0.5))
+    known = (count >= 30) & (expected >= 1)
+    least, usual, most = UNLIKE
+    spread = float(np.clip(np.sqrt(np.mean(theta[known] ** 2)), least, most)) if known.sum() >= 5 else usual
+    weight = spread**2 / (spread**2 + 1 / (count + 0.5))
+    return np.asarray(np.exp(weight * theta) * expected / np.maximum(count, 1e-300))
+
+
+def _sampling(
+    values: Array, rows: Mapping[tuple[str, str], int], samples: Mapping[str, Array]
+) -> tuple[Array, dict[str, float]]:
+    """Samples a second of a rank at each configuration, and :func:`shrinkage` of each sampled and counted kernel."""
+    found = [kernel for kernel in samples if (kernel, "time") in rows and (kernel, "instructions") in rows]
+    if not found:
+        return np.ones(values.shape[1]), {}
+    counts = np.array([samples[kernel] for kernel in found])
+    times, instructions = (
+        np.nan_to_num(values[[rows[kernel, name] for kernel in found]]) for name in ("time", "instructions")
+    )
+    both = times.sum(axis=0)
+    rate = np.where(both > 0, counts.sum(axis=0) / np.where(both > 0, both, 1.0), 0.0)
+    every = instructions.sum(axis=0)
+    share = np.divide(instructions, every, out=np.zeros_like(instructions), where=every > 0)
+    expected = (share * counts.sum(axis=0)).sum(axis=1)
+    known = counts.sum(axis=1) > 0
+    drawn = shrinkage(counts.sum(axis=1), expected)
+    return rate, {kernel: float(drawn[at]) for at, kernel in enumerate(found) if known[at]}
+
+
+def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, rate: Array | None) -> _Kernel | None:
+    """One kernel's equation; `rate` (n,) holds the samples per cycle at each configuration, where times are sampled."""
+    source = "cycles" if "cycles" in counted else "time"
+    rate = None if source == "cycles" else rate
+    served = [level for level in LEVELS if level in counted]
+    if "instructions" not in counted or source not in counted or not served:
+        return None
+    instructions = counted["instructions"]
+    cycles = counted[source] * (machine.frequency if source == "time" else 1.0)
+    latency = dict(zip(LEVELS, machine.latencies, strict=True))
+    waiting = np.sum([np.nan_to_num(counted[level]) * latency[level] for level in served], axis=0)
+    stalls = counted.get("stall_cycles")
+    known = (cycles > 0) & (instructions > 0) & (waiting > 0)
+    if rate is not None:
+        cycles = np.nan_to_num(cycles)
+        known = (rate > 0) & (instructions > 0) & (waiting > 0)
+    if stalls is not None:
+        known &= np.isfinite(stalls)
+    if not known.any() or not cycles[known].any():
+        return None
+    # A Poisson count's variance is its mean, so that samples weigh all alike and cycles by the samples a cycle has.
+    weight = np.where(known, 1.0 if rate is None else rate, 0.0)
+    if stalls is not None:
+        cpi = float((cycles - stalls)[known].sum() / instructions[known].sum())
+        how = COUNTED
+    else:
+        cpi = _calm_cpi(cycles[known], instructions[known], waiting[known], weight[known], rate is not None)
+        how = "stalls from the CPI where memory asks least"
+    factors = np.where(known, (cycles - instructions * cpi) / np.where(known, waiting, 1.0), np.nan)
+    said = instructions * cpi + np.nan_to_num(factors) * waiting
+    closure = float(np.abs(said / np.where(cycles > 0, cycles, np.inf) - (cycles > 0))[known].max())
+    factor = float((weight * (cycles - instructions * cpi))[known].sum() / (weight * waiting)[known].sum())
+    steady = bool(known.sum() < 3)
+    share = (weight * waiting)[known] / (weight * waiting)[known].sum()
+    error = float(np.sqrt((share * (factors[known] - factor) ** 2).sum()))
+    if rate is not None:
+        if factor < 0:  # the calm configurations were unlucky: all of the time is execution, as far as samples tell
+            cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
+        expected = (weight * (instructions * cpi + factor * waiting))[known]
+        count = (weight * cycles)[known]
+        chi = float(((count - expected) ** 2 / np.maximum(expected, 0.5)).sum())
+        steady = steady or bool(chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
+        if steady:
+            error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
+        how += ", one blocking factor within the sampling error" if steady else ""
+    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, cycles from {source}", closure)
+
+
+def _literal(part: _Kernel, counted: Mapping[str, Array], machine: Machine) -> _Kernel:
+    """The same kernel with the full CPI: equation 1 of the paper as it is written, which counts stalls twice."""
+    source = "cycles" if "cycles" in counted else "time"
+    cycles = counted[source] * (machine.frequency if source == "time" else 1.0)
+    known = np.isfinite(part.factors) & (cycles > 0)
+    instructions = counted["instructions"][known]
+    cpi = float(cycles[known].sum() / instructions.sum())
+    # T_literal - T is what the stalls add a second time.
+    twice = float(np.abs(instructions * (cpi - part.cpi) / cycles[known]).max())
+    return replace(part, cpi=cpi, closure=twice, evidence=f"equation 1 as written, {part.evidence}")
+
+
+def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array, sampled: bool) -> float:
+    """CPI over the configurations with the fewest memory cycles per instruction, weighed by their cycles.
+
+    Sampled ones (whose weights are samples per cycle) are taken on until they have :data:`ENOUGH` samples together, and
+    as long as their CPI is that of those before, within :data:`ALIKE` standard errors: one that waits longer tells of
+    stalls, however many samples it has.
+    """
+    order = np.argsort(waiting / instructions, kind="stable")
+    count = max(1, int(np.ceil(CALM * len(order))))
+    # Samples, and what there would be at one cycle an instruction: the CPI is their ratio, with a Poisson count above.
+    seen, size = np.cumsum((weight * cycles)[order]), np.cumsum((weight * instructions)[order])
+    while sampled and count < len(order) and seen[count - 1] < ENOUGH:
+        cpi, more = seen[count - 1] / size[count - 1], size[count] - size[count - 1]
+        expected = cpi * more
+        error = np.sqrt(max(expected + expected**2 / max(seen[count - 1], 0.5), 0.5))
+        if seen[count - 1] > 0 and seen[count] - seen[count - 1] - expected > ALIKE * error:
+            break
+        count += 1
+    return float(seen[count - 1] / size[count - 1])

@@ -1,0 +1,66 @@
+"""Counters that contradict each other: more of a part than there is of the whole.
+
+Counters of several runs, or of a multiplexed one, differ by a few per cent; what differs by more cannot both be true,
+and no equation is put on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+from ranksight.units import format_si
+
+Array = NDArray[np.float64]
+
+CONTRADICT = "counters contradict each other"
+"""How every such finding begins."""
+TOLERANCE = 0.05
+"""How far a part may exceed its whole."""
+FEW = 1000.0
+"""Counts below which a part is a few events that another run need not have."""
+PARTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    *((((level,), "loads")) for level in LEVELS),
+    (LEVELS, "loads"),
+    (("stall_cycles",), "cycles"),
+    (("branch_misses",), "branches"),
+)
+
+
+def contradictions(series: Series) -> dict[str, str]:
+    """For each kernel whose counters contradict each other, what and where.
+
+    Parameters
+    ----------
+    series : Series
+        Means over ranks.
+    """
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    values = reduce(series.values, "median", axis=2)
+    found: dict[str, str] = {}
+    for kernel in dict.fromkeys(series.kernels):
+        for parts, whole in PARTS:
+            held = [rows[kernel, name] for name in parts if (kernel, name) in rows]
+            if not held or (kernel, whole) not in rows or kernel in found:
+                continue
+            part, of = np.nansum(values[held], axis=0), values[rows[kernel, whole]]
+            excess = np.where(np.isfinite(of) & (part > FEW), part - (1 + TOLERANCE) * of, -np.inf)
+            at = int(np.argmax(excess))
+            if excess[at] > 0:
+                name = parts[0] if len(parts) == 1 else "loads by level"
+                where = ", ".join(
+                    f"{name} = {x:g}" for name, x in zip(series.parameters, series.points[at], strict=True)
+                )
+                found[kernel] = f"{CONTRADICT}: {format_si(part[at])} {name} of {format_si(of[at])} {whole} at {where}"
+    return found
+
+
+def told(found: Mapping[str, str]) -> tuple[str, ...]:
+    """Notes for people, a few of them."""
+    notes = [f"{kernel}: {text}; its times are not predicted" for kernel, text in found.items()]
+    return (*notes[:5], *((f"and {len(notes) - 5} kernels more whose counters do",) if len(notes) > 5 else ()))

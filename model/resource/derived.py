@@ -1,0 +1,81 @@
+"""Stalls from top-down slots: where a tool tells how many issue slots memory held, it tells the stall cycles.
+
+    stall cycles = cycles x memory-bound slots / slots
+
+(Yasin, "A top-down method for performance analysis and counters architecture", ISPASS 2014: a slot is memory bound when
+the back end takes no more operations because loads or stores are outstanding.) Where no loads by level were counted
+beside them, the lines that memory delivered stand for the loads that it served, prefetched ones with the others: the
+blocking factor then says how much of a line's latency is left to wait for.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+LINE = 64.0
+"""Bytes of a line where no platform tells."""
+SLOTS = "TOPDOWN_SLOTS"
+
+
+def memory_slots(name: str) -> bool:
+    """Whether a metric's name is that of memory-bound slots or their share, as tools write it."""
+    return re.sub(r"[^a-z]", "", name.casefold()).endswith(("memorybound", "membound"))
+
+
+def with_stalls(series: Series, line: float | None = None) -> Series:
+    """The series with ``stall_cycles``, and ``loads_mem`` where no level was counted, of kernels with top-down slots.
+
+    Parameters
+    ----------
+    series : Series
+    line : float, optional
+        Bytes of a line.
+    """
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    kernels, metrics, values = list(series.kernels), list(series.metrics), [series.values]
+    provenance = dict(series.provenance)
+    for (kernel, name), row in rows.items():
+        if not memory_slots(name) or (kernel, "stall_cycles") in rows or (kernel, "cycles") not in rows:
+            continue
+        share = _share(series.values[row], series.values[rows[kernel, SLOTS]] if (kernel, SLOTS) in rows else None)
+        if share is None:
+            continue
+        kernels.append(kernel)
+        metrics.append("stall_cycles")
+        values.append((share * series.values[rows[kernel, "cycles"]])[None])
+        provenance["stall_cycles"] = f"derived from {name}"
+        if (kernel, "bytes_mem_read") in rows and not any((kernel, level) in rows for level in LEVELS):
+            kernels.append(kernel)
+            metrics.append("loads_mem")
+            values.append(series.values[rows[kernel, "bytes_mem_read"]][None] / (line or LINE))
+            provenance["loads_mem"] = "derived from bytes_mem_read"
+    if len(kernels) == len(series):
+        return series
+    return replace(
+        series,
+        values=np.concatenate(values),
+        kernels=tuple(kernels),
+        metrics=tuple(metrics),
+        provenance=provenance,
+    )
+
+
+def _share(found: Array, slots: Array | None) -> Array | None:
+    """Share of the slots: given as such, in per cent, or as a count beside all slots; None where none of these."""
+    top = float(np.nanmax(found)) if np.isfinite(found).any() else np.nan
+    if slots is not None and top > 100:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = found / slots
+    elif top > 1:
+        found = found / 100
+    known = np.isfinite(found)
+    return found if known.any() and (found[known] >= 0).all() and (found[known] <= 1).all() else None

@@ -1,0 +1,333 @@
+"""The resource model of a kernel: its time from instructions, loads per level, and how far memory holds it up.
+
+With c cycles, i instructions, s stall cycles, n_l loads served by level l of latency l_l (means per rank) and clock f:
+
+    T_exec = (c - s) / f = i CPI_exec / f,     T_mem = sum_l n_l l_l / f,     BF_mem = s / sum_l n_l l_l,
+    T = T_exec + BF_mem T_mem
+
+so that T = c / f at every configuration measured (Ding et al. 2018, equations 1 to 3, with the stalls taken out of the
+CPI: read literally, equation 1 counts them twice). The parts are modelled apart, the counts exactly where they are
+deterministic, and put together where a prediction is asked for.
+
+How CPI and BF_mem come from what was counted is told in :mod:`ranksight.model.resource.blocking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ranksight.errors import InputError
+from ranksight.model.fitting.fitted import JOBS, Fitted
+from ranksight.model.structure.functions import Functions, choose
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
+"""Metrics of the loads that each level serves, nearest first."""
+
+
+COUNTED = "stalls counted"
+"""How the evidence of a kernel begins whose stalls a counter told."""
+EQUATIONS = ("closed", "literal")
+"""``closed`` takes the stalls out of the CPI, so that every measured time is met; ``literal`` is the paper's equation 1
+as it is written, with the full CPI, which counts the stalls twice and is there to compare."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the equation needs of a platform.
+
+    Attributes
+    ----------
+    name : str
+    frequency : float
+        Clock under load in Hz.
+    latencies : tuple of float
+        Cycles of a load served by each of :data:`LEVELS`.
+    """
+
+    name: str
+    frequency: float
+    latencies: tuple[float, ...]
+
+    def at(self, frequency: float) -> Machine:
+        """The same machine at another clock: caches go with it, memory does not."""
+        *caches, memory = self.latencies
+        return replace(self, frequency=frequency, latencies=(*caches, memory * frequency / self.frequency))
+
+    @classmethod
+    def of(cls, platform: Any) -> Machine:
+        """Of a :class:`ranksight.platforms.Platform`; a machine without a third level has none to serve from."""
+        frequency = float(platform.frequency)
+        caches = [float(cache.latency) for cache in platform.caches][:3]
+        memory = float(platform.memory.latency) * frequency
+        return cls(str(platform.name), frequency, (*caches, *[memory] * (3 - len(caches)), memory))
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The equation of the kernels whose counters carry it.
+
+    Attributes
+    ----------
+    machine : Machine
+    kernels : tuple of str
+        s kernels.
+    cpi : (s,)
+        Cycles per instruction without stalls.
+    factor, error : (s,)
+        BF_mem as one number, and its standard error; where it is a function, their mean and scatter.
+    seen : (s, 2)
+        Smallest and largest BF_mem at the measured configurations.
+    trend : Functions or None
+        BF_mem over the parameters, of the kernels where it is a function.
+    evidence : tuple of str
+        What each kernel's cycles and stalls were.
+    scale : float
+        What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise.
+    unrest : float
+        Standard deviation of the logarithm of the exact processor time over that sum, from run to run; 0 where the
+        parts were not sampled. A machine that others use has another pace at another time.
+    closure : float
+        Largest relative difference of the equation from the time measured, over kernels and configurations; rounding
+        alone for the closed equation.
+    equation : str
+        One of :data:`EQUATIONS`.
+    spread : (s,)
+        Standard deviation of the logarithm of a kernel's cycles per instruction, where that was not measured but is
+        taken from the rest of the program; 0 where it was.
+    """
+
+    machine: Machine
+    kernels: tuple[str, ...]
+    cpi: Array
+    factor: Array
+    error: Array
+    seen: Array
+    trend: Functions | None
+    evidence: tuple[str, ...]
+    closure: float
+    scale: float = 1.0
+    unrest: float = 0.0
+    equation: str = "closed"
+    spread: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.spread):
+            object.__setattr__(self, "spread", np.zeros(len(self.kernels)))
+
+    @property
+    def borrowed(self) -> NDArray[np.bool_]:
+        """Whether a kernel's pace is the program's, (s,)."""
+        return self.spread > 0
+
+    def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
+        """Time of each kernel at `points`, and what it is made of.
+
+        Parameters
+        ----------
+        points : (k, m)
+        requirements : Forecast
+            Of the series that `rows` names by (kernel, metric).
+        """
+        f, latencies = self.machine.frequency, np.array(self.machine.latencies)
+        take = {
+            name: np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
+            for name in ("instructions", "loads", *LEVELS)
+        }
+
+        def of(name: str, which: str) -> Array:
+            index = take[name]
+            values = getattr(requirements, which)[index]
+            return np.asarray(np.where(index[:, None] >= 0, values, 0.0), dtype=np.float64)
+
+        blocking = self.blocking(points, level)
+        factor = blocking.value
+        instructions = of("instructions", "value")
+        f = f / self.scale
+        execution = instructions * self.cpi[:, None] / f
+        loads = np.stack([of(name, "value") for name in LEVELS], axis=2)
+        # A level that the evidence cannot tell is left out only where it is a small part of the whole, see `carried`.
+        memory = factor[:, :, None] * np.nan_to_num(loads) * latencies / f
+        time = execution + memory.sum(axis=2)
+
+        # No level serves more loads than the kernel has.
+        every = of("loads", "upper")
+        most = np.where((take["loads"][:, None] >= 0) & np.isfinite(every), every, np.inf)
+
+        def spread(name: str, scale: Array) -> tuple[Array, Array]:
+            middle, top = of(name, "value"), of(name, "upper")
+            top = np.minimum(top, np.maximum(most, middle)) if name in LEVELS else top
+            down = np.nan_to_num(middle - of(name, "lower")) * np.abs(scale)
+            return down, np.nan_to_num(top - middle) * np.abs(scale)
+
+        sides = [spread("instructions", self.cpi[:, None] / f)]
+        sides += [spread(name, factor * latency / f) for name, latency in zip(LEVELS, latencies, strict=True)]
+        cycles = np.nan_to_num(loads) @ latencies / f
+        sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
+        quantile = float(ndtri((1 + level) / 2))
+        jobs = quantile * np.hypot(JOBS, self.unrest) * np.nan_to_num(time)
+        sides.append((jobs, jobs))
+        reach = quantile * self.spread[:, None]
+        sides.append((time * reach, time * np.expm1(reach)))
+        down, up = (np.sqrt(sum(side[at] ** 2 for side in sides)) for at in (0, 1))
+        status, reason = self._judge(requirements, take, blocking, memory, time)
+        time = np.where(time > 0, time, np.nan)
+        # Errors of a positive sum: distances are kept, the lower end stays above zero.
+        lower = time * np.exp(-down / np.where(time > 0, time, 1.0))
+        return Parts(time, lower, time + up, execution, memory, status, reason, level, blocking)
+
+    def blocking(self, points: Array, level: float) -> Forecast:
+        """BF_mem of each kernel at `points` (k, m)."""
+        shape = (len(self.kernels), len(points))
+        reach = float(ndtri((1 + level) / 2)) * self.error[:, None]
+        value = np.broadcast_to(self.factor[:, None], shape)
+        half = np.full(shape, 0.5)
+        steady = Forecast(
+            value,
+            value - reach,
+            value + reach,
+            np.zeros(shape, dtype=np.intp),
+            np.full(shape, "", dtype=object),
+            half,
+            half,
+            level,
+        )
+        if self.trend is None:
+            return steady
+        index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
+        if self.trend.levels is not None:
+            # A ratio that two sizes show is carried beyond them as it was at the nearer one.
+            points = np.array(points, dtype=np.float64)
+            column = self.trend.levels.parameters.index(self.trend.levels.parameter)
+            points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
+        given = _within(self.trend.predict(points, level), self.seen[index])
+        # Where no trend can be told, the factors measured are what is known: their mean, and how they scatter.
+        return choose(steady, given, index, given.status == forecast.OK)
+
+    def _judge(
+        self,
+        requirements: Forecast,
+        take: Mapping[str, NDArray[np.intp]],
+        blocking: Forecast,
+        memory: Array,
+        time: Array,
+    ) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+        """A part that is insufficient makes the time so when it holds more than a twentieth of it."""
+        negligible = np.abs(memory.sum(axis=2)) < 0.05 * np.abs(time)
+        status = np.where(negligible, forecast.OK, blocking.status)
+        reason = np.where(negligible, "", blocking.reason).astype(object)
+        for at, name in enumerate(("instructions", *LEVELS)):
+            index = take[name]
+            bad = (requirements.status[index] != forecast.OK) & (index[:, None] >= 0)
+            if at:
+                with np.errstate(invalid="ignore"):
+                    high = np.nan_to_num(requirements.upper[index], nan=0.0, posinf=np.inf)
+                    middle = np.nan_to_num(requirements.value[index])
+                    part = memory[:, :, at - 1] * np.where(middle > 0, high / np.where(middle > 0, middle, 1.0), 1.0)
+                bad &= ~(np.abs(part) < 0.05 * np.abs(time))
+            bad &= status == forecast.OK
+            status = np.where(bad, requirements.status[index], status)
+            reason[bad] = [f"{name}: {text}" for text in requirements.reason[index][bad]]
+        far = self.borrowed[:, None] & (status == forecast.OK)
+        reason = np.where(far, forecast.REASONS[forecast.BORROWED], reason)
+        return np.where(far, forecast.BORROWED, status).astype(np.intp), reason
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "machine": [self.machine.name, self.machine.frequency, list(self.machine.latencies)],
+            "kernels": list(self.kernels),
+            "cpi": self.cpi.tolist(),
+            "factor": self.factor.tolist(),
+            "error": self.error.tolist(),
+            "seen": self.seen.tolist(),
+            "trend": None if self.trend is None else {"fitted": self.trend.fitted.to_dict(), **self.trend.structures()},
+            "evidence": list(self.evidence),
+            "closure": self.closure,
+            "scale": self.scale,
+            "unrest": self.unrest,
+            "equation": self.equation,
+            "spread": self.spread.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Resources:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            name, frequency, latencies = content["machine"]
+            machine = Machine(str(name), float(frequency), tuple(float(x) for x in latencies))
+            kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
+            cpi = np.array(content["cpi"], dtype=np.float64)
+            factor, error = (np.array(content[key], dtype=np.float64) for key in ("factor", "error"))
+            seen = np.array(content["seen"], dtype=np.float64).reshape(len(kernels), 2)
+            given = content["trend"]
+            trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
+            closure, scale = float(content["closure"]), float(content["scale"])
+            unrest, equation = float(content.get("unrest", 0.0)), str(content.get("equation", "closed"))
+            spread = np.array(content.get("spread", [0.0] * len(kernels)), dtype=np.float64)
+        except (KeyError, TypeError, ValueError, AttributeError) as cause:
+            raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
+        if (
+            len(machine.latencies) != len(LEVELS)
+            or not machine.frequency > 0
+            or not 0.1 < scale < 10
+            or not 0 <= unrest < 10
+            or equation not in EQUATIONS
+            or any(
+                column.shape != (len(kernels),) or not np.isfinite(column).all()
+                for column in (cpi, factor, error, seen[:, 0], spread)
+            )
+            or (trend is not None and not set(trend.fitted.kernels) <= set(kernels))
+            or len(evidence) != len(kernels)
+        ):
+            raise InputError("'resources' does not fit together", "fit the model again")
+        return cls(
+            machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, unrest, equation, spread
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Times of s kernels at k configurations, in seconds per rank.
+
+    Attributes
+    ----------
+    value, lower, upper : (s, k)
+    execution : (s, k)
+        T_exec.
+    memory : (s, k, 4)
+        BF_mem x loads x latency / clock, by level.
+    status, reason : (s, k)
+    blocking : Forecast
+        BF_mem.
+    """
+
+    value: Array
+    lower: Array
+    upper: Array
+    execution: Array
+    memory: Array
+    status: NDArray[np.intp]
+    reason: NDArray[Any]
+    level: float
+    blocking: Forecast
+
+    def forecast(self) -> Forecast:
+        """The times as a forecast."""
+        half = np.full(self.value.shape, 0.5)
+        return Forecast(self.value, self.lower, self.upper, self.status, self.reason, half, half, self.level)
+
+
+def _within(given: Forecast, seen: Array) -> Forecast:
+    """A ratio's forecast, kept to what was measured of it: how far memory blocks is bounded, and no trend is not."""
+    low, high = seen[:, :1], seen[:, 1:]
+    return replace(given, **{name: np.clip(getattr(given, name), low, high) for name in ("value", "lower", "upper")})

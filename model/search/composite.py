@@ -1,0 +1,134 @@
+"""Work per rank as the one thing that matters: functions of x = size^d / ranks, offered beside those of each parameter.
+
+A domain of d dimensions that is divided among ranks leaves each a share x, and counts follow the share's volume and
+surface whatever made it so: many ranks or a small problem. Such functions have one argument, so that runs which vary
+ranks and size together, or only few of the combinations, tell them as well as a full grid does; what a parameter taken
+alone would need several values for is told by the values of x.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.metrics import Kind
+from ranksight.model.search.basis import Basis, Listing, Products
+from ranksight.model.search.problem import pose
+from ranksight.model.search.search import Screened, screen
+from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
+from ranksight.model.series.noise import Location
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+DIVIDED = 2.0
+"""Logarithm of the weight of a form of work per rank before the data, relative to a constant with one product."""
+ALONE, SURFACE, MORE = -1.0, -1.0, -2.0
+"""The same, relative to a constant with a power of x: of a power without it, of volume with surface, of all three."""
+DIMENSIONS = (1, 2, 3)
+SHARES: tuple[float, ...] = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0, 4 / 3, 3 / 2, 2.0)
+"""Powers of x that are offered, as far as the space has the factors."""
+FEWEST = 3
+"""Values of x that tell a function of it."""
+
+
+def composite(basis: Basis, terms: Index) -> Mask:
+    """Terms (...) that are a power of work per rank, ``(x^d / p)^e``, of a basis of products; none of any other."""
+    if not isinstance(basis, Products):
+        return np.zeros(terms.shape, dtype=bool)
+    every = np.array(basis.factors, dtype=np.float64)
+    plain = (every[:, 1:] == 0).all(axis=1)
+    power = np.where(plain, every[:, 0], np.nan)
+    powers = np.stack([power[d] for d in basis.digits(terms)], axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        falling, growing = np.fmin.reduce(powers, axis=-1), np.fmax.reduce(powers, axis=-1)
+        dimension = -growing / falling
+        whole = (np.abs(dimension - np.round(dimension)) < 1e-6) & (dimension > 0.5) & (dimension < 3.5)
+    two = (powers != 0).sum(axis=-1) == 2
+    if basis.divisor is not None:
+        two &= powers[..., basis.divisor] < 0
+    return np.asarray(two & whole & (falling < 0) & ~np.isnan(powers).any(axis=-1))
+
+
+def screen_composites(
+    basis: Products, points: Array, location: Location, positive: Mask, kind: Kind
+) -> Iterator[Screened]:
+    """Functions of work per rank, solved on all series and judged as functions of that one argument.
+
+    Parameters
+    ----------
+    basis : Products
+        In whose terms the hypotheses are told.
+    points : (n, m)
+    location, positive, kind
+        See :meth:`ranksight.model.search.offer.Offer.screen`.
+
+    Yields
+    ------
+    Screened
+        One for each way of dividing that the points tell.
+    """
+    for powers in _divisions(points.shape[1], basis.divisor):
+        used = np.array(powers) != 0
+        if not (points[:, used] > 0).all():
+            continue
+        x = np.exp(np.log(points[:, used]) @ np.array(powers)[used])
+        x = np.array([float(f"{value:.9g}") for value in x])
+        numbers, exponents = _numbers(basis, powers)
+        if len(np.unique(x)) < FEWEST or not numbers:
+            continue
+        offered = _forms(exponents)
+        listing = Listing.of(offered.terms, x[:, None])
+        solved = screen(offered, pose(listing, x[:, None], location, positive, kind))
+        place = {ONE: 0} | {(e, 0.0, 0.0): number for e, number in zip(exponents, numbers, strict=True)}
+        choice = np.array([place[tuple(term[0].tolist())] for term in offered.terms], dtype=np.intp)
+        yield Screened(
+            solved.residual,
+            solved.offset,
+            solved.members,
+            solved.prior,
+            np.broadcast_to(choice, (len(solved.residual), len(choice))),
+        )
+
+
+def _divisions(parameters: int, divisor: int | None) -> list[tuple[float, ...]]:
+    """Powers of the parameters in x: one divides, another is an extent or all others are."""
+    found: dict[tuple[float, ...], None] = {}
+    for ranks in range(parameters) if divisor is None else (divisor,):
+        for size, d in itertools.product((a for a in range(parameters) if a != ranks), DIMENSIONS):
+            found[tuple(-1.0 if a == ranks else float(d) * (a == size) for a in range(parameters))] = None
+        found[tuple(-1.0 if a == ranks else 1.0 for a in range(parameters))] = None
+    return list(found)
+
+
+def _numbers(basis: Products, powers: tuple[float, ...]) -> tuple[list[int], tuple[float, ...]]:
+    """Numbers of the terms x^e that the basis has, and e."""
+    place = {round(f[0], 9): at for at, f in enumerate(basis.factors) if f[1:] == (0.0, 0.0)}
+    radix = len(basis.factors)
+    numbers, exponents = [], []
+    for e in SHARES:
+        digits = [place.get(round(e * power, 9)) for power in powers]
+        if None not in digits:
+            numbers.append(sum((digit or 0) * radix**axis for axis, digit in enumerate(digits)))
+            exponents.append(e)
+    return numbers, tuple(exponents)
+
+
+@lru_cache(maxsize=32)
+def _forms(exponents: tuple[float, ...]) -> Hypotheses:
+    """Powers of x with and without a constant, and the volume of a share with a surface of it."""
+    power: dict[float, tuple[Factor]] = {e: ((e, 0.0, 0.0),) for e in exponents}
+    constant: tuple[Factor] = (ONE,)
+    forms, prior = [], []
+    for e in exponents:
+        forms += [[power[e]], [constant, power[e]]]
+        prior += [DIVIDED + ALONE, DIVIDED]
+        if e < 1 and 1.0 in power:
+            forms += [[power[1.0], power[e]], [constant, power[1.0], power[e]]]
+            prior += [DIVIDED + SURFACE, DIVIDED + MORE]
+    return hypotheses(forms, prior)

@@ -1,0 +1,260 @@
+"""The search over several parameters: a few factors an axis, their products and sums, then what is still missing.
+
+1. Along every line of points that differ in one parameter only, any function of the space is ``a + b f(x)`` with one f.
+   The factors f of each axis are ranked by the residuals of these fits, summed over lines.
+2. Products of the best factors of all axes, and sums of products after the set partitions of the axes, with and without
+   a constant, are solved on all points from one Gram matrix a series.
+3. To the best of them one product of the whole dictionary is added that explains most of what is left, so that terms
+   with other factors (work n^3/p and communication log p) are found: orthogonal least squares (Chen, Billings and Luo
+   1989, *International Journal of Control* 50, 1873).
+4. Of two parameters, where all of this leaves more than scatter explains, all pairs of natural terms are tried.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.metrics import Kind
+from ranksight.model.search import leastsquares
+from ranksight.model.search.basis import Products
+from ranksight.model.search.chosen import best_of, everywhere, solve, together
+from ranksight.model.search.completing import complete
+from ranksight.model.search.composite import screen_composites
+from ranksight.model.search.gridforms import borne, on_grid
+from ranksight.model.search.offer import Offer
+from ranksight.model.search.pairs import NATURAL, best_pairs
+from ranksight.model.search.problem import Problem, pose
+from ranksight.model.search.search import CANCELLED, Screened
+from ranksight.model.search.terms import ONE, Factor
+from ranksight.model.series.noise import Location, explained
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+BEST = {1: 12, 2: 8, 3: 4, 4: 3}
+"""Factors kept an axis, by the number of parameters."""
+BASES = 3
+"""Hypotheses that are completed."""
+LINE: Factor = (1.0, 0.0, 0.0)
+"""What grows with iterations, on their axis."""
+
+
+@dataclass(frozen=True)
+class Crossed(Offer):
+    """A space over several parameters.
+
+    Attributes
+    ----------
+    factors : tuple of Factor
+        Of each axis; products of them, one an axis or none, are the terms.
+    coarse : tuple of Factor
+        Those of `factors` of which completing terms are made.
+    parameters : int
+    divisor : int or None
+        Axis of the ranks, which divide work; any may where that is not known.
+    line : int or None
+        Axis of iterations, along which all terms are constant or proportional.
+    grids : tuple of Factor
+        Of process grids, which deterministic values may have along the ranks.
+    """
+
+    factors: tuple[Factor, ...]
+    coarse: tuple[Factor, ...]
+    parameters: int
+    divisor: int | None = None
+    line: int | None = None
+    grids: tuple[Factor, ...] = ()
+
+    def offered(self, axis: int, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
+        """Those of `factors` that an axis may have."""
+        return tuple(f for f in factors if axis != self.line or f == LINE)
+
+    @property
+    def load(self) -> int:
+        """Numbers held a series while its hypotheses are solved."""
+        return 5 * len(_structures((min(BEST[self.parameters], len(self.factors)),) * self.parameters)[0])
+
+    def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
+        """Solve the hypotheses that suit each series."""
+        space = replace(self, factors=(*self.factors, *self.grids))
+        basis = Products.of((ONE, *space.factors), points, self.divisor, kind == "requirement")
+        problem = pose(basis, points, location, positive, kind)
+        if self.line is not None:
+            # What every iteration takes grows on beyond those seen, however little that was.
+            problem.change[:, self.line] = np.inf
+            return problem, screen(space, problem, points)
+        divided = list(screen_composites(basis, points, location, positive, kind))
+        return problem, screen(space, problem, points, divided, explained(location))
+
+
+def screen(
+    space: Crossed,
+    problem: Problem,
+    points: Array,
+    known: Sequence[Screened] = (),
+    scatter: Array | None = None,
+) -> Screened:
+    """Solve the hypotheses that suit each series, beside those solved already; the basis is of the space's factors.
+
+    `scatter` (s,) is what a right form leaves (:func:`ranksight.model.series.noise.explained`); exact values have none.
+    """
+    m = space.parameters
+    radix = len(space.factors) + 1
+    best = [_rank(space, problem, points, axis, radix) for axis in range(m)]
+    # Local terms: all products of the chosen factors (0 is none), in the mixed radix of the numbers chosen.
+    number = np.indices(tuple(b.shape[1] + 1 for b in best)).reshape(m, -1)
+    choice = np.zeros((len(problem.weights), number.shape[1]), dtype=np.intp)
+    for axis, mine in enumerate(best):
+        with_none = np.concatenate([np.zeros((len(mine), 1), dtype=np.intp), mine], axis=1)
+        choice += with_none[:, number[axis]] * radix**axis
+    members, prior = _structures(tuple(b.shape[1] for b in best))
+    first = borne(problem, solve(problem, choice, members, prior))
+    dictionary = _dictionary(space, problem, space.coarse)
+    found = [first, *known]
+    bases = best_of(problem, first, BASES, largest=2)[:, :, :2]
+    terms, more, more_prior = complete(problem, bases, dictionary)
+    found.append(borne(problem, solve(problem, terms, more, more_prior)))
+    if m == 2:
+        # The right form leaves what scatter explains, but next to a wrong term others than the right one look best:
+        # where all leave more, all pairs of natural terms are tried, and the best of them completed.
+        rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in found], axis=0)
+        least = problem.count * CANCELLED**2
+        rows = np.flatnonzero(rest > (least if problem.exact or scatter is None else np.maximum(scatter, least)))
+        if len(rows):
+            found += _pairs(space, problem, rows)
+    return together(found)
+
+
+def _pairs(space: Crossed, problem: Problem, rows: Index) -> list[Screened]:
+    """Pairs of natural terms, the best of them completed, on some series; impossible on the others."""
+    dictionary = _dictionary(space, problem, tuple(f for f in (*NATURAL, *space.grids) if f in space.factors))
+    again, bases = best_pairs(problem, rows, dictionary)
+    mine = problem.part(rows)
+    completed = borne(mine, solve(mine, *complete(mine, bases[:, :BASES], dictionary)))
+    return [again, everywhere(completed, rows, len(problem.weights))]
+
+
+def lines(points: Array, axis: int) -> Iterator[Index]:
+    """Groups of at least three points that differ in one parameter only."""
+    others = np.delete(points, axis, axis=1)
+    _, group = np.unique(others, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    for line in range(group.max(initial=-1) + 1):
+        rows = np.flatnonzero(group == line)
+        if len(np.unique(points[rows, axis])) >= 3:
+            yield rows
+
+
+def _rank(space: Crossed, problem: Problem, points: Array, axis: int, radix: int) -> Index:
+    """The best factors of an axis for each series (s, b), numbered from one."""
+    most = BEST[space.parameters]
+    if axis == space.line:
+        return np.full((len(problem.weights), 1), 1 + space.factors.index(LINE), dtype=np.intp)
+    rows = (1 + np.arange(len(space.factors))) * radix**axis
+    shape, usable = problem.basis.shape(rows), problem.basis.usable(rows)
+    score = np.zeros((len(problem.weights), len(rows)))
+    some = False
+    for line in lines(points, axis):
+        weights, values = problem.weights[:, line], problem.values[:, line]
+        design = np.stack([np.ones((len(rows), len(line))), shape[:, line]], axis=2)
+        count = (weights > 0).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            constant = (weights * values**2).sum(axis=1) - (weights * values).sum(axis=1) ** 2 / weights.sum(axis=1)
+        solved = leastsquares.solve(design, weights, values)
+        residual = np.where(np.isfinite(solved.residual), solved.residual, constant[:, None])
+        score += np.where((count >= 3)[:, None] & np.isfinite(residual), residual, 0.0)
+        some = True
+    score = np.where(usable, score, np.inf)
+    if not some:
+        # Nothing tells the factors apart yet; the coarse ones stand for all.
+        coarse = [1 + space.factors.index(factor) for factor in space.coarse if usable[space.factors.index(factor)]]
+        return np.broadcast_to(np.array(coarse, dtype=np.intp), (len(score), len(coarse)))
+    # What is on process grids stands beside the others: there is so much of it that it would leave none of them.
+    sided = on_grid(problem.basis, rows) & usable
+    return np.concatenate(
+        [
+            1 + part[np.argsort(score[:, part], axis=1, kind="stable")[:, :most]]
+            for part in (np.flatnonzero(~sided), np.flatnonzero(sided))
+        ],
+        axis=1,
+    )
+
+
+@lru_cache(maxsize=32)
+def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
+    """Hypotheses over local terms: products and sums after the set partitions of the axes, and nested products.
+
+    Local term ``number`` is the C-order index of (f_1, ..., f_m), f_j = 0 for none.
+    """
+    shape = tuple(size + 1 for size in sizes)
+    m = len(sizes)
+    found: dict[tuple[int, ...], float] = {(0,): 0.0}
+
+    def add(terms: list[int], prior: float) -> None:
+        key = tuple(sorted(set(terms)))
+        found[key] = max(prior, found.get(key, -np.inf))
+
+    def term(factors: tuple[int, ...], axes: tuple[int, ...]) -> int:
+        return int(np.ravel_multi_index(tuple(f if a in axes else 0 for a, f in enumerate(factors)), shape))
+
+    everything = tuple(range(m))
+    for factors in itertools.product(*(range(size + 1) for size in sizes)):
+        if any(factors):
+            number = int(np.ravel_multi_index(factors, shape))
+            add([number], ALONE)
+            add([0, number], 0.0)
+        if not all(factors):
+            continue
+        for blocks in partitions(everything):
+            if len(blocks) > 1:
+                parts = [term(factors, block) for block in blocks]
+                add([0, *parts], 0.0)
+                add(parts, ALONE)
+        whole = term(factors, everything)
+        for count in range(1, m):
+            for some in itertools.combinations(everything, count):
+                add([term(factors, some), whole], NESTED)
+                add([0, term(factors, some), whole], NESTED)
+        if m == 2:
+            add([0, term(factors, (0,)), term(factors, (1,)), whole], NESTED)
+    width = max(map(len, found))
+    members = np.full((len(found), width), -1, dtype=np.intp)
+    for row, key in enumerate(found):
+        members[row, : len(key)] = key
+    return members, np.array(list(found.values()))
+
+
+ALONE, NESTED = -1.0, -2.0
+"""Logarithms of the weight of a form before the data, relative to a constant with one product."""
+
+
+def partitions(axes: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Set partitions of the axes: ``(0, 1) -> ((0, 1),), ((0,), (1,))``."""
+    if not axes:
+        yield ()
+        return
+    head, rest = axes[0], axes[1:]
+    for count in range(len(rest) + 1):
+        for with_head in itertools.combinations(rest, count):
+            left = tuple(a for a in rest if a not in with_head)
+            for blocks in partitions(left):
+                yield ((head, *with_head), *blocks)
+
+
+def _dictionary(space: Crossed, problem: Problem, factors: tuple[Factor, ...]) -> Index:
+    """All products (d,) of some factors that have a value at every point."""
+    radix = len(space.factors) + 1
+    some = [
+        np.array([0, *(1 + space.factors.index(factor) for factor in space.offered(axis, factors))])
+        for axis in range(space.parameters)
+    ]
+    number = np.indices(tuple(map(len, some))).reshape(space.parameters, -1)
+    terms = np.sum([some[axis][number[axis]] * radix**axis for axis in range(space.parameters)], axis=0)[1:]
+    return np.asarray(terms[problem.basis.usable(terms)], dtype=np.intp)

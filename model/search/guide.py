@@ -1,0 +1,128 @@
+"""Requirements guide times: a kernel's time should grow as the work that its counters show.
+
+For each time the requirements of the same kernel are modelled exactly, since they do not scatter. A form of the time
+that has the growing terms of a requirement is preferred when it fits, and the leading term of the time is compared
+with those
+of all requirements: a time that grows faster than every requirement is spent waiting, serialised or out of balance
+(Calotoiu
+et al. 2013, sections 2 and 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.metrics import metric
+from ranksight.model.search.search import Found
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+PREFERRED = 2.0
+"""Logarithm of the odds by which a form with a requirement's terms is preferred."""
+AGREED = 0.9
+FASTER = 1 / 8
+"""Exponent by which a time must outgrow a requirement to be called faster; the spaces' exponents lie closer than
+twice this."""
+EXACT = 0.02
+"""Relative leave-one-out error up to which a requirement counts as known."""
+
+
+def pairs(kernels: tuple[str, ...], metrics: tuple[str, ...]) -> list[tuple[int, list[int]]]:
+    """Each time with the requirements of its kernel."""
+    kinds = {name: metric(name).kind for name in set(metrics)}
+    requirements: dict[str, list[int]] = {}
+    for i, (kernel, name) in enumerate(zip(kernels, metrics, strict=True)):
+        if kinds[name] == "requirement":
+            requirements.setdefault(kernel, []).append(i)
+    return [
+        (i, requirements[kernel])
+        for i, (kernel, name) in enumerate(zip(kernels, metrics, strict=True))
+        if kinds[name] == "time" and kernel in requirements
+    ]
+
+
+def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> Found:
+    """Move weight, within what fits, to the forms that the requirements of the same kernel have."""
+    weight = found.weight.copy()
+    changed: list[int] = []
+    for time, requirements in pairs(kernels, metrics):
+        forms = {
+            _form(found, r, 0) for r in requirements if found.weight[r, 0] > 0.5 and np.sqrt(found.press[r, 0]) <= EXACT
+        }
+        forms.discard(frozenset())
+        if not forms:
+            continue
+        same = np.array([_form(found, time, c) in forms for c in range(weight.shape[1])])
+        if same.any() and (same & (weight[time] > 0)).any():
+            weight[time] = np.where(same, weight[time] * np.exp(PREFERRED), weight[time])
+            weight[time] /= weight[time].sum()
+            changed.append(time)
+    if not changed:
+        return found
+    order = np.tile(np.arange(weight.shape[1]), (len(weight), 1))
+    rows = np.array(changed)
+    # The leading hypothesis stays unless a preferred one has become heavier.
+    best = weight[rows].argmax(axis=1)
+    heavier = weight[rows, best] > weight[rows, 0]
+    order[rows[heavier], 0] = best[heavier]
+    order[rows[heavier], best[heavier]] = 0
+    arrays: dict[str, Any] = {}
+    for name in Found.__dataclass_fields__:
+        if name != "basis":
+            array = weight if name == "weight" else getattr(found, name)
+            arrays[name] = np.take_along_axis(array, order.reshape(order.shape + (1,) * (array.ndim - 2)), axis=1)
+    return replace(found, **arrays)
+
+
+def _form(found: Found, series: int, hypothesis: int) -> frozenset[int]:
+    """Terms of a hypothesis besides the constant."""
+    terms = found.members[series, hypothesis]
+    terms = terms[terms >= 0]
+    if not len(terms):
+        return frozenset()
+    return frozenset(int(t) for t, exponents in zip(terms, found.basis.decode(terms), strict=True) if exponents.any())
+
+
+def remarks(
+    terms: Array, members: Index, weight: Array, kernels: tuple[str, ...], metrics: tuple[str, ...]
+) -> dict[int, str]:
+    """For times, what their growth says beside that of their kernel's requirements.
+
+    Parameters
+    ----------
+    terms : (t, m, 3)
+    members : (s, c, q)
+        Terms of the hypotheses, the fastest growing last; -1 pads.
+    weight : (s, c)
+        A remark is made when hypotheses of more than nine tenths of the weight agree in it.
+    """
+    said = {}
+    for time, requirements in pairs(kernels, metrics):
+        others = [(_lead(terms, members[r, 0]), metrics[r]) for r in requirements]
+        mine = [(float(w), _lead(terms, m)) for w, m in zip(weight[time], members[time], strict=True) if w > 0]
+        faster = sum(w for w, lead in mine if all(_outgrows(lead, other) for other, _ in others))
+        same = {name: sum(w for w, lead in mine if np.abs(lead - other).max() <= FASTER) for other, name in others}
+        alike = [name for name, w in same.items() if w > AGREED]
+        if faster > AGREED:
+            said[time] = "grows faster than every requirement: waiting, serialisation, imbalance or shared bandwidth"
+        elif alike:
+            said[time] = f"grows as {', '.join(alike)}"
+    return said
+
+
+def _outgrows(lead: Array, other: Array) -> bool:
+    return bool((lead - other).sum() > FASTER and (lead - other).min() >= -FASTER)
+
+
+def _lead(terms: Array, members: Index) -> Array:
+    """Powers (m,) of the fastest growing term, a logarithm counted as a quarter of a power."""
+    used = members[members >= 0]
+    if not len(used):
+        return np.zeros(terms.shape[1])
+    last = terms[used[-1]]
+    return np.asarray(last[:, 0] + 0.25 * last[:, 1] + 1e3 * np.maximum(last[:, 2], 0.0))

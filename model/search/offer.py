@@ -1,0 +1,67 @@
+"""What a search space offers to a fit: a way to solve its hypotheses on series."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.metrics import Kind
+from ranksight.model.search.basis import Listing
+from ranksight.model.search.problem import Problem, pose
+from ranksight.model.search.search import Screened, screen
+from ranksight.model.search.terms import Hypotheses
+from ranksight.model.series.noise import Location
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+class Offer(ABC):
+    """A search space over a number of parameters."""
+
+    parameters: int
+
+    @property
+    @abstractmethod
+    def load(self) -> int:
+        """Numbers held a series while its hypotheses are solved."""
+
+    @abstractmethod
+    def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
+        """Solve hypotheses on series.
+
+        Parameters
+        ----------
+        points : (n, m)
+        location : Location
+            Values of s series at the points.
+        positive : (s,) bool
+            Series whose function must stay above zero.
+        kind : str
+            Kind of their metric.
+        """
+
+
+class Listed(Offer):
+    """Hypotheses that are the same for all series.
+
+    Parameters
+    ----------
+    hypotheses : Hypotheses
+    """
+
+    def __init__(self, hypotheses: Hypotheses) -> None:
+        self.hypotheses = hypotheses
+        self.parameters = hypotheses.terms.shape[1]
+
+    @property
+    def load(self) -> int:
+        """Numbers held a series."""
+        return len(self.hypotheses.members)
+
+    def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
+        """Solve all hypotheses on all series."""
+        problem = pose(Listing.of(self.hypotheses.terms, points), points, location, positive, kind)
+        return problem, screen(self.hypotheses, problem)

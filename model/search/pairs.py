@@ -1,0 +1,109 @@
+"""Pairs of terms: all of a dictionary are put to the test on series that nothing simpler explains.
+
+There are tens of thousands of them. What every pair leaves follows from one Gram matrix a series; the few that leave
+least are solved with all that physics asks of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.search.chosen import best_of, everywhere, solve
+from ranksight.model.search.completing import COMPLETED
+from ranksight.model.search.gridforms import borne, dimensions
+from ranksight.model.search.problem import Problem
+from ranksight.model.search.search import SOLVED, Screened
+from ranksight.model.search.terms import ONE, Factor
+from ranksight.model.series.noise import SMALLEST
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+KEPT, LIKELY = 8, 128
+"""Pairs kept of a series, and of all those that are solved."""
+ALIKE = 1e-10
+"""Squared sine of the angle between columns, or part of their squares, below which they cannot be told apart."""
+NATURAL: tuple[Factor, ...] = (
+    *((n / d, 0.0, 0.0) for n, d in ((-1, 1), (-2, 3), (-1, 2), (-1, 3), (1, 2), (2, 3), (1, 1), (2, 1), (3, 1))),
+    (0.0, 1.0, 0.0),
+    (1.0, 1.0, 0.0),
+)
+"""Factors of shares of volumes and surfaces, of trees and of what is repeated."""
+
+
+def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screened, Index]:
+    """The best pairs of terms of a dictionary, with and without a constant (term 0), on some series.
+
+    Returns
+    -------
+    Screened
+        Over all series; impossible on those not in `rows`.
+    (rows, pairs, 2) intp
+        The pairs.
+    """
+    mine = problem.part(rows)
+    terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
+    local = np.stack(np.triu_indices(len(terms) - 1, 1), axis=1) + 1
+    # A program has one process grid, and what stands beside its terms is natural.
+    grid = dimensions(mine.basis, terms)[local]
+    usual = {ONE, *NATURAL}
+    natural = np.array(
+        [all(tuple(f) in usual or f[2] < 0 for f in term) for term in mine.basis.decode(terms).tolist()], dtype=bool
+    )
+    one = (grid[:, 0] == grid[:, 1]) | (grid == 0).any(axis=1)
+    local = local[(grid == 0).all(axis=1) | (natural[local].all(axis=1) & one)]
+    likely = _paired(mine, terms[_likely(mine, terms, local)])
+    best = best_of(mine, borne(mine, likely), KEPT, smallest=2)
+    size = (best >= 0).sum(axis=2)
+    last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
+    before = np.take_along_axis(best, np.maximum(size - 2, 0)[:, :, None], axis=2)
+    bases = np.maximum(np.concatenate([before, last], axis=2), 0)
+    return everywhere(borne(mine, _paired(mine, bases)), rows, len(problem.weights)), bases
+
+
+def _likely(problem: Problem, terms: Index, pairs: Index) -> Index:
+    """Of the pairs (p, 2) of some terms the :data:`LIKELY` (s, l, 2) of each series that leave least, by their BIC,
+    whether they are possible or not."""
+    shape = problem.basis.shape(terms)
+    kept = min(LIKELY, len(pairs))
+    found = np.empty((len(problem.weights), kept), dtype=np.intp)
+    step = max(1, SOLVED // len(pairs))
+    for start in range(0, len(found), step):
+        part = slice(start, start + step)
+        weights, values, count = problem.weights[part], problem.values[part], problem.count[part, None]
+        gram, right = (weights[:, None, :] * shape) @ shape.T, (weights * values) @ shape.T
+        square = (weights * values**2).sum(axis=1)
+        without = _left(gram, right, square, pairs)
+        # Next to a constant what counts is the distance from the mean.
+        total = np.maximum(weights.sum(axis=1), np.finfo(float).tiny)
+        level, mean = (weights * values).sum(axis=1), weights @ shape.T / total[:, None]
+        gram -= total[:, None, None] * mean[:, :, None] * mean[:, None, :]
+        beside = _left(gram, right - level[:, None] * mean, square - level**2 / total, pairs)
+        floor, dear = count * SMALLEST**2, np.maximum(count, 2) ** (1 / np.maximum(count, 1))
+        least = np.minimum(without + floor, (beside + floor) * dear)
+        found[part] = np.argpartition(least, kept - 1, axis=1)[:, :kept]
+    return pairs[found]
+
+
+def _left(gram: Array, right: Array, square: Array, pairs: Index) -> Array:
+    """What pairs (p, 2) of columns leave of values (s, p): with columns of length one whose cosine is c,
+    ``y'y - (g_a^2 + g_b^2 - 2 c g_a g_b) / (1 - c^2)``."""
+    first, second = pairs.T
+    own = np.diagonal(gram, axis1=1, axis2=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 1 / np.sqrt(np.where(own > ALIKE * own.max(axis=1, keepdims=True, initial=0.0), own, np.nan))
+        along = right * scale
+        a, b = along[:, first], along[:, second]
+        cosine = gram[:, first, second] * scale[:, first] * scale[:, second]
+        apart = 1 - cosine**2
+        left = square[:, None] - (a**2 + b**2 - 2 * cosine * a * b) / np.where(apart > ALIKE, apart, np.nan)
+    return np.where(np.isfinite(left), np.maximum(left, 0.0), np.inf)
+
+
+def _paired(problem: Problem, pairs: Index) -> Screened:
+    """Pairs of terms (s, p, 2) of each series, solved with a constant and without."""
+    count, kept = pairs.shape[:2]
+    flat = np.concatenate([np.zeros((count, 1), dtype=np.intp), pairs.reshape(count, -1)], axis=1)
+    shapes = [shape for n in range(kept) for shape in ([0, 1 + 2 * n, 2 + 2 * n], [1 + 2 * n, 2 + 2 * n, -1])]
+    return solve(problem, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), COMPLETED))

@@ -1,0 +1,125 @@
+"""What functions may not do: turn negative, subtract parts of a whole, tell too much apart, explode unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.search.problem import Problem
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+UNSEEN = 1.0
+"""What an e-fold of growth ahead costs that nothing within the points has shown, for each parameter and each term
+besides the first: with every one of them there are as many times more forms that show it by chance."""
+NEGATIVE = 2.0
+"""What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
+CANCELLING = 2.0
+"""Power with which the density of coefficients falls beyond shares of the whole: Cauchy's tails. Terms many times
+larger than their sum cancel, and what they leave is an accident of the points."""
+
+
+def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], unseen: Array) -> tuple[Mask, Array]:
+    """Which solutions respect the physics of their series, and what their negative coefficients and their growth cost.
+
+    Parameters
+    ----------
+    coefficients : (s, h, k)
+    terms : (h, k) or (s, h, k)
+        Terms of the basis, the fastest growing last.
+    unseen : (s, h)
+        Growth that no point has shown (:func:`unseen`).
+
+    Returns
+    -------
+    allowed : (s, h) bool
+    penalty : (s, h)
+    """
+    size = terms.shape[-1]
+    negative = coefficients < 0
+    any_negative = negative.any(axis=2)
+    # A function whose fastest growing term is negative, the constant below what decays, turns negative somewhere.
+    falls = negative[:, :, -1]
+    allowed = problem.count[:, None] > size
+    if size == 1:
+        # One value is told by the constant alone.
+        allowed = allowed | (problem.basis.factors_of(terms[..., 0]) == 0).all(axis=-1)
+    allowed = allowed & ~(problem.positive[:, None] & falls)
+    if size > 2:
+        allowed &= ~(problem.parts[:, None] & any_negative)
+    elif size == 2:
+        # Parts of a time add up; only what a whole tends to (c - a/p) or starts from (a log p - c) may be negative: a
+        # term that grows along an axis must there grow as the leading one does.
+        grows = problem.basis.grows(terms)
+        beside = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
+        same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
+        allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (beside | same))
+    # A parameter of n values tells at most n - 2 ways of growing apart, and one is always asked for; where values are
+    # exact, as many beside each way of the other parameters, by which terms are told apart as well.
+    factors = problem.basis.factors_of(terms)
+    for axis, count in enumerate(problem.levels):
+        if size > max(1, count - 2):
+            ways = _beside(factors, axis) if problem.exact else _distinct(factors[..., axis])
+            allowed = allowed & (ways <= max(1, count - 2))
+    doubt = UNSEEN * len(problem.levels) * max(size - 1, 1)
+    return allowed, NEGATIVE * negative.sum(axis=2) + doubt * unseen
+
+
+def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
+    """What coefficients (s, h, k) cost (s, h) whose terms exceed the whole.
+
+    Parameters
+    ----------
+    log_share : k arrays (s, h)
+        Logarithm of the largest share that each term with a coefficient of one has at any point.
+    """
+    most = np.full(coefficients.shape[:2], -np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for k, share in enumerate(log_share):
+            most = np.fmax(most, np.log(np.abs(coefficients[..., k])) + share)
+    return np.asarray(CANCELLING * np.fmax(most, 0.0))
+
+
+def _beside(factors: NDArray[np.intp], axis: int) -> NDArray[np.intp]:
+    """How many different factors (...) other than none terms (..., k, m) have along an axis at most, of those that are
+    alike along the others."""
+    others = np.delete(factors, axis, axis=-1)
+    alike = (others[..., :, None, :] == others[..., None, :, :]).all(axis=-1)
+    mine = np.where(alike, factors[..., None, :, axis], 0)
+    return np.asarray(_distinct(mine).max(axis=-1))
+
+
+def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """How many different numbers other than zero stand along the last axis."""
+    found = np.zeros(numbers.shape[:-1], dtype=np.intp)
+    for a in range(numbers.shape[-1]):
+        new = numbers[..., a] != 0
+        for b in range(a):
+            new &= numbers[..., a] != numbers[..., b]
+        found += new
+    return found
+
+
+def unseen(problem: Problem, coefficients: Array, ahead: Sequence[Array]) -> Array:
+    """Growth (s, h) ahead, in e-folds, beyond what was seen along the same axis within the points.
+
+    Parameters
+    ----------
+    coefficients : (s, h, k)
+    ahead : k arrays (1 + m, s or 1, h)
+        Each term at the largest values of all parameters, and farther along each of them
+        (:meth:`ranksight.model.search.basis.Basis.ahead`).
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        now, *farther = (
+            np.abs(sum(coefficients[..., k] * term[corner] for k, term in enumerate(ahead)))
+            for corner in range(len(ahead[0]))
+        )
+        total = np.zeros(coefficients.shape[:2])
+        for axis, there in enumerate(farther):
+            seen = now * np.exp(problem.change[:, axis, None])
+            total += np.log(np.fmax(there / seen, 1.0))
+    return np.where(np.isfinite(total), total, 0.0)

@@ -1,0 +1,108 @@
+"""Which forms are common among the series of a metric: kernels of one program behave alike.
+
+Weights of classes of hypotheses (structure, and the power of what decays) are estimated from all series together by
+expectation maximisation, next to the weights before the data. Powers of what grows are told apart by each series
+alone: a class learned from others must not decide how something explodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.search.gridterms import GRID_TERMS
+from ranksight.model.search.problem import Problem
+from ranksight.model.search.search import Screened
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+PSEUDO = 20.0
+"""Series that the weights before the data count for."""
+ROUNDS = 3
+FEW = 200
+"""Series up to which each is told by the others alone: ten times :data:`PSEUDO`."""
+GRID = 32.0
+"""Classes of each number of dimensions of a process grid."""
+STEP = 1 / 2
+"""Between the powers of decay that classes stand for: others are of the class within a quarter of them."""
+
+
+def classes(table: Array, members: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Class (h,) of each hypothesis, from terms (t, m, 3) and the hypotheses' rows of them (h, q)."""
+    exponent, logs, rate = (table[:, :, part] for part in range(3))
+    grows = (rate > 0) | (exponent > 0) | ((exponent == 0) & (logs > 0))
+    digit = np.where(exponent < 0, 2 + np.round(-exponent / STEP), np.where(grows, 1.0, 0.0))
+    # Kernels of a program share its process grid.
+    dimensions = np.array([0, *(each.dimensions for each in GRID_TERMS)])
+    digit += GRID * dimensions[np.maximum(-rate, 0).astype(np.intp)]
+    code = 1 + digit @ (256.0 ** np.arange(table.shape[1]))
+    rows = np.where(members >= 0, code[members], 0.0)
+    _, found = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
+    return np.asarray(found.reshape(-1), dtype=np.intp)
+
+
+def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array, Array]:
+    """What to add to the hypotheses' evidence (s, h): how much more common their classes are than thought.
+
+    Every series is told by the others alone: its own values must not count twice. Where there are many, one series
+    makes no difference, and the same is added to all.
+
+    Parameters
+    ----------
+    evidence : (s, h)
+        Log marginal likelihoods with the space's own prior; series without any count for nothing.
+
+    Returns
+    -------
+    (1, h) and (s, h) or (1, h)
+        Logarithms: for series that are none of these, and for these.
+    """
+    if screened.choice is not None:
+        # Each series has hypotheses of its own: there are no common classes to count.
+        return np.zeros((1, 0)), np.zeros((1, 0))
+    base = np.exp(screened.prior - screened.prior.max())
+    base = base / base.sum()
+    group = classes(problem.basis.decode(np.arange(screened.members.max() + 1)), screened.members)
+    expected = np.bincount(group, base).astype(np.float64)
+    held: Mask = np.asarray(np.isfinite(evidence).any(axis=1))
+    evidence = evidence[held]
+    likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True)) if len(evidence) else np.ones((0, len(base)))
+    ratio = np.ones((1, len(expected)))
+    others = np.ones((len(likelihood), len(expected))) if len(likelihood) <= FEW else None
+    for _ in range(ROUNDS):
+        moved = _by_class(likelihood * ratio[0, group], group)
+        ratio = _ratio(expected, moved.sum(axis=0, keepdims=True), len(moved))
+        if others is not None:
+            moved = _by_class(likelihood * others[:, group], group)
+            others = _ratio(expected, moved.sum(axis=0) - moved, len(moved) - 1)
+    every = np.log(ratio)[:, group]
+    if others is None:
+        return every, every
+    mine = np.repeat(every, len(held), axis=0)
+    mine[held] = np.log(others)[:, group]
+    return every, mine
+
+
+def _by_class(weight: Array, group: NDArray[np.intp]) -> Array:
+    """Shares (s, g) of classes in the weights (s, h) of hypotheses."""
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], np.arange(group.max() + 1))
+    total = np.add.reduceat(weight[:, order], first, axis=1)
+    return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def _ratio(expected: Array, seen: Array, series: int) -> Array:
+    """How much more common classes are than expected, where they carry `seen` of so many series."""
+    return (PSEUDO * expected + np.maximum(seen, 0.0)) / (PSEUDO + series) / expected
+
+
+def of(shift: Array, rows: NDArray[np.intp]) -> Array:
+    """What is added to the evidence of some series."""
+    return shift if len(shift) == 1 else shift[rows]
+
+
+def shifted(evidence: Array, shift: Array) -> Array:
+    """Evidence (s, h) with what the classes of the first hypotheses are more common; those that only some series have
+    come last and have none."""
+    return evidence + np.pad(shift, ((0, 0), (0, evidence.shape[1] - shift.shape[1])))

@@ -1,0 +1,114 @@
+"""What a search is asked: series of values at points, weighted and scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.metrics import Kind
+from ranksight.model.search.basis import AHEAD, Basis
+from ranksight.model.series.noise import Location
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Series and terms, scaled for solving.
+
+    Attributes
+    ----------
+    basis : Basis
+        Terms at the points.
+    weights, values : (s, n)
+        Relative weights, zero where missing, and values in units of `unit`.
+    unit : (s,)
+        Largest size of each series.
+    count : (s,)
+        Points of each series.
+    positive : (s,) bool
+        Series whose function must stay above zero.
+    parts : (s,) bool
+        Series whose terms add up as parts of a whole, like times.
+    exact : bool
+        Whether the values are deterministic.
+    levels : tuple of int
+        Distinct values of each parameter.
+    change : (s, m)
+        Largest change of the logarithm of the values along each axis, as far as
+        :data:`ranksight.model.search.basis.AHEAD` goes; infinite for one that never varied alone.
+    """
+
+    basis: Basis
+    weights: Array
+    values: Array
+    unit: Array
+    count: NDArray[np.intp]
+    positive: Mask
+    parts: Mask
+    exact: bool
+    levels: tuple[int, ...]
+    change: Array
+
+    def part(self, which: slice | NDArray[np.intp]) -> Problem:
+        """The same problem of some series."""
+        return Problem(
+            self.basis,
+            self.weights[which],
+            self.values[which],
+            self.unit[which],
+            self.count[which],
+            self.positive[which],
+            self.parts[which],
+            self.exact,
+            self.levels,
+            self.change[which],
+        )
+
+
+def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: Kind) -> Problem:
+    """Weigh the values of series at the points of a basis."""
+    present = location.repeats > 0
+    count = present.sum(axis=1)
+    mean_repeats = location.repeats.sum(axis=1, keepdims=True) / np.maximum(count, 1)[:, None]
+    relative = location.repeats / np.where(mean_repeats > 0, mean_repeats, 1.0)
+    y = np.where(present, location.values, 0.0)
+    unit = np.abs(y).max(axis=1, initial=0.0)
+    unit = np.where(unit > 0, unit, 1.0)[:, None]
+    return Problem(
+        basis,
+        np.where(present, relative * (unit / location.scale) ** 2, 0.0),
+        y / unit,
+        unit[:, 0],
+        count,
+        positive,
+        positive & (kind in ("time", "other", "state")),
+        kind == "requirement",
+        tuple(len(np.unique(x)) for x in points.T),
+        _change(points, present, y),
+    )
+
+
+def _change(points: Array, present: Mask, y: Array) -> Array:
+    """Largest change (s, m) of ln |y| along lines of each axis, scaled to :data:`search.basis.AHEAD`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.log(np.abs(y))
+    result = np.zeros((len(y), points.shape[1]))
+    for axis in range(points.shape[1]):
+        _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)
+        if np.bincount(group.reshape(-1)).max(initial=0) < 2:
+            # Varied together with others only: nothing could show what it does alone.
+            result[:, axis] = np.inf
+            continue
+        for line in range(int(group.max(initial=-1)) + 1):
+            use = present & (group.reshape(-1) == line)[None, :] & np.isfinite(size)
+            high = np.where(use, size, -np.inf).max(axis=1, initial=-np.inf)
+            low = np.where(use, size, np.inf).min(axis=1, initial=np.inf)
+            result[:, axis] = np.maximum(result[:, axis], np.where(use.any(axis=1), high - low, 0.0))
+        x = points[:, axis]
+        if (x > 0).all() and x.size and x.max() > x.min():
+            result[:, axis] *= max(1.0, np.log(AHEAD) / np.log(x.max() / x.min()))
+    return result

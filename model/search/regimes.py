@@ -1,0 +1,109 @@
+"""A first configuration in another regime: one rank, one node, no network.
+
+The smallest configuration often runs without what all others need. Where a series strays from every form by much more
+than its
+noise, its functions are also fitted without its first value; both sets of hypotheses stand side by side with their
+weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ranksight.metrics import Kind
+from ranksight.model.search.offer import Offer
+from ranksight.model.search.prevalence import of, shifted
+from ranksight.model.search.search import KEPT, Found, evidence, keep
+from ranksight.model.series.noise import Location
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LEAST_POINTS = 4
+STRAYS = 4.0
+"""Residual variance over that of the noise from which the first value is put to the test."""
+RARE = -3.0
+"""Logarithm of the odds, before the data, that the first value is of another regime, or the last one
+(:mod:`ranksight.model.uncertainty.late`): one series in twenty."""
+LEAST = 0.01
+"""Share below which another regime moves no end of an interval visibly: a fifth of what lies beyond it."""
+
+
+def without_first(
+    space: Offer,
+    points: Array,
+    location: Location,
+    positive: Mask,
+    kind: Kind,
+    found: Found,
+    score: Array,
+    ratio: Array,
+    v0: Array,
+    d0: Array,
+    shift: Array,
+) -> Found:
+    """Add the hypotheses that leave the first value out to those found with it.
+
+    The value left out is given a log-normal density of one e-fold around what the others say, so that both evidences
+    are of
+    all values.
+
+    Parameters
+    ----------
+    score : (s, h)
+        Logarithm of the evidence of every hypothesis with the first value.
+    ratio : (s,)
+        Residual variance over that of the noise.
+    """
+    if points.shape[1] != 1 or kind not in ("time", "other"):
+        return found
+    present = location.repeats > 0
+    rows = np.flatnonzero((ratio > STRAYS) & (present.sum(axis=1) >= LEAST_POINTS) & positive)
+    if not len(rows):
+        return found
+    first = np.where(present[rows], points[:, 0], np.inf).argmin(axis=1)
+    mine = location.part(rows)
+    repeats = mine.repeats.copy()
+    repeats[np.arange(len(rows)), first] = 0.0
+    problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
+    rest = shifted(evidence(screened, problem.count, v0[rows], d0[rows]), of(shift, rows))
+    other = keep(problem, screened, rest, v0[rows], d0[rows])
+    odds = logsumexp(rest, axis=1) + RARE - logsumexp(score[rows], axis=1)
+    share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
+    return merge(found, other, rows, share)
+
+
+def merge(found: Found, other: Found, rows: NDArray[np.intp], share: Array) -> Found:
+    """Mix the hypotheses of some series with others that carry a share (r,) of the weight; the leading one stays where
+    that is less than half."""
+    much = share > LEAST
+    if not much.any():
+        return found
+    rows, share = rows[much], share[much]
+    weight = np.concatenate([found.weight[rows] * (1 - share)[:, None], other.weight[much] * share[:, None]], axis=1)
+    first = np.zeros_like(weight)
+    first[:, 0] = share < 1 / 2
+    order = np.argsort(-weight - first, axis=1, kind="stable")[:, :KEPT]
+    arrays = {}
+    for name in Found.__dataclass_fields__:
+        if name == "basis":
+            continue
+        mine, new = getattr(found, name), getattr(other, name)[much]
+        if name == "weight":
+            both = weight
+        else:
+            missing = [(0, 0), (0, 0), *((0, a - b) for a, b in zip(mine.shape[2:], new.shape[2:], strict=True))]
+            both = np.concatenate(
+                [mine[rows], np.pad(new, missing, constant_values=-1 if name == "members" else 0)], axis=1
+            )
+        chosen = np.take_along_axis(both, order.reshape(order.shape + (1,) * (both.ndim - 2)), axis=1)
+        array = mine.copy()
+        array[rows] = chosen[:, : array.shape[1]]
+        arrays[name] = array
+    total = arrays["weight"].sum(axis=1, keepdims=True)
+    arrays["weight"] = arrays["weight"] / np.where(total > 0, total, 1.0)
+    return Found(basis=found.basis, **arrays)

@@ -1,0 +1,146 @@
+"""Terms and hypotheses: the functions that a search can choose, as numbers.
+
+A *factor* of one parameter x is ``x**i * log2(x)**j * 2**(e * x)``, the triple (i, j, e). Where e is below zero the
+parameter is the number of ranks, and the factor the term number -e of a process grid, which grows as ``x**i *
+log2(x)**j`` (:mod:`ranksight.model.search.gridterms`). A *term* is the product of one factor a parameter, an (m, 3)
+array; the constant is all zeros. A *hypothesis* is a sum of terms with free coefficients. Nothing here is ever a string
+that is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.search.gridterms import GRID_TERMS, grid_values
+
+Array = NDArray[np.float64]
+Factor = tuple[float, float, float]
+
+ONE: Factor = (0.0, 0.0, 0.0)
+ON_GRIDS: tuple[Factor, ...] = tuple((each.power, each.log, -1.0 - at) for at, each in enumerate(GRID_TERMS))
+"""The factors of process grids."""
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """What a search space offers.
+
+    Attributes
+    ----------
+    terms : (t, m, 3) float64
+        Distinct terms.
+    members : (h, q) intp
+        Terms of each hypothesis, padded with -1 at the end; the fastest growing last.
+    prior : (h,) float64
+        Logarithm of the weight of each hypothesis before the data, up to a constant.
+    """
+
+    terms: Array
+    members: NDArray[np.intp]
+    prior: Array
+
+    def __post_init__(self) -> None:
+        if self.terms.ndim != 3 or self.terms.shape[2] != 3 or len(self.members) != len(self.prior):
+            raise ValueError("terms must be (t, m, 3) and every hypothesis needs a prior")
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Number of terms of each hypothesis."""
+        return np.asarray((self.members >= 0).sum(axis=1), dtype=np.intp)
+
+
+def hypotheses(members: Sequence[Sequence[tuple[Factor, ...]]], prior: Sequence[float]) -> Hypotheses:
+    """Collect hypotheses given as sequences of terms (one factor a parameter) into arrays; equal ones are merged."""
+    index: dict[tuple[Factor, ...], int] = {}
+    seen: dict[tuple[int, ...], float] = {}
+    for terms, weight in zip(members, prior, strict=True):
+        ordered = sorted(
+            {index.setdefault(term, len(index)): term for term in terms}.items(), key=lambda item: growth(item[1])
+        )
+        key = tuple(number for number, _ in ordered)
+        seen[key] = max(weight, seen.get(key, -np.inf))
+    width = max(map(len, seen))
+    table = np.full((len(seen), width), -1, dtype=np.intp)
+    for row, key in enumerate(seen):
+        table[row, : len(key)] = key
+    return Hypotheses(np.array(list(index), dtype=np.float64), table, np.array(list(seen.values()), dtype=np.float64))
+
+
+def growth(term: tuple[Factor, ...]) -> tuple[float, float, float]:
+    """Order of growth of a term when all parameters grow together: rate, exponent, power of the logarithm."""
+    return sum(max(f[2], 0.0) for f in term), sum(f[0] for f in term), sum(f[1] for f in term)
+
+
+def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
+    """Logarithm of the size of terms at points, and their sign.
+
+    Parameters
+    ----------
+    terms : (..., m, 3)
+    points : (n, m)
+
+    Returns
+    -------
+    size : (..., n)
+        ``ln |term|``; -inf where the term is zero (a logarithm at one), NaN where it has no value (a logarithm or a
+        negative or fractional power at or below zero).
+    sign : (..., n)
+        -1 where a logarithm to an odd power lies below one, else 1.
+    """
+    shape = (*terms.shape[:-2], len(points))
+    size = np.zeros(shape)
+    sign = np.ones(shape)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for axis in range(points.shape[1]):
+            x = points[:, axis]
+            # Zero to a positive power is zero; a logarithm or a negative power of zero has no value.
+            natural = np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), np.where(x == 0, -np.inf, np.nan))
+            binary = natural / np.log(2.0)
+            logs = np.log(np.abs(binary))
+            i, j, e = (terms[..., axis, part, None] for part in range(3))
+            number = -e[..., 0]
+            if (gridded := number > 0).any():
+                with_sides = np.log(grid_values(x))[number[gridded].astype(np.intp) - 1]
+                i, j, e = (np.where(gridded[..., None], 0.0, part) for part in (i, j, e))
+                size[gridded] += with_sides
+            power = np.where(i != 0, i * natural, 0.0)
+            size += np.where(power == np.inf, np.nan, power) + np.where(e != 0, e * x * np.log(2.0), 0.0)
+            size += np.where(j != 0, j * np.where((j != 0) & (x > 0), logs, np.nan), 0.0)
+            sign = np.where((j % 2 == 1) & (binary < 0), -sign, sign)
+    return size, sign
+
+
+def values(terms: Array, points: Array) -> Array:
+    """Values of terms (..., m, 3) at points (n, m): (..., n); NaN where a term has no value."""
+    size, sign = log_terms(terms, points)
+    with np.errstate(over="ignore"):
+        return np.asarray(sign * np.exp(size))
+
+
+def write_term(term: Array, parameters: Sequence[str]) -> str:
+    """Write a term as people read it: ``size^(3/2) * log2(ranks)``; the constant is the empty string."""
+    parts = []
+    for (i, j, e), name in zip(term, parameters, strict=True):
+        if e < 0:
+            grid = GRID_TERMS[int(-e) - 1]
+            parts.append(f"({grid.text} on a {grid.dimensions}-d grid)")
+            continue
+        if i:
+            parts.append(name if i == 1 else f"{name}^{_exponent(i)}")
+        if j:
+            parts.append(f"log2({name})" + ("" if j == 1 else f"^{_exponent(j)}"))
+        if e:
+            parts.append(f"2^({'' if e == 1 else _exponent(e) + ' '}{name})")
+    return " * ".join(parts)
+
+
+def _exponent(value: float) -> str:
+    near = Fraction(float(value)).limit_denominator(6)
+    if abs(float(near) - value) < 1e-9:
+        return str(near) if near.denominator == 1 and near >= 0 else f"({near})"
+    return f"{value:.2f}" if value >= 0 else f"({value:.2f})"

@@ -1,0 +1,169 @@
+"""Noise: how much a value scatters when the same configuration runs again, pooled over configurations and series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtri
+
+from ranksight.metrics import Kind, metric
+from ranksight.model.series import repetitions
+from ranksight.model.series.moderation import laws
+from ranksight.model.series.outliers import without_outliers
+from ranksight.model.series.reduction import reduce
+
+Array = NDArray[np.float64]
+
+SMALLEST = 1e-9
+"""Relative scatter below which values are taken as exact: a few hundred roundings of a double."""
+
+LACKING = 1e-3
+"""Level of the test that finds every form tried lacking."""
+
+FLOORS = (1e-2, 1e-1, 1e-3, 1e-4, 1e-5)
+"""Shares of a series' largest value that the sizes of its errors may not fall below; the first where nothing tells."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """One value a configuration, with what is known of its scatter.
+
+    Attributes
+    ----------
+    values : (s, n)
+        Reduced over repetitions; NaN where missing.
+    scale : (s, n)
+        Size that relative errors refer to, positive.
+    repeats : (s, n)
+        Number of repetitions, zero where missing; for less efficient locations the number that would do for the mean.
+    variance : (s,)
+        Relative variance of one repetition, moderated by the other series; NaN where nothing was repeated.
+    freedom : (s,)
+        Degrees of freedom behind `variance`.
+    """
+
+    values: Array
+    scale: Array
+    repeats: Array
+    variance: Array
+    freedom: Array
+
+    def part(self, which: slice | NDArray[np.intp]) -> Location:
+        """The same of some series."""
+        return Location(
+            self.values[which], self.scale[which], self.repeats[which], self.variance[which], self.freedom[which]
+        )
+
+
+def explained(location: Location) -> Array:
+    """Sum of squares (s,) that scatter of repetitions explains, with three terms; infinite where nothing repeats.
+
+    A form that leaves more is refused by the F test for lack of fit (Draper and Smith, *Applied Regression Analysis*,
+    section 2.1), at the level :data:`LACKING`.
+    """
+    present = location.repeats > 0
+    count = present.sum(axis=1)
+    repeats = location.repeats.sum(axis=1) / np.maximum(count, 1)
+    free = np.maximum(count - 3, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        most = fdtri(free, location.freedom, 1 - LACKING) * free * location.variance / repeats
+    return np.where((location.freedom > 0) & np.isfinite(most), most, np.inf)
+
+
+def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
+    """Put parts together; `orders` says which series each part holds."""
+    back = np.argsort(np.concatenate(orders))
+    names = ("values", "scale", "repeats", "variance", "freedom")
+    return Location(*(np.concatenate([getattr(part, name) for part in parts])[back] for name in names))
+
+
+def behaviour(name: str) -> Kind:
+    """Kind of a metric as its values behave: counts that caches decide scatter and change in steps like any measured
+    quantity."""
+    described = metric(name)
+    return described.kind if described.steady else "other"
+
+
+def locate(values: Array, how: str = "auto") -> Location:
+    """Reduce repetitions (s, n, r) of series of one metric and estimate their relative scatter.
+
+    The scatter of each series is moderated towards that of all series with the empirical-Bayes variance of Smyth
+    (2004, *Statistical Applications in Genetics and Molecular Biology* 3, eq. 5 and section 6.2), since a series alone
+    has few repetitions.
+
+    Parameters
+    ----------
+    how : str
+        A reduction (:data:`ranksight.model.series.reduction.NAMES`), or ``"auto"`` for the one that suits the scatter
+        (:mod:`ranksight.model.series.repetitions`), of the repetitions that are no outliers
+        (:mod:`ranksight.model.series.outliers`).
+    """
+    if how == "auto":
+        values = without_outliers(values)
+    repeats = (~np.isnan(values)).sum(axis=2).astype(np.float64)
+    if how == "auto":
+        located, chance = repetitions.locate(values)
+        inefficiency = sum(c * _inefficiency(repeats, law) for c, law in zip(chance, repetitions.LAWS, strict=True))
+    else:
+        located, inefficiency = reduce(values, how, axis=2), _inefficiency(repeats, how)
+    centre = reduce(values, "mean", axis=2)
+    scale = _scale(np.where(repeats > 0, np.abs(located), 0.0), repeats, values - centre[..., None])
+    squares = np.nansum(((values - centre[..., None]) / scale[..., None]) ** 2, axis=2)
+    freedom = np.where(repeats > 1, repeats - 1, 0.0).sum(axis=1)
+    total = np.where(repeats > 1, squares, 0.0).sum(axis=1)
+    known = freedom > 0
+    variance = np.where(known, total / np.where(known, freedom, 1.0), np.nan)
+    prior_freedom, prior_variance = moderate(variance, freedom)
+    pooled = prior_freedom * prior_variance + freedom * np.where(known, variance, 0.0)
+    moderated = np.where(known, pooled / np.where(known, prior_freedom + freedom, 1.0), np.nan)
+    # Where nothing was repeated in this series but in others, theirs stand for it.
+    if prior_freedom > 0:
+        moderated = np.where(known, moderated, prior_variance)
+    return Location(
+        located,
+        scale,
+        repeats / inefficiency,
+        moderated,
+        np.where(known | (prior_freedom > 0), freedom + prior_freedom, 0.0),
+    )
+
+
+def _scale(size: Array, repeats: Array, apart: Array) -> Array:
+    """Sizes (s, n) that relative errors refer to: the values', and no less than a share of the series' largest.
+
+    Small values scatter as much as large ones do, relative to themselves, or by what a clock resolves. The share is
+    that of :data:`FLOORS` under which the scatter of repetitions (s, n, r) around their means is most likely, of one
+    relative size throughout: the normal likelihood with that size integrated out.
+    """
+    largest = size.max(axis=1, keepdims=True, initial=0.0)
+    more = np.where(repeats > 1, repeats - 1, 0.0)
+    freedom = more.sum(axis=1)
+    best, scale = np.full(len(size), -np.inf), np.ones_like(size)
+    for floor in FLOORS:
+        here = np.maximum(size, floor * largest)
+        here = np.where((repeats > 0) & (here > 0), here, 1.0)
+        total = np.nansum((apart / here[..., None]) ** 2, axis=(1, 2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = -(more * np.log(here)).sum(axis=1) - freedom / 2 * np.log(total)
+        score = np.where((freedom > 0) & (total > SMALLEST**2), score, 0.0)
+        better = score > best
+        scale[better], best[better] = here[better], score[better]
+    return scale
+
+
+def _inefficiency(repeats: Array, how: str) -> Array:
+    """Variance of a location estimate relative to the mean's, under the law that it suits or normal scatter."""
+    if how == "median":
+        return np.where(repeats > 2, np.pi / 2, 1.0)
+    if how == "midrange":
+        return np.where(repeats > 0, 6 * repeats / ((repeats + 1) * (repeats + 2)), 1.0)
+    return np.ones_like(repeats)
+
+
+def moderate(variance: Array, freedom: Array) -> tuple[float, float]:
+    """Degrees of freedom and variance of the law behind sample variances (n,) that are not zero
+    (:func:`ranksight.model.series.moderation.laws`)."""
+    prior, centre = laws(np.where(variance > SMALLEST**2, variance, 0.0)[None], freedom[None])
+    return float(prior[0]), float(centre[0])

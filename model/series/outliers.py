@@ -1,0 +1,74 @@
+"""Outliers: single repetitions that no scatter of the others explains, as where something else ran beside them.
+
+One such repetition makes the scatter of its configuration meaningless, and that of its series with it. Of each
+configuration the repetition x farthest from the median is compared with the r - 1 others by the moderated t statistic
+of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, section 4),
+
+    t = (x - mean) / sqrt(v r / (r - 1)),    v = (d0 v0 + d s^2) / (d0 + d),
+
+with s^2 the variance of the others, of d degrees of freedom, and d0, v0 the law of the variances of the series'
+configurations: where each scatters in its own way d0 is small, and its own repetitions decide. The first law is that
+of the variances without what is farthest; the second, which decides, has it back in all configurations but those where
+the first tells an outlier. Where more than one repetition in :data:`MOST` is told to be one, that is how the series
+scatters, and all stay.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from ranksight.model.series.moderation import laws
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LEVEL = 1e-4
+"""Level of the test, shared by the repetitions of a series. What is farthest leaves others that seem closer than they
+are: one series of normal scatter in three hundred loses a repetition."""
+MOST = 10
+"""Repetitions of which one may be an outlier."""
+LEAST = 4
+"""Repetitions of a configuration that tell which of them is unlike the others."""
+
+
+def without_outliers(values: Array) -> Array:
+    """Repetitions (s, n, r) with NaN where one is an outlier of its configuration."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=2)
+    if not (count >= LEAST).any():
+        return values
+    middle = np.nanmedian(np.where(count[..., None] > 0, values, 0.0), axis=2, keepdims=True)
+    size = np.where(middle != 0, np.abs(middle), 1.0)
+    apart = np.where(known & (count >= LEAST)[..., None], (values - middle) / size, np.nan)
+    farthest = np.where(np.isnan(apart), -1.0, np.abs(apart)).argmax(axis=2)[..., None]
+    x = np.take_along_axis(apart, farthest, axis=2)[..., 0]
+    others = apart.copy()
+    np.put_along_axis(others, farthest, np.nan, axis=2)
+    mean, rest, freedom = _variance(others)
+    _, every, more = _variance(apart)
+    tests = np.where(count >= LEAST, count, 0).sum(axis=1)
+    level = LEVEL / np.maximum(tests, 1)
+    outlying = np.ones(x.shape, dtype=bool)
+    for _ in range(2):
+        d0, v0 = laws(np.where(outlying, rest, every), np.where(outlying, freedom, more))
+        freely = d0[:, None] + freedom
+        pooled = (d0 * v0)[:, None] + freedom * rest
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = (x - mean) / np.sqrt(pooled / freely * count / (count - 1))
+            outlying = (d0 > 0)[:, None] & (2 * stdtr(freely, -np.abs(t)) < level[:, None])
+    outlying &= (outlying.sum(axis=1) * MOST <= tests)[:, None]
+    found = values.copy()
+    found[(*np.nonzero(outlying), farthest[outlying, 0])] = np.nan
+    return found
+
+
+def _variance(apart: Array) -> tuple[Array, Array, Array]:
+    """Mean, variance and its degrees of freedom (s, n) of repetitions; zero where there are too few."""
+    known = ~np.isnan(apart)
+    count = known.sum(axis=2)
+    mean = np.where(known, apart, 0.0).sum(axis=2) / np.maximum(count, 1)
+    squares = np.where(known, (apart - mean[..., None]) ** 2, 0.0).sum(axis=2)
+    freedom = np.maximum(count - 1, 0)
+    return mean, squares / np.maximum(freedom, 1), freedom.astype(np.float64)

@@ -1,0 +1,82 @@
+"""Quality of repeated measurements: is there a signal, and how many repetitions would show it.
+
+Scatter within configurations is compared with the differences between them (Calotoiu et al. 2013, section 2): a series
+whose configurations do not differ by more than their repetitions do says nothing about growth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from ranksight.model.series.noise import locate
+from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+SIGNIFICANT = 0.05
+MOST = 1000
+"""Repetitions that nobody runs: more are told as this many."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What repetitions say about s series.
+
+    Attributes
+    ----------
+    within : (s,)
+        Relative standard deviation of one repetition; NaN where nothing was repeated.
+    between : (s,)
+        Relative standard deviation between configurations, beyond what repetitions explain; zero where there is none.
+    chance : (s,)
+        Probability of differences between configurations as large as these when there are none (F test).
+    repetitions : (s,)
+        Repetitions of every configuration with which the standard error would be half of the difference between
+        configurations; NaN where nothing was repeated or nothing differs.
+    """
+
+    within: Array
+    between: Array
+    chance: Array
+    repetitions: Array
+
+    @property
+    def noisy(self) -> NDArray[np.bool_]:
+        """Series whose noise is above their signal."""
+        return np.asarray(~np.isnan(self.within) & ~(self.chance < SIGNIFICANT))
+
+
+def quality(series: Series, over_repetitions: str = "mean") -> Quality:
+    """Judge the repetitions of every series."""
+    location = locate(series.values, over_repetitions)
+    return judge(location.values, location.scale, location.repeats, location.variance)
+
+
+def judge(values: Array, scale: Array, repeats: Array, variance: Array) -> Quality:
+    """Judge located values; the arguments are those of :class:`ranksight.model.series.noise.Location`."""
+    present = repeats > 0
+    count = present.sum(axis=1)
+    relative = np.where(present, values / np.median(scale, axis=1, keepdims=True), 0.0)
+    weight = np.where(present, repeats, 0.0)
+    total = np.where(weight.sum(axis=1) > 0, weight.sum(axis=1), 1.0)
+    mean = (weight * relative).sum(axis=1) / total
+    square = (weight * (relative - mean[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    # Of the size of the values: scatter is proportional to them.
+    size = (weight * relative**2).sum(axis=1) / total
+    noise = variance * size
+    repeated = ~np.isnan(variance) & (count > 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = square / noise
+        chance = fdtrc(count - 1, np.maximum(weight.sum(axis=1) - count, 1), ratio)
+        mean_repeats = weight.sum(axis=1) / np.maximum(count, 1)
+        between = np.sqrt(
+            np.maximum(square - np.where(repeated, noise, 0.0), 0.0) / np.where(mean_repeats > 0, mean_repeats, 1.0)
+        )
+        needed = np.ceil(4 * noise / between**2)
+    chance = np.where(repeated, np.where(noise > 0, chance, 0.0), np.nan)
+    reps = np.where(repeated & (between > 0), np.clip(needed, 1, MOST), np.nan)
+    return Quality(np.sqrt(variance), between, np.where((square == 0) & repeated, 1.0, chance), reps)

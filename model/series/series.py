@@ -1,0 +1,258 @@
+"""Series: what the engine fits, many kernels and metrics over one set of configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, Experiment, Run
+from ranksight.metrics import REDUCTIONS, Reduction, metric
+from ranksight.model.series.reduction import reduce
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Many series of values that share their configurations.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        The m parameters, in the order of the columns of `points`.
+    points : (n, m) float64
+        Distinct configurations.
+    values : (s, n, r) float64
+        Value of every series at every configuration and repetition; NaN where there is none.
+    kernels, metrics : tuple of str
+        Of the s series.
+    provenance : mapping of str to str
+        For each metric where its numbers come from.
+    hidden : (n, h) float64 or None
+        What else differed between the configurations, such as ranks and size where the parameter is work per rank:
+        not fitted,
+        but asking far outside of it widens the answer.
+
+    Raises
+    ------
+    InputError
+        When shapes do not match, a configuration appears twice, or a number is infinite.
+    """
+
+    parameters: tuple[str, ...]
+    points: Array
+    values: Array
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    hidden: Array | None = None
+
+    def __post_init__(self) -> None:
+        points = np.ascontiguousarray(self.points, dtype=np.float64)
+        values = np.ascontiguousarray(self.values, dtype=np.float64)
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "values", values)
+        if points.ndim != 2 or points.shape[1] != len(self.parameters) or not self.parameters:
+            raise InputError(f"points have the shape {points.shape}, not (n, {len(self.parameters)})")
+        if len(set(self.parameters)) != len(self.parameters):
+            raise InputError(f"parameters {', '.join(self.parameters)} name one twice")
+        if (
+            values.ndim != 3
+            or values.shape[:2] != (len(self.kernels), len(points))
+            or len(self.metrics) != len(self.kernels)
+        ):
+            raise InputError(
+                f"values have the shape {values.shape}; {len(self.kernels)} kernels, {len(self.metrics)} metrics and "
+                f"{len(points)} configurations need ({len(self.kernels)}, {len(points)}, repetitions)"
+            )
+        if not np.isfinite(points).all():
+            raise InputError("a configuration holds a number that is not finite", "parameters are finite numbers")
+        if len(points) and len(np.unique(points, axis=0)) != len(points):
+            raise InputError("a configuration appears twice", "put its values into one configuration as repetitions")
+        if self.hidden is not None:
+            hidden = np.ascontiguousarray(self.hidden, dtype=np.float64)
+            object.__setattr__(self, "hidden", hidden)
+            if hidden.ndim != 2 or len(hidden) != len(points) or not np.isfinite(hidden).all():
+                raise InputError(
+                    f"hidden parameters have the shape {hidden.shape}, not ({len(points)}, h), or are not finite"
+                )
+        infinite = np.isinf(values)
+        if infinite.any():
+            at = int(np.argwhere(infinite)[0][0])
+            raise InputError(
+                f"{self.metrics[at]} of {self.kernels[at]!r} is infinite in a run",
+                "correct the run, or leave the value out",
+            )
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def select(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
+        """The series at `which` (indices or a mask), over the same configurations."""
+        index = np.flatnonzero(which) if np.asarray(which).dtype == bool else np.asarray(which)
+        return Series(
+            self.parameters,
+            self.points,
+            self.values[index],
+            tuple(self.kernels[i] for i in index),
+            tuple(self.metrics[i] for i in index),
+            self.provenance,
+            self.hidden,
+        )
+
+    def at(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
+        """The same series over the configurations `which` only."""
+        return Series(
+            self.parameters,
+            self.points[which],
+            self.values[:, which],
+            self.kernels,
+            self.metrics,
+            self.provenance,
+            None if self.hidden is None else self.hidden[which],
+        )
+
+
+def series_from_experiment(
+    experiment: Experiment,
+    metrics: tuple[str, ...] | list[str] | None = None,
+    over_ranks: Reduction | Mapping[str, Reduction] | None = None,
+) -> Series:
+    """Gather the counters of an experiment into series.
+
+    Runs of one configuration and repetition by different collectors are joined: each contributes the kernels and
+    metrics
+    it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are reduced;
+    a value that its source had reduced already (:data:`~ranksight.experiment.ALL_RANKS`) is taken as it is.
+    Runs are read one at a time.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        All when not given.
+    over_ranks : str or mapping of metric to str, optional
+        Reduction over ranks; without it, each metric's own (:mod:`ranksight.metrics`).
+
+    Raises
+    ------
+    InputError
+        When the experiment has no runs or no such metric, or a reduction is unknown.
+    """
+    runs = [run for run in experiment.runs if run.state == "complete"]
+    if not runs:
+        raise InputError(f"{experiment.path} holds no complete run", "measure or import runs first")
+    present = experiment.metrics()
+    wanted = present if metrics is None else tuple(dict.fromkeys(metrics))
+    missing = [name for name in wanted if name not in present]
+    if missing or not wanted:
+        raise InputError(
+            f"{experiment.path} holds no metric {', '.join(missing)}".rstrip(),
+            f"it holds: {', '.join(present) or 'none'}",
+        )
+    how = {name: _reduction(name, over_ranks) for name in wanted}
+    configurations: dict[tuple[float, ...], int] = {}
+    repetitions: dict[tuple[int, int], int] = {}
+    cells: dict[tuple[int, int], list[Run]] = {}
+    for run in runs:
+        key = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        place = (configurations.setdefault(key, len(configurations)), run.repetition)
+        cells.setdefault(place, []).append(run)
+    counts = [0] * len(configurations)
+    for place in sorted(cells):
+        repetitions[place] = counts[place[0]]
+        counts[place[0]] += 1
+    width = max(counts)
+    slots: dict[tuple[str, str], int] = {}
+    blocks: list[Array] = []
+    provenance: dict[str, str] = {}
+    for place, here in cells.items():
+        column = (place[0], repetitions[place])
+        for run in here:
+            for name, text in run.provenance.items():
+                if name in how:
+                    provenance.setdefault(name, text)
+            for name, kernels, numbers in _reduced(experiment, run, how):
+                index = np.fromiter(
+                    (slots.setdefault((k, name), len(slots)) for k in kernels), dtype=np.intp, count=len(kernels)
+                )
+                while len(slots) > len(blocks) * _BLOCK:
+                    blocks.append(np.full((_BLOCK, len(configurations), width), np.nan))
+                for number in np.unique(index // _BLOCK):
+                    mine = index // _BLOCK == number
+                    rows = index[mine] % _BLOCK
+                    old = blocks[number][rows, column[0], column[1]]
+                    blocks[number][rows, column[0], column[1]] = np.where(np.isnan(old), numbers[mine], old)
+    if not slots:
+        raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
+    values = np.concatenate(blocks)[: len(slots)]
+    names = list(slots)
+    return Series(
+        experiment.parameters,
+        np.array(list(configurations), dtype=np.float64).reshape(len(configurations), len(experiment.parameters)),
+        values,
+        tuple(kernel for kernel, _ in names),
+        tuple(name for _, name in names),
+        provenance,
+    )
+
+
+_BLOCK = 256
+
+
+def _reduction(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None) -> Reduction:
+    if over_ranks is None:
+        return metric(name).over_ranks
+    how = over_ranks.get(name, metric(name).over_ranks) if isinstance(over_ranks, Mapping) else over_ranks
+    if how not in REDUCTIONS:
+        raise InputError(f"no reduction is named {how!r}", f"known: {', '.join(REDUCTIONS)}")
+    return how
+
+
+def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> list[tuple[str, list[str], Array]]:
+    """Metric, kernels and their values over ranks, of one run."""
+    import pyarrow.parquet as pq
+
+    file = experiment.path / "runs" / run.id / "counters.parquet"
+    if not file.is_file():
+        return []
+    try:
+        held = pq.read_schema(file).names
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+    names = [name for name in how if name in held]
+    table = experiment.table(run, "counters", [*COUNTER_KEYS, *names])
+    if table is None or table.empty or not names:
+        return []
+    kernel = table["kernel"].astype("category").cat
+    codes = kernel.codes.to_numpy()
+    kernels = [str(k) for k in kernel.categories]
+    rank = table["rank"].to_numpy()
+    whole = rank == ALL_RANKS
+    order = np.lexsort((rank, codes))
+    codes, whole = codes[order], whole[order]
+    # A kernel x rank matrix, filled at (kernel, position of the rank within the kernel); NaN pads kernels that not
+    # all ranks have.
+    starts = np.searchsorted(codes, np.arange(len(kernels) + 1))
+    position = np.arange(len(codes)) - starts[codes]
+    result = []
+    for name in names:
+        column = table[name].to_numpy(dtype=np.float64)[order]
+        if np.isinf(column).any():
+            at = kernels[codes[int(np.flatnonzero(np.isinf(column))[0])]]
+            raise InputError(
+                f"{file}: {name} of kernel {at!r} is infinite", "correct the value and import the run again"
+            )
+        matrix = np.full((len(kernels), int(position.max()) + 1), np.nan)
+        matrix[codes, position] = np.where(whole, np.nan, column)
+        reduced = reduce(matrix, how[name], axis=1)
+        given = whole & ~np.isnan(column)
+        reduced[codes[given]] = column[given]
+        keep = ~np.isnan(reduced)
+        if keep.any():
+            result.append((name, [k for k, yes in zip(kernels, keep, strict=True) if yes], reduced[keep]))
+    return result

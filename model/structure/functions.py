@@ -1,0 +1,241 @@
+"""Functions of the parameters with all that is known of their structure: what a model asks for a metric's value.
+
+The search knows forms; beside it stand what two levels of a parameter can say (:mod:`ranksight.model.structure.levels`)
+and what follows the process grid (:mod:`ranksight.model.structure.neighbours`). Each answers where it knows better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+from ranksight.model.structure.levels import Levels
+from ranksight.model.structure.neighbours import Neighbours
+from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
+"""The arrays of a forecast, one row a series."""
+WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
+WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")
+WHOLES |= {"branch_misses": "branches"}
+MINOR = 0.005
+"""Share of its whole below which a part is minor."""
+"""Metrics that count a part of another."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Functions of s series.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        Found by the search, for all series.
+    levels : Levels or None
+        Of all series, where one parameter took two values.
+    neighbours : Neighbours or None
+        Of the series that follow the process grid.
+    minor : tuple of (kernel, metric)
+        Parts that were less than :data:`MINOR` of their whole at every configuration: a few events that scatter.
+    stated : Stated or None
+        How volumes of messages go on beyond what was measured, as the user knows it.
+    """
+
+    fitted: Fitted
+    levels: Levels | None = None
+    neighbours: Neighbours | None = None
+    minor: tuple[tuple[str, str], ...] = ()
+    stated: Stated | None = None
+
+    @cached_property
+    def rows(self) -> Mapping[tuple[str, str], int]:
+        """Index of each series by kernel and metric."""
+        return {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
+
+    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+        """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        answer = self._learned(points, level)
+        for kernel in () if self.stated is None else self.stated.texts:
+            assert self.stated is not None
+            nearest = self.stated.reference(kernel, points)
+            mine = [(name in (BYTES, MESSAGES)) and self.stated.kernel_of(k) == kernel for k, name in self.rows]
+            index, out = np.flatnonzero(mine), (nearest != points).any(axis=1)
+            if not len(index) or not out.any():
+                continue
+            growth = self.stated.growth(kernel, points)
+            grown = np.array([name == BYTES for name in self.fitted.metrics])[index, None]
+            given = rows_of(self._learned(nearest, level), index)
+            ends = {end: np.where(grown, growth, 1.0) * getattr(given, end) for end in ("value", "lower", "upper")}
+            answer = choose(answer, replace(given, **ends), index, np.broadcast_to(out, (len(index), len(points))))
+        return answer
+
+    def _learned(self, points: Array, level: float) -> Forecast:
+        """What the measurements say."""
+        answer = self.fitted.predict(points, level)
+        if self.levels is not None:
+            given = self.levels.predict(points, level)
+            low, high = self.levels.levels
+            at = points[:, self.levels.parameters.index(self.levels.parameter)]
+            # Beyond its two values the search has chosen among forms that it could not tell apart.
+            beyond = ((at < low) | (at > high))[None, :] & (given.status != forecast.NO_DATA)
+            better = beyond | ((answer.status != forecast.OK) & (given.status == forecast.OK))
+            # Two levels say nothing of a parameter that took one value.
+            ends = self.fitted.trained[:, None, :, :]
+            better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
+            answer = choose(answer, given, np.arange(len(self.fitted)), better)
+        if self.neighbours is not None:
+            rows = self.rows
+            index = np.array([rows[key] for key in zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)])
+            given = self.neighbours.predict(points, level)
+            answer = choose(answer, given, index, np.ones((len(index), len(points)), dtype=bool))
+        return self._limited(self._varied(answer, points), points)
+
+    def _varied(self, answer: Forecast, points: Array) -> Forecast:
+        """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
+        low, high = (self.fitted.trained[:, :, end] for end in (0, 1))
+        status, reason = answer.status.copy(), answer.reason.astype(object)
+        for axis, name in enumerate(self.fitted.parameters):
+            away = (low[:, axis, None] == high[:, axis, None]) & (points[None, :, axis] != low[:, axis, None])
+            away &= status == forecast.OK
+            status[away] = forecast.UNVARIED
+            reason[away] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
+        return replace(answer, status=status, reason=reason)
+
+    def _limited(self, answer: Forecast, points: Array) -> Forecast:
+        """No part exceeds its whole: loads that a level serves stay within the kernel's loads, misses within stores.
+
+        A part that was minor at every configuration stays so with more ranks: what a few events say of their growth is
+        chance. With larger problems it may not, as a working set outgrows a cache.
+        """
+        rows = self.rows
+        pairs = [
+            (row, rows[kernel, WHOLES[name]])
+            for (kernel, name), row in rows.items()
+            if (kernel, WHOLES.get(name)) in rows
+        ]
+        if not pairs:
+            return answer
+        part, of = (np.array(column) for column in zip(*pairs, strict=True))
+        sound = answer.status[of] == forecast.OK
+        arrays: dict[str, Any] = {}
+        for name in ("value", "lower", "upper"):
+            array = np.array(getattr(answer, name))
+            most = getattr(answer, "value" if name == "value" else "upper")[of]
+            array[part] = np.where(sound & (array[part] > most), most, array[part])
+            arrays[name] = array
+        answer = replace(answer, **arrays)
+        if not self.minor:
+            return answer
+        index = np.array([rows[key] for key in self.minor])
+        of = np.array([rows[kernel, WHOLES[name]] for kernel, name in self.minor])
+        inside = np.ones(len(points), dtype=bool)
+        for at, name in enumerate(self.fitted.parameters):
+            if name != "ranks":
+                inside &= points[:, at] <= self.fitted.trained[:, at, 1].max(initial=-np.inf)
+        whole, most = answer.value[of], answer.upper[of]
+        known = (answer.status[of] == forecast.OK) & inside[None, :]
+        value = np.where(np.isfinite(answer.value[index]), np.minimum(answer.value[index], MINOR * whole), 0.0)
+        empty = np.full(value.shape, "", dtype=object)
+        half = np.full(value.shape, 0.5)
+        steady = Forecast(
+            value, 0.0 * value, 2 * MINOR * most, 0 * answer.status[index], empty, half, half, answer.level
+        )
+        return choose(answer, steady, index, known)
+
+    def formula(self, i: int) -> str:
+        """What is known of series `i`, as people read it."""
+        key = (self.fitted.kernels[i], self.fitted.metrics[i])
+        if self.neighbours is not None:
+            for at, other in enumerate(zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)):
+                if other == key:
+                    return self.neighbours.formula(at)
+        return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
+
+    def structures(self) -> dict[str, Any]:
+        """The structures as plain data, for :meth:`with_structures`."""
+        found: dict[str, Any] = {
+            name: given.to_dict()
+            for name, given in (("levels", self.levels), ("neighbours", self.neighbours), ("stated", self.stated))
+            if given is not None
+        }
+        return found | ({"minor": [list(key) for key in self.minor]} if self.minor else {})
+
+    @classmethod
+    def with_structures(cls, fitted: Fitted, content: Mapping[str, Any]) -> Functions:
+        """Rebuild from :meth:`structures`; damaged content raises InputError."""
+        levels = Levels.from_dict(content["levels"]) if "levels" in content else None
+        neighbours = Neighbours.from_dict(content["neighbours"]) if "neighbours" in content else None
+        try:
+            minor = tuple((str(kernel), str(name)) for kernel, name in content.get("minor", ()))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"'minor' is damaged: {error}", "fit the model again") from error
+        stated = Stated.from_dict(content["stated"]) if "stated" in content else None
+        functions = cls(fitted, levels, neighbours, minor, stated)
+        functions._check()
+        return functions
+
+    def _check(self) -> None:
+        mine = (self.fitted.parameters, self.fitted.kernels, self.fitted.metrics)
+        other = self.levels
+        if other is not None and (other.parameters, other.kernels, other.metrics) != mine:
+            raise InputError("'levels' does not fit the functions", "fit the model again")
+        law = self.neighbours
+        if law is not None and (
+            law.parameters != self.fitted.parameters
+            or not set(zip(law.kernels, law.metrics, strict=True)) <= set(self.rows)
+        ):
+            raise InputError("'neighbours' does not fit the functions", "fit the model again")
+        if self.stated is not None and self.stated.parameters != self.fitted.parameters:
+            raise InputError("'stated' does not fit the functions", "fit the model again")
+        rows = self.rows
+        if any(key not in rows or (key[0], WHOLES.get(key[1], "")) not in rows for key in self.minor):
+            raise InputError("'minor' does not fit the functions", "fit the model again")
+
+
+def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
+    """The parts (:data:`WHOLES`) that were minor at every configuration where their whole was measured."""
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    pairs = [key for key in rows if (key[0], WHOLES.get(key[1], "")) in rows]
+    if not pairs:
+        return ()
+    values = reduce(series.values, "median", axis=2)
+    part = values[[rows[key] for key in pairs]]
+    whole = values[[rows[key[0], WHOLES[key[1]]] for key in pairs]]
+    small = np.all(
+        np.where(np.isfinite(part), part, 0.0) <= MINOR * np.where(np.isfinite(whole), whole, np.inf), axis=1
+    )
+    return tuple(key for key, yes in zip(pairs, small.tolist(), strict=True) if yes)
+
+
+def choose(base: Forecast, given: Forecast, index: NDArray[np.intp], where: NDArray[np.bool_]) -> Forecast:
+    """`base` with its rows `index` taken from `given` (one row for each) at the configurations `where` holds."""
+    arrays: dict[str, Any] = {}
+    for name in ARRAYS:
+        array = np.array(getattr(base, name), dtype=object if name == "reason" else None)
+        array[index] = np.where(where, getattr(given, name), array[index])
+        arrays[name] = array
+    return Forecast(level=base.level, **arrays)
+
+
+def rows_of(given: Forecast, index: NDArray[np.intp]) -> Forecast:
+    """Some rows of a forecast."""
+    return replace(given, **{name: getattr(given, name)[index] for name in ARRAYS})
+
+
+def join(given: Sequence[Forecast]) -> Forecast:
+    """Forecasts of the same configurations, one below the other."""
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in given]) for name in ARRAYS}
+    return Forecast(level=given[0].level, **arrays)

@@ -1,0 +1,403 @@
+"""A parameter that took two values: what two points can say, and how far.
+
+No search can choose a form from two points. What a program does is counted by loops, so a count is a sum of integer
+powers of the problem's extent with no negative coefficients. Among all such sums through two points, with no power
+above the next integer over the slope between them, the slowest growth is that of the two adjacent powers around the
+slope and the fastest that of a constant and the highest power (the powers form a Chebyshev system: Karlin and Studden,
+*Tchebycheff Systems*, 1966, chapter II). The first is the value, since loops nest: surfaces come with volumes. Both are
+the interval. A sum with a constant has a small slope where the constant is most of it, at many ranks, and its power
+shows at few: the highest power is the next integer over the steepest slope at any configuration. Where the functions at
+both values are sums of the same terms, and exact, each coefficient is carried by itself, as what grows with the extent
+and what does not are told apart by the other parameters. Times have no such law; theirs takes half a power more or
+less. Which cache level serves a load changes where the working set outgrows a cache, and two sizes cannot tell where
+that is: beyond them nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search.terms import values
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+COUNTS = frozenset(
+    {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}
+)
+EXACT = 1e-6
+"""Relative scatter of values around a function that is exact."""
+COUNTS |= {"messages", "bytes_sent", "peers"}
+"""Metrics that loops count; loads that a cache serves follow its size as well, all but those of the first level."""
+
+
+def bridge(
+    levels: tuple[float, float], values: Array, at: Array, counted: NDArray[np.bool_], steepest: Array | float = -np.inf
+) -> tuple[Array, Array, Array]:
+    """Carry values at two levels of a parameter to other levels.
+
+    Parameters
+    ----------
+    levels : (low, high), both above zero
+    values : (s, k, 2)
+        At the two levels.
+    at : (k,)
+        Levels asked for.
+    counted : (s,) bool
+        Whether loops count the metric.
+    steepest : (s, 1), optional
+        Steepest slope (:func:`slopes`) between the two levels seen anywhere.
+
+    Returns
+    -------
+    value, lower, upper : (s, k)
+        NaN where one of the two values is missing, zero while the other is not, or their signs differ.
+    """
+    low, high = levels
+    first, second = values[..., 0], values[..., 1]
+    slope = slopes(levels, values)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        below = np.floor(np.where(np.isfinite(slope), slope, 0.0))
+        value = _pair(levels, first, second, below, below + 1, at)
+        # At whole slopes the pair is one pure power, which the general formula gives as well.
+        power = np.ceil(np.maximum(slope, steepest))
+        fastest = np.where(slope > 0, _pair(levels, first, second, 0 * below, power, at), value)
+        ratio = at / high
+        sorting = _sorting(levels, first, second, below, at)
+        spread = np.abs(np.log(np.where(at > high, ratio, np.where(at < low, at / low, 1.0)))) * 0.5
+        edge = np.where(counted[:, None], 0.0, spread)
+        lower = np.where(counted[:, None], np.fmin(np.minimum(value, fastest), sorting), value * np.exp(-edge))
+        upper = np.where(counted[:, None], np.fmax(np.maximum(value, fastest), sorting), value * np.exp(edge))
+    known = np.isfinite(slope)
+    zero = (first == 0) & (second == 0)
+    result = []
+    for x in (value, lower, upper):
+        x = np.where(zero, 0.0, np.where(known, x, np.nan))
+        # At a level itself its own value stands, whatever the other's is.
+        result.append(np.where(at == low, first, np.where(at == high, second, x)))
+    return result[0], result[1], result[2]
+
+
+def slopes(levels: tuple[float, float], values: Array) -> Array:
+    """Slopes (...) of the logarithms of values (..., 2) between two levels; none is finite where a value is not."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        slope = np.log(values[..., 1] / values[..., 0]) / np.log(levels[1] / levels[0])
+        # A slope that is whole up to rounding is whole, or the powers around it would be the wrong ones.
+        return np.asarray(np.where(np.abs(slope - np.round(slope)) < 1e-9, np.round(slope), slope))
+
+
+def _pair(levels: tuple[float, float], first: Array, second: Array, i: Array, j: Array, at: Array) -> Array:
+    """Value at `at` of ``a x^i + b x^j`` through the two points; a pure power where i = j."""
+    x = levels[1] / levels[0]
+    t = at / levels[0]
+    same = i == j
+    j = np.where(same, j + 1, j)
+    b = (second - first * x**i) / (x**j - x**i)
+    return np.asarray(np.where(same, first * t**i, (first - b) * t**i + b * t**j), dtype=np.float64)
+
+
+def _sorting(levels: tuple[float, float], first: Array, second: Array, i: Array, at: Array) -> Array:
+    """Value at `at` of ``x^i (a + b log x)`` through the two points."""
+    x, t = levels[1] / levels[0], at / levels[0]
+    return np.asarray(t**i * (first + (second / x**i - first) * np.log(t) / np.log(x)), dtype=np.float64)
+
+
+SERVED = frozenset({"loads_l2", "loads_l3", "loads_mem", "bytes_mem", "bytes_mem_read", "bytes_mem_written"})
+SERVED |= {"store_misses_l2", "store_misses_l3"}
+"""Metrics that change where a working set outgrows a cache."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Functions of the other parameters at two levels of one, and the bridge between and beyond.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Of the model.
+    parameter : str
+        The one that took two values.
+    levels : (float, float)
+    others : tuple of str
+        The parameters that the functions at each level have; none where nothing else varied.
+    fitted : (Fitted, Fitted) or None
+    constants : (s, 2)
+        Values at the two levels where nothing else varied.
+    kernels, metrics : tuple of str
+    steepest : (s,)
+        Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none.
+    """
+
+    parameters: tuple[str, ...]
+    parameter: str
+    levels: tuple[float, float]
+    others: tuple[str, ...]
+    fitted: tuple[Fitted, Fitted] | None
+    constants: Array
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    steepest: Array
+
+    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+        """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        asked = points[:, self.parameters.index(self.parameter)]
+        nowhere = np.broadcast_to(asked <= 0, (len(self.kernels), len(points)))
+        at = np.where(asked > 0, asked, self.levels[0])
+        shape = (len(self.kernels), len(points))
+        counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
+        status = np.full(shape, forecast.OK, dtype=np.intp)
+        reason = np.full(shape, "", dtype=object)
+        form = np.ones(shape)
+        if self.fitted is None:
+            ends = np.broadcast_to(self.constants[:, None, :], (*shape, 2))
+            middle = lower = upper = ends
+        else:
+            columns = [self.parameters.index(name) for name in self.others]
+            parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]
+            middle, lower, upper = (
+                np.stack([getattr(part, name) for part in parts], axis=2) for name in ("value", "lower", "upper")
+            )
+            for part in parts:
+                bad = (part.status != forecast.OK) & (status == forecast.OK)
+                status = np.where(bad, part.status, status)
+                reason = np.where(bad, part.reason, reason)
+        value, low, high = bridge(self.levels, middle, at, counted, self.steepest[:, None])
+        value, low, high = self._by_terms(points, middle, (value, low, high))
+        # Scatter of the two values: both ends moved outwards, as errors of one machine move together.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            down = np.where((middle > 0) & (lower > 0), middle / np.where(lower > 0, lower, 1.0), 1.0).max(axis=2)
+            down = np.where(((middle > 0) & (lower <= 0)).any(axis=2), np.inf, down)
+            up = np.where(middle > 0, upper / np.where(middle > 0, middle, 1.0), 1.0).max(axis=2)
+        reach = 1 + 2 * np.abs(np.log(np.where(at > 0, at, 1.0) / np.clip(at, *self.levels))) / np.log(
+            self.levels[1] / self.levels[0]
+        )
+        # Of what does not scatter, not knowing the form of the others is the same at both levels.
+        reach = np.where(self._exact[:, None], 1.0, reach)
+        with np.errstate(invalid="ignore", over="ignore"):
+            low, high = low / down**reach, high * up**reach
+        # Nothing over nothing, and nothing times no bound.
+        low = np.where(np.isnan(low) & np.isfinite(value), 0.0, low)
+        high = np.where(np.isnan(high) & np.isfinite(value), np.inf, high)
+        missing = ~np.isfinite(value) & (status == forecast.OK)
+        status = np.where(missing, forecast.WIDE, status)
+        reason = np.where(missing, f"{self.parameter} took two values, and this metric was zero at one of them", reason)
+        served = np.array([name in SERVED for name in self.metrics], dtype=bool)
+        beyond = served[:, None] & (at > self.levels[1])[None, :]
+        held = self._held(value, middle[..., 1])
+        value = np.where(beyond & np.isfinite(held), held, value)
+        low, high = np.where(beyond, np.minimum(low, value), low), np.where(beyond, np.maximum(high, value), high)
+        outgrown = beyond & (status == forecast.OK)
+        status = np.where(outgrown, forecast.WIDE, status)
+        reason = np.where(
+            outgrown, f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}", reason
+        )
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            factor = np.where(high == low, 1.0, high / low)
+        wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
+        status = np.where(wide, forecast.WIDE, status)
+        reason = np.where(wide, f"{self.parameter} took two values only; measure a third to know its form", reason)
+        value, low, high = (np.where(nowhere, np.nan, end) for end in (value, low, high))
+        status = np.where(nowhere, forecast.DOMAIN, status)
+        below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
+        reason = np.where(nowhere, below, reason)
+        return Forecast(value, low, high, status.astype(np.intp), reason, form, 1 - form, level)
+
+    @cached_property
+    def _exact(self) -> NDArray[np.bool_]:
+        """Series (s,) of counts whose leading functions are exact at both levels."""
+        exact = np.array([name in COUNTS for name in self.metrics])
+        for fitted in self.fitted or ():
+            exact &= (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < EXACT**2)
+        return exact
+
+    def _by_terms(self, points: Array, middle: Array, told: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        """The values and intervals with those of exact sums of the same terms carried term by term.
+
+        They are in proportion to the values (s, k, 2) at the nearer level, which forms beside the leading one move.
+        """
+        if self.fitted is None:
+            return told
+        table = np.concatenate([fitted.terms for fitted in self.fitted])
+        terms, number = np.unique(table, axis=0, return_inverse=True)
+        number = np.append(number.ravel(), -1)
+        width = max(fitted.members.shape[2] for fitted in self.fitted)
+        both, coefficients = [], []
+        for fitted, start in zip(self.fitted, (0, len(self.fitted[0].terms)), strict=True):
+            members = np.pad(fitted.members[:, 0], ((0, 0), (0, width - fitted.members.shape[2])), constant_values=-1)
+            mine = np.where(members >= 0, number[np.where(members >= 0, members + start, -1)], len(terms))
+            order = np.argsort(mine, axis=1, kind="stable")
+            both.append(np.take_along_axis(mine, order, axis=1))
+            held = np.pad(fitted.coefficient[:, 0], ((0, 0), (0, width - fitted.members.shape[2])))
+            coefficients.append(np.take_along_axis(held, order, axis=1))
+        first, second = coefficients
+        alike = (both[0] == both[1]).all(axis=1) & (first * second >= 0).all(axis=1)
+        if not (rows := np.flatnonzero(alike & self._exact)).size:
+            return told
+        used = both[0][rows] < len(terms)
+        columns = [self.parameters.index(name) for name in self.others]
+        basis = values(terms, points[:, columns])[np.where(used, both[0][rows], 0)]
+        at = points[:, self.parameters.index(self.parameter)]
+        ends = np.stack([first[rows], second[rows]], axis=2).reshape(-1, 1, 2)
+        parts = bridge(self.levels, np.broadcast_to(ends, (len(ends), len(at), 2)), at, np.ones(len(ends), dtype=bool))
+        upper = at**2 >= self.levels[0] * self.levels[1]
+        held = np.where(upper[None, None], second[rows][..., None], first[rows][..., None]) * basis
+        nearer = np.where(upper[None], middle[rows, :, 1], middle[rows, :, 0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = nearer / np.where(used[..., None], held, 0.0).sum(axis=1)
+        each = [np.where(used[..., None], part.reshape(basis.shape) * basis, 0.0) for part in parts]
+        carried = each[0], np.minimum(each[1], each[2]), np.maximum(each[1], each[2])
+        result = []
+        for old, new in zip(told, carried, strict=True):
+            total = np.where(np.isfinite(moved), new.sum(axis=1) * np.nan_to_num(moved), np.nan)
+            whole = old.copy()
+            whole[rows] = np.where(np.isfinite(total) & (total >= 0), total, old[rows])
+            result.append(whole)
+        return result[0], result[1], result[2]
+
+    def _held(self, value: Array, last: Array) -> Array:
+        """What a cache level serves if it serves the share of the loads (or stores) that it served at the upper level.
+
+        Parameters
+        ----------
+        value, last : (s, k)
+            Of all series, asked and at the upper level.
+        """
+        rows = {key: i for i, key in enumerate(zip(self.kernels, self.metrics, strict=True))}
+        whole = np.array(
+            [
+                rows.get((kernel, "stores" if name.startswith("store") else "loads"), -1)
+                for kernel, name in zip(self.kernels, self.metrics, strict=True)
+            ]
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            growth = np.where((whole >= 0)[:, None], value[whole] / last[whole], np.nan)
+            return np.asarray(last * growth, dtype=np.float64)
+
+    def formula(self, i: int) -> str:
+        """The functions at the two levels, as people read them."""
+        low, high = self.levels
+        if self.fitted is None:
+            ends = [f"{value:.4g}" for value in self.constants[i]]
+        else:
+            ends = [fitted.formula(i) for fitted in self.fitted]
+        if ends[0] == ends[1]:
+            return ends[0]
+        return f"{ends[0]} at {self.parameter} = {low:g}, {ends[1]} at {self.parameter} = {high:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "parameters": list(self.parameters),
+            "parameter": self.parameter,
+            "levels": list(self.levels),
+            "others": list(self.others),
+            "fitted": None if self.fitted is None else [fitted.to_dict() for fitted in self.fitted],
+            "constants": [[None if np.isnan(x) else float(x) for x in row] for row in self.constants],
+            "kernels": list(self.kernels),
+            "metrics": list(self.metrics),
+            "steepest": self.steepest.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Levels:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            kernels, metrics = tuple(map(str, content["kernels"])), tuple(map(str, content["metrics"]))
+            parameters, others = tuple(map(str, content["parameters"])), tuple(map(str, content["others"]))
+            low, high = map(float, content["levels"])
+            constants = np.array(
+                [[np.nan if x is None else float(x) for x in row] for row in content["constants"]], dtype=np.float64
+            ).reshape(len(kernels), 2)
+            given = content["fitted"]
+            fitted = None if given is None else (Fitted.from_dict(given[0]), Fitted.from_dict(given[1]))
+            parameter = str(content["parameter"])
+            steepest = np.array(content.get("steepest", [0.0] * len(kernels)), dtype=np.float64)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise InputError(f"'levels' is damaged: {error}", "fit the model again") from error
+        parts = fitted or ()
+        if (
+            not 0 < low < high < np.inf
+            or parameter not in parameters
+            or not set(others) <= set(parameters) - {parameter}
+            or len(metrics) != len(kernels)
+            or steepest.shape != (len(kernels),)
+            or not np.isfinite(steepest).all()
+            or any(part.kernels != kernels or part.parameters != others for part in parts)
+        ):
+            raise InputError("'levels' does not fit together", "fit the model again")
+        return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics, steepest)
+
+
+def two_valued(series: Series, iterations: str | None = None) -> str | None:
+    """The parameter that took exactly two values, both above zero; None where none or several did.
+
+    Along iterations everything is a line, which two values tell.
+    """
+    found = [
+        name
+        for at, name in enumerate(series.parameters)
+        if name != iterations and len(levels := np.unique(series.points[:, at])) == 2 and levels[0] > 0
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def fit_levels(series: Series, **settings: Any) -> Levels | None:
+    """Fit the series at each of the two levels of their two-valued parameter; None where there is no such parameter.
+
+    Parameters
+    ----------
+    series : Series
+    **settings
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+    """
+    name = two_valued(series, settings.get("iterations"))
+    if name is None:
+        return None
+    at = series.parameters.index(name)
+    low, high = (float(x) for x in np.unique(series.points[:, at]))
+    others = tuple(
+        other for i, other in enumerate(series.parameters) if i != at and len(np.unique(series.points[:, i])) > 1
+    )
+    constants = np.full((len(series), 2), np.nan)
+    halves = []
+    for end, level in enumerate((low, high)):
+        part = series.at(series.points[:, at] == level)
+        if others:
+            columns = [series.parameters.index(other) for other in others]
+            halves.append(
+                fit_series(
+                    Series(others, part.points[:, columns], part.values, part.kernels, part.metrics, part.provenance),
+                    **settings,
+                )
+            )
+        else:
+            constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
+    fitted = (halves[0], halves[1]) if others else None
+    steepest = _steepest(series, at, (low, high))
+    names = series.kernels, series.metrics
+    return Levels(series.parameters, name, (low, high), others, fitted, constants, *names, steepest)
+
+
+def _steepest(series: Series, at: int, levels: tuple[float, float]) -> Array:
+    """Steepest slope (s,) between the two levels at any combination of the others that has both; 0 without one."""
+    _, group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)
+    ends = np.full((len(series), group.max(initial=-1) + 1, 2), np.nan)
+    values = reduce(series.values, "median", axis=2)
+    for end, level in enumerate(levels):
+        here = series.points[:, at] == level
+        ends[:, group.ravel()[here], end] = values[:, here]
+    found = slopes(levels, ends)
+    return np.asarray(np.where(np.isfinite(found), found, 0.0).max(axis=1, initial=0.0))

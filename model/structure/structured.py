@@ -1,0 +1,30 @@
+"""The functions of series, with what is known of their structure beside the fit of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ranksight.experiment import Experiment
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.series.series import Series
+from ranksight.model.structure.functions import Functions, find_minor
+from ranksight.model.structure.levels import fit_levels
+from ranksight.model.structure.neighbours import Tables, fit_neighbours
+from ranksight.model.structure.stated import Stated
+
+
+def structured(
+    experiment: Experiment,
+    series: Series,
+    fitted: Fitted,
+    tables: Tables,
+    stated: Stated | None = None,
+    **settings: Any,
+) -> Functions:
+    """The functions of a series with what two levels say, what follows the process grid and what is stated."""
+    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
+    names = set(zip(series.kernels, series.metrics, strict=True))
+    law = fit_neighbours(experiment, names, tables, **each)
+    lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
+    minor = tuple(key for key in find_minor(series) if key not in lawful)
+    return Functions(fitted, fit_levels(series, **each), law, minor, stated)

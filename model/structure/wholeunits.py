@@ -1,0 +1,140 @@
+"""Work that comes in whole units: elements, blocks, planes that cannot be cut.
+
+Of U units on P ranks the fullest rank has ceil(U / P), and as it ends a superstep, times are staircases over P. They
+are smooth functions of that rank's share, so functions are learned and asked at the number of ranks that would all have
+as much as the fullest one,
+
+    P' = U / ceil(U / P) <= P,
+
+where the metric is carried by that rank; means over ranks stay functions of P. How much longer than an even share the
+fullest rank works, ceil(U / P) P / U, is told with the answer (Ding et al. 2018 allow only P = 6 n^2 of HOMME's 6 n_e^2
+elements, and measure what other numbers of ranks cost).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.formula import check_names, evaluate
+from ranksight.model.series.series import Series
+from ranksight.platforms.events.formulas import Formula, read_formula
+
+Array = NDArray[np.float64]
+
+UNEVEN = 1.05
+"""Work of the fullest rank over an even share from which on an answer says so."""
+
+
+@dataclass(frozen=True)
+class WholeUnits:
+    """What the work of a program consists of.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``elements``.
+    text : str
+        Their number as a formula in the parameters, such as ``6*size^2``.
+    """
+
+    name: str
+    text: str
+
+    @classmethod
+    def read(cls, given: str, parameters: Sequence[str]) -> WholeUnits:
+        """Read ``NAME=FORMULA`` or ``FORMULA``.
+
+        Raises
+        ------
+        InputError
+            When the formula cannot be read, has a name that is no parameter, or ranks are none.
+        """
+        name, equals, text = given.partition("=")
+        units = cls(name.strip(), text.strip()) if equals else cls("units", given.strip())
+        units.check(parameters)
+        return units
+
+    def check(self, parameters: Sequence[str]) -> None:
+        """Raise InputError where the formula does not suit the parameters."""
+        check_names(self.formula, [name for name in parameters if name != "ranks"], self.name, constant=True)
+        if "ranks" not in parameters:
+            raise InputError(f"{self.name} are dealt out to ranks, and ranks are no parameter", "leave --units out")
+
+    @cached_property
+    def formula(self) -> Formula:
+        """The formula, read."""
+        return read_formula(self.text, f"units '{self.name[:40]}'")
+
+    def count(self, points: Array, parameters: Sequence[str]) -> Array:
+        """Units at `points` (k, m).
+
+        Raises
+        ------
+        InputError
+            When there is less than one somewhere.
+        """
+        return evaluate(self.formula, points, parameters, self.name, least=1)
+
+    def fullest(self, points: Array, parameters: Sequence[str]) -> Array:
+        """Units of the fullest rank."""
+        ranks = points[:, list(parameters).index("ranks")]
+        return np.ceil(self.count(points, parameters) / ranks * (1 - 1e-12))
+
+    def unevenness(self, points: Array, parameters: Sequence[str]) -> Array:
+        """Units of the fullest rank over the mean, 1 where the ranks divide them."""
+        ranks = points[:, list(parameters).index("ranks")]
+        return np.asarray(self.fullest(points, parameters) * ranks / self.count(points, parameters))
+
+    def even(self, points: Array, parameters: Sequence[str]) -> Array:
+        """The points with as many ranks as would all have what the fullest has, P'."""
+        found = np.array(points, dtype=np.float64)
+        found[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.fullest(points, parameters)
+        return found
+
+    def series(self, series: Series) -> Series:
+        """The same series over P'; configurations that fall together become repetitions of one."""
+        points, which = np.unique(np.round(self.even(series.points, series.parameters), 9), axis=0, return_inverse=True)
+        which = np.asarray(which).reshape(-1)
+        most = int(np.bincount(which).max())
+        repeats = series.values.shape[2]
+        values = np.full((len(series), len(points), most * repeats), np.nan)
+        used = np.zeros(len(points), dtype=np.intp)
+        for at, place in enumerate(which.tolist()):
+            start = int(used[place]) * repeats
+            values[:, place, start : start + repeats] = series.values[:, at]
+            used[place] += 1
+        return Series(series.parameters, points, values, series.kernels, series.metrics, series.provenance)
+
+    def remark(self, point: Array, parameters: Sequence[str]) -> str:
+        """What is to be said of one configuration (m,): nothing where ranks divide the units nearly evenly."""
+        at = np.asarray(point, dtype=np.float64)[None]
+        uneven = float(self.unevenness(at, parameters)[0])
+        if uneven < UNEVEN:
+            return ""
+        ranks = at[0, list(parameters).index("ranks")]
+        units, most = float(self.count(at, parameters)[0]), float(self.fullest(at, parameters)[0])
+        return (
+            f"{units:g} {self.name} do not divide by {ranks:g} ranks: the fullest has {most:g}, "
+            f"{uneven - 1:.0%} above the mean"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"name": self.name, "text": self.text}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], parameters: Sequence[str]) -> WholeUnits:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        try:
+            units = cls(str(content["name"]), str(content["text"]))
+        except (KeyError, TypeError) as error:
+            raise InputError(f"'units' is damaged: {error}", "fit the model again") from error
+        units.check(parameters)
+        return units

@@ -1,0 +1,211 @@
+"""Forecasts: values, intervals and abstentions of many functions at many configurations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.uncertainty.mixture import quantile, quantiles
+from ranksight.model.uncertainty.strong import Change, with_change
+
+Array = NDArray[np.float64]
+
+OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED = range(10)
+REASONS = (
+    "",
+    "too few configurations, {points}, for its number of parameters, {parameters}",
+    "no measured values",
+    "noise above the signal: repetitions differ more than configurations do{repetitions}",
+    "the interval spans a factor of {factor:.3g}, more than {bound:.3g}",
+    "the functions that fit disagree at this configuration, by a factor of {factor:.3g}",
+    "no function that fits stays above zero at this configuration",
+    "the function has no value at this configuration",
+    "{parameter} took one value in the measurements",
+    "no sample fell on it, its pace is the program's: measure more ranks, or longer runs",
+)
+
+WIDEST = 4.0
+"""Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of
+two either way."""
+DRIFT_FREEDOM = 5.0
+"""Degrees of freedom of drift: Student's law of these, with the mean of the law of tau before the data as its scale,
+has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.uncertainty.drift.before`)."""
+ROUNDING = 1e-12
+"""Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""
+
+
+def too_wide(factors: Array) -> NDArray[np.object_]:
+    """The reason of intervals (n,) that span `factors`, of status :data:`WIDE`."""
+    return np.array([REASONS[WIDE].format(factor=factor, bound=WIDEST) for factor in factors.tolist()], dtype=object)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What s functions say at k configurations.
+
+    Attributes
+    ----------
+    value, lower, upper : (s, k)
+        Median and ends of the central interval of probability `level` for a new measured value; NaN where there is
+        none.
+    status : (s, k) int
+        :data:`OK` or the number of an entry of :data:`REASONS`.
+    form, noise : (s, k)
+        Shares of the variance that come from not knowing the form, and from scatter and coefficients.
+    level : float
+    """
+
+    value: Array
+    lower: Array
+    upper: Array
+    status: NDArray[np.intp]
+    reason: NDArray[np.object_]
+    form: Array
+    noise: Array
+    level: float
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Departures from functions that go on beyond the values they were seen at
+    (:mod:`ranksight.model.uncertainty.lasting`).
+
+    Attributes
+    ----------
+    at : (t, n)
+        Terms at the points of the values.
+    logs : (s, n)
+        Logarithms of the values; NaN where there is none.
+    weight : (s, k, n)
+        Weights of the departures at k points in those there.
+    """
+
+    at: Array
+    logs: Array
+    weight: Array
+
+    def of(self, members: NDArray[np.intp], coefficients: Array) -> Array:
+        """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
+        basis = np.where((members >= 0)[..., None], self.at[members], 0.0)
+        mean = np.einsum("csq,csqn->csn", coefficients, basis)
+        use = np.isfinite(self.logs) & (mean > 0)
+        apart = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)
+        return np.asarray(np.einsum("csn,skn->csk", apart, self.weight))
+
+
+def components(
+    at: Array,
+    members: NDArray[np.intp],
+    *,
+    weight: Array,
+    coefficients: Array,
+    root: Array,
+    variance: Array,
+    freedom: Array,
+    positive: NDArray[np.bool_],
+    carried: Carried | None = None,
+) -> tuple[Array, Array, Array, Array]:
+    """Components of the mixtures that forecast a new value of s series at k points.
+
+    Parameters
+    ----------
+    at : (t, k)
+        Terms at the points (:func:`ranksight.model.search.terms.values`).
+    members : (s, c, q)
+        Terms of the hypotheses kept.
+    weight, coefficients, root, variance, freedom
+        See :class:`ranksight.model.search.search.Found`.
+    positive : (s,) bool
+        Series whose values are forecast by their logarithm.
+    carried : Carried, optional
+        Departures of these series that go on at the points.
+
+    Returns
+    -------
+    share, centre, spread, freedom : (c, s, k)
+        Weights (zero for hypotheses that have no value or break a physical limit there), centres and spreads, of the
+        value or its logarithm, and degrees of freedom.
+    """
+    # Hypotheses first: reductions over them are sums of whole arrays.
+    weight, coefficients, root, variance, freedom = (
+        np.moveaxis(part, 1, 0) for part in (weight, coefficients, root, variance, freedom)
+    )
+    members = np.moveaxis(members, 1, 0)
+    basis = np.where((members >= 0)[..., None], at[members], 0.0)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        mean = np.einsum("csq,csqk->csk", coefficients, basis)
+        size = np.abs(mean)
+        # Relative before it is squared: squares of what is huge or tiny are no numbers.
+        share_of = basis / np.where(size > 0, size, 1.0)[:, :, None, :]
+        departure = 0.0 if carried is None else carried.of(members, coefficients)
+        error = (np.einsum("csql,csqk->cslk", root, share_of) ** 2).sum(axis=2)
+        relative = np.sqrt(variance[..., None] * (1.0 + error))
+    plus = positive[:, None]
+    alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)
+    share = np.where(alive, weight[..., None], 0.0)
+    size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
+    centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)) + departure, mean), 0.0)
+    spread = np.where(alive, np.where(plus, np.minimum(relative, 50.0), relative * size), 1.0)
+    return share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape)
+
+
+def mixture_forecast(
+    parts: tuple[Array, Array, Array, Array],
+    drift: tuple[Array, Array],
+    positive: NDArray[np.bool_],
+    level: float,
+    change: Change | None = None,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Median, interval, and shares of the variance from the form and from noise.
+
+    Parameters
+    ----------
+    parts
+        From :func:`components`.
+    drift : pair of (s, k)
+        Relative standard deviation that extrapolation adds (:mod:`ranksight.model.uncertainty.drift`), downwards and
+        upwards.
+    change : Change, optional
+        What strong scaling may turn into (:mod:`ranksight.model.uncertainty.strong`); it widens intervals too.
+
+    Returns
+    -------
+    median, lower, upper, form, noise : (s, k)
+    """
+    share, centre, spread, nu = parts
+    total = share.sum(axis=0)
+    share = share / np.where(total > 0, total, 1.0)
+    # Drift widens the interval and leaves the value where the functions put it.
+    median = quantile(0.5, share, centre, spread, nu)
+    size = np.where(positive[:, None], 1.0, np.abs(centre))
+    tails = (1 - level) / 2, (1 + level) / 2
+
+    def ends(probabilities: tuple[float, ...], added: Array) -> Array:
+        wide = np.sqrt(spread**2 + added**2)
+        # Scatter and drift are known with different certainty (Satterthwaite 1946, Biometrics Bulletin 2, 110).
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            part = (spread / wide) ** 2
+            both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
+        mixed = share, centre, wide, np.where(wide > 0, both, nu)
+        return quantiles(probabilities, *(mixed if change is None else with_change(mixed, change)))
+
+    if drift[0] is drift[1]:
+        added = size * drift[0]
+        low, high = ends(tails, added)
+    else:
+        fall, rise = (size * side for side in drift)
+        (low,), (high,), added = ends(tails[:1], fall), ends(tails[1:], rise), np.maximum(fall, rise)
+    average = (share * centre).sum(axis=0)
+    between = (share * (centre - average) ** 2).sum(axis=0) + (share * added**2).sum(axis=0)
+    within = (share * spread**2).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        form = np.where(between + within > 0, between / (between + within), 0.0)
+        median, low, high = (np.where(positive[:, None], np.exp(q), q) for q in (median, low, high))
+    # Steps to a root and rounding end next to each other, not on each other.
+    digits = ROUNDING * np.abs(median)
+    low, high = np.fmin(low, median - digits), np.fmax(high, median + digits)
+    nothing = total <= 0
+    median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
+    return median, low, high, form, 1 - form

@@ -1,0 +1,52 @@
+"""Hidden parameters outside of what was measured: what they add to an interval, and on which side.
+
+A composite parameter such as the work per rank may stay in the range measured while those behind it, ranks and sizes,
+leave it. Nothing tells how functions depend on those, so physics bounds it. Times that follow the work per rank in
+proportion are work that is divided, which knows no rank count and drifts either way. The rest, communication and
+waiting, does not shrink when ranks are added: trees grow by logarithms of their number, gathering and imbalance in
+proportion to it. With a share b of the rest and d e-folds beyond the range, a time may therefore rise by
+``ln(1 + b (exp(UNDIVIDED d) - 1))``, and as many e-folds below the range fall by the same rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+DIVIDED = 0.03
+"""Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work."""
+UNDIVIDED = 0.5
+"""Scale of that exponent in the rest: between logarithms and proportion."""
+
+
+def beyond(hidden: Array, ranges: Array) -> tuple[Array, Array]:
+    """E-folds (k,) that values (k, h) lie above and below the ranges measured (h, 2).
+
+    Hidden parameters move together: the one that is farthest out counts.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = np.log(hidden / ranges[:, 1]), np.log(ranges[:, 0] / hidden)
+    above, below = (np.where(np.isfinite(side), np.maximum(side, 0.0), 0.0).max(axis=1, initial=0.0) for side in out)
+    return above, below
+
+
+def spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[Array, Array]:
+    """Relative standard deviations (s, k) that hidden parameters add to times, downwards and upwards.
+
+    Parameters
+    ----------
+    above, below : (k,)
+        From :func:`beyond`.
+    rest : (s, k)
+        Share that is not divided work.
+    pace : (s,)
+        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
+    """
+    rate = pace[:, None] * UNDIVIDED
+    either = DIVIDED * pace[:, None] * np.maximum(above, below)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rise = np.log1p(rest * np.expm1(rate * above))
+        fall = -np.log1p(rest * np.expm1(-rate * below))
+    return np.hypot(either, np.where(np.isfinite(fall), fall, 0.0)), np.hypot(either, rise)

@@ -1,0 +1,100 @@
+"""Strong scaling ahead: between ideal and none.
+
+Times that fall along a parameter are work that is divided. What comes after the last measured value, functions of that
+parameter alone cannot know: a plateau may be the bandwidth of a domain that the next ranks leave, a fall may end at the
+cost of communication. From the last value on, the slope of ln y over ln x lies between -1 (ideal) and 0 (none), and
+seldom
+outside: it is given a normal law around -1/2 with a standard deviation of 1/2.
+
+How likely the law changes: changes come at a constant rate per e-fold, of which D e-folds were measured without knowing
+one and d are asked for, so that one falls ahead with the odds d to D (Laplace's rule of succession in its continuous
+form:
+Jaynes, *Probability Theory*, 6.9 and 18.6). Series that fall less than ideally are strong scaling only in part, and
+have that part of the probability; those that keep to their functions more closely than usual, as their repetitions
+show, have as much less of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+IDEAL = -1.0
+RATE = 1.0
+"""Changes in the range measured that the odds suppose."""
+NORMAL = 100.0
+"""Degrees of freedom from which Student's law is normal."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One more component of the mixtures of s series at k points.
+
+    Attributes
+    ----------
+    share, centre, spread : (s, k)
+        Probability of a change, and the law of ln y after it.
+    """
+
+    share: Array
+    centre: Array
+    spread: Array
+
+    @classmethod
+    def none(cls, series: int, points: int) -> Change:
+        """No change anywhere."""
+        return cls(np.zeros((series, points)), np.zeros((series, points)), np.ones((series, points)))
+
+    def put(self, rows: NDArray[np.intp], other: Change) -> None:
+        """Take the changes of some series from another where they are more likely."""
+        more = other.share > self.share[rows]
+        for name in ("share", "centre", "spread"):
+            mine = getattr(self, name)
+            mine[rows] = np.where(more, getattr(other, name), mine[rows])
+
+    def of(self, part: NDArray[np.intp]) -> Change:
+        """The same of some series."""
+        return Change(self.share[part], self.centre[part], self.spread[part])
+
+
+def change(low: float, high: float, x: Array, first: Array, last: Array, pace: Array) -> Change:
+    """What a change of the law of falling times makes of the values ahead.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the range measured, positive.
+    x : (1, k)
+    first, last : (s, k)
+        ln y at both ends of the range, other parameters as asked.
+    pace : (s,)
+        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        measured = float(np.log(high / low))
+        ahead = np.log(x / high)
+        use = (measured > 0) & (ahead > 0) & np.isfinite(ahead) & np.isfinite(first) & np.isfinite(last)
+        ahead = np.where(use, ahead, 0.0)
+        scales = np.clip(np.where(use, (last - first) / (IDEAL * measured), 0.0), 0.0, 1.0)
+        share = np.where(use, RATE * ahead / (measured + RATE * ahead), 0.0) * scales
+        share = share * np.minimum(pace, 1.0)[:, None]
+    last = np.where(use, last, 0.0)
+    return Change(share, last + IDEAL / 2 * ahead, np.maximum(abs(IDEAL) / 2 * ahead, 1e-9))
+
+
+def with_change(parts: tuple[Array, Array, Array, Array], change: Change) -> tuple[Array, Array, Array, Array]:
+    """Add the component of a change to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom."""
+    share, centre, spread, nu = parts
+    # What scatters around the functions does so around what they turn into.
+    scatter = (share * spread**2).sum(axis=0)
+    there = change.share * (share.sum(axis=0) > 0)
+    return (
+        np.concatenate([share * (1 - there), there[None]]),
+        np.concatenate([centre, change.centre[None]]),
+        np.concatenate([spread, np.sqrt(change.spread**2 + scatter)[None]]),
+        np.concatenate([nu, np.full((1, *there.shape), NORMAL)]),
+    )
