@@ -39,8 +39,8 @@ UNTOLD = (
     "measure fewer ranks as well, or count instructions"
 )
 NOTHING = (0.8, 0.3)
-"""Probability before the data that nothing adds to the law's time, of a kernel and of a whole program: messages are
-kernels of their own where kernels were told apart."""
+"""Probability before the data that nothing adds to the law's time, and of a whole program on several nodes: inside a
+node messages go through memory, and they are kernels of their own where kernels were told apart."""
 ADDED = np.geomspace(0.003, 30.0, 25)
 """Grid of a, all alike before the data."""
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
@@ -136,7 +136,7 @@ class Beyond:
         h = np.array([added(form, dearer, p, n, own) for form, dearer in grid])
         there = np.array([added(form, dearer, ranks, nodes, law) for form, dearer in grid])
         a = np.concatenate([[0.0], ADDED])
-        nothing = NOTHING[int(self.whole[row])]
+        nothing = NOTHING[int(self.whole[row] and max(n.max(), nodes.max()) > 1)]
         before = np.concatenate([[nothing], np.full(len(ADDED), (1 - nothing) / len(ADDED))]) / len(grid)
         z = y - np.log1p(a[:, None, None] * h).reshape(-1, len(y))
         gone = np.log1p(a[:, None, None] * there).reshape(len(z), -1)
