@@ -28,6 +28,8 @@ OWN = (
     "unpack_halo",
     "exchange_halo",
 )
+SAMPLED = {"branches", "flops", "flops_dp", "flops_sp"}
+"""By perf, where the processor's counters can be reached; a program this short is met by few samples."""
 
 
 def demo(*words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -54,7 +56,7 @@ def test_prediction_and_runs_agree(tmp_path: Path) -> None:
     assert len(read(folder / "experiment")) >= 16
     assert Model.load(folder / "heat.model.json").parameters == ("ranks", "size")
     check = pd.read_csv(folder / "check.csv")
-    counts = check[check["kernel"].isin(OWN) & check["metric"].isin(COUNTS - set(LEVELS))]
+    counts = check[check["kernel"].isin(OWN) & check["metric"].isin(COUNTS - set(LEVELS) - SAMPLED)]
     assert {(16, 8), (2, 32)} <= set(zip(counts["ranks"], counts["size"], strict=True))
     assert len(counts) > 40
     assert counts["error"].abs().max() < 0.05
