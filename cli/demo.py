@@ -188,6 +188,9 @@ def _collectors(say: Any) -> dict[str, Collector]:
     from ranksight.counters.collectors.perf_clock import PerfClock
 
     collectors = choose_collectors(None, say)
+    if {"perf", "perf-clock", "callgrind"} <= set(collectors):
+        del collectors["perf"]
+        say("perf is left out: runs this short yield few samples of events, and callgrind counts them all")
     if "perf-clock" in collectors:
         collectors["perf-clock"] = PerfClock(frequency=SAMPLES_A_SECOND)
     return collectors
