@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.experiment import ALL_RANKS, WHOLE, Experiment
+from ranksight.model.plaindata import from_gaps
 
 if TYPE_CHECKING:
     from ranksight.model.diagnosis.evidence import Evidence
@@ -103,7 +104,7 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     place = {kernel: at for at, kernel in enumerate(evidence.kernels)} if total > 0 else {}
     rows = []
     for kernel, entry in observed.get("kernels", {}).items():
-        ratio = np.array([np.nan if x is None else float(x) for x in entry["ratio"]])[order]
+        ratio = from_gaps(entry["ratio"])[order]
         known = np.flatnonzero(np.isfinite(ratio))
         if kernel == WHOLE or not len(known):
             continue

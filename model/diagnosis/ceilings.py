@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
 
 Array = NDArray[np.float64]
 
@@ -74,10 +75,8 @@ class Ceilings:
         missing = 3 - len(caches)
         latency = [*(float(cache.latency) for cache in caches)]
         latency += [float(memory.latency) * frequency] * (missing + 1)
-        bandwidth = [float("nan") if cache.bandwidth is None else float(cache.bandwidth) for cache in caches]
-        bandwidth += [float("nan")] * missing + [float(memory.bandwidth_core)]
-        full = [float("nan") if cache.bandwidth_shared is None else float(cache.bandwidth_shared) for cache in caches]
-        full += [float("nan")] * missing + [float(memory.bandwidth_domain)]
+        bandwidth = [*(cache.bandwidth for cache in caches), *[None] * missing, float(memory.bandwidth_core)]
+        full = [*(cache.bandwidth_shared for cache in caches), *[None] * missing, float(memory.bandwidth_domain)]
         cores = [int(cache.shared_by) for cache in caches] + [1] * missing + [int(platform.layout.cores_per_domain)]
         told = ("latency", "bandwidth", "bandwidth_shared")
         sure = [not {f"caches.{cache.name}.{name}" for name in told} & guessed for cache in caches]
@@ -88,8 +87,8 @@ class Ceilings:
             str(platform.name),
             frequency,
             np.array(latency),
-            np.array(bandwidth),
-            np.array(full),
+            from_gaps(bandwidth),
+            from_gaps(full),
             np.array(cores, dtype=np.intp),
             int(platform.cores),
             int(platform.line),
@@ -125,8 +124,8 @@ class Ceilings:
             "name": self.name,
             "frequency": self.frequency,
             "latency": self.latency.tolist(),
-            "bandwidth": [None if x != x else float(x) for x in self.bandwidth],
-            "shared": [None if x != x else float(x) for x in self.shared],
+            "bandwidth": with_gaps(self.bandwidth),
+            "shared": with_gaps(self.shared),
             "cores": self.cores.tolist(),
             "node": self.node,
             "line": self.line,
@@ -136,20 +135,18 @@ class Ceilings:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Ceilings:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'ceilings'"):
             found = cls(
                 str(content["name"]),
                 float(content["frequency"]),
                 np.array(content["latency"], dtype=np.float64),
-                np.array([np.nan if x is None else float(x) for x in content["bandwidth"]], dtype=np.float64),
-                np.array([np.nan if x is None else float(x) for x in content["shared"]], dtype=np.float64),
+                from_gaps(content["bandwidth"]),
+                from_gaps(content["shared"]),
                 np.array(content["cores"], dtype=np.intp),
                 int(content["node"]),
                 int(content["line"]),
                 np.array(content["certain"], dtype=bool),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"'ceilings' is damaged: {error}", "fit the model again") from error
         levels = (found.latency, found.bandwidth, found.shared, found.cores, found.certain)
         if (
             {each.shape for each in levels} != {(4,)}

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
@@ -62,23 +63,15 @@ class Counted:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        plain = [
-            [kernel, metric, [None if x != x else x for x in row.tolist()]]
-            for (kernel, metric), row in self.rows.items()
-        ]
+        plain = [[kernel, metric, with_gaps(row)] for (kernel, metric), row in self.rows.items()]
         return {"points": self.points.tolist(), "rows": plain}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Counted:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'counted'"):
             points = np.array(content["points"], dtype=np.float64)
-            rows = {
-                (str(kernel), str(metric)): np.array([np.nan if x is None else x for x in row], dtype=np.float64)
-                for kernel, metric, row in content["rows"]
-            }
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"'counted' is damaged: {error}", "fit the model again") from error
+            rows = {(str(kernel), str(metric)): from_gaps(row) for kernel, metric, row in content["rows"]}
         if points.ndim != 2 or any(row.shape != (len(points),) for row in rows.values()):
             raise InputError("'counted' does not fit together", "fit the model again")
         return cls(points, rows)

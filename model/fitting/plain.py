@@ -9,13 +9,14 @@ the upper triangle of its root.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.plaindata import rounded, with_gaps
 from ranksight.model.search.gridterms import GRID_TERMS
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ Array = NDArray[np.float64]
 
 MOST = 10_000_000
 """Numbers a column may hold."""
-
-
-def _short(numbers: Iterable[float], digits: int) -> list[float]:
-    return [float(f"{x:.{digits}g}") for x in numbers]
 
 
 def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
@@ -46,22 +43,22 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "space": fitted.space,
         "terms": fitted.terms.tolist(),
         "forms": keep.sum(axis=1).tolist(),
-        "weight": _short(weight, 12),
-        "variance": _short(fitted.variance[keep], 9),
-        "freedom": _short(fitted.freedom[keep], 9),
+        "weight": rounded(weight, 12).tolist(),
+        "variance": rounded(fitted.variance[keep], 9).tolist(),
+        "freedom": rounded(fitted.freedom[keep], 9).tolist(),
         "size": size.tolist(),
         "members": fitted.members[keep][used].tolist(),
-        "coefficients": _short(fitted.coefficient[keep][used], 13),
-        "root": _short(fitted.root[keep][triangle], 9),
-        "press": _finite(_short(fitted.press, 6)),
-        "adjusted_r2": _finite(_short(fitted.adjusted_r2, 9)),
+        "coefficients": rounded(fitted.coefficient[keep][used], 13).tolist(),
+        "root": rounded(fitted.root[keep][triangle], 9).tolist(),
+        "press": with_gaps(rounded(fitted.press, 6)),
+        "adjusted_r2": with_gaps(rounded(fitted.adjusted_r2, 9)),
         "count": fitted.count.tolist(),
         "status": fitted.status.tolist(),
         "positive": fitted.positive.tolist(),
         "trained": fitted.trained.tolist(),
-        "drift": [[_short(ends, 9) for ends in row] for row in fitted.drift],
-        "within": _finite(_short(fitted.within, 4)),
-        "repetitions": _finite(_short(fitted.repetitions, 4)),
+        "drift": rounded(fitted.drift, 9).tolist(),
+        "within": with_gaps(rounded(fitted.within, 4)),
+        "repetitions": with_gaps(rounded(fitted.repetitions, 4)),
         "noisy": fitted.noisy.tolist(),
         **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
         **({} if fitted.ties is None else {"ties": fitted.ties.tolist()}),
@@ -79,10 +76,6 @@ def _breaks_to_dict(fitted: Fitted) -> dict[str, Any]:
     at = fitted.breaks[rows, axis]
     below = fitted_to_dict(fitted.below)
     return {"breaks": {"rows": rows.tolist(), "axis": axis.tolist(), "at": at.tolist(), "below": below}}
-
-
-def _finite(numbers: list[float]) -> list[float | None]:
-    return [x if np.isfinite(x) else None for x in numbers]
 
 
 def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:

@@ -10,6 +10,7 @@ from ranksight.comm.patterns.communicators import CommunicatorSize
 from ranksight.comm.patterns.recognition import Explanation
 from ranksight.comm.patterns.rule import rule_from
 from ranksight.errors import InputError
+from ranksight.model.plaindata import reading
 
 PROFILES = ("even", "doubling", "halving")
 """How a volume goes with the round k of a rule: the same, times 2^k, times 2^-k."""
@@ -100,7 +101,7 @@ class Entry:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], volumes: int) -> Entry:
         """Rebuild from :meth:`to_dict`, where there are `volumes` volumes; damaged content raises InputError."""
-        try:
+        with reading("a message entry"):
             name, number = content["communicator"]
             explanations = tuple(Explanation(tuple(map(rule_from, rules))) for rules in content["explanations"])
             parts = tuple(Part(int(a), int(b), int(c), int(d), str(e), str(f)) for a, b, c, d, e, f in content["parts"])
@@ -117,8 +118,6 @@ class Entry:
                 int(content["gone"]),
                 tuple(int(x) for x in content.get("tags", ())),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"a message entry is damaged: {error}", "fit the model again") from error
         who = {"links": len(explanations[0].rules) if explanations else 0, "root": 2, "last": 2, "all": 1, "mean": 1}
         who["degree"] = 1 if explanations else 0
         most = 1 + entry.grid[0] if entry.kind == "grid" and entry.grid else who.get(entry.kind, 0)

@@ -14,6 +14,7 @@ from ranksight.errors import InputError
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
+from ranksight.model.plaindata import reading
 from ranksight.model.structure.stated import Stated
 from ranksight.model.uncertainty import forecast
 
@@ -159,15 +160,13 @@ class Messages:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Messages:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'messages'"):
             volumes = Volumes.from_dict(content["volumes"])
             entries = tuple(Entry.from_dict(entry, len(volumes.laws)) for entry in content["entries"])
             grid = tuple(int(x) for x in content["grid"])
             measured = tuple(int(x) for x in content["measured"])
             trained = np.array(content["trained"], dtype=np.float64).reshape(len(volumes.parameters), 2)
             stated = Stated.from_dict(content["stated"]) if "stated" in content else None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'messages' is damaged: {error}", "fit the model again") from error
         if stated is not None and stated.parameters != volumes.parameters:
             raise InputError("'stated' does not fit the messages", "fit the model again")
         return cls(volumes.parameters, entries, volumes, grid, measured, trained, stated)

@@ -15,6 +15,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.laws import LAWS, find_laws, weight
+from ranksight.model.plaindata import reading
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import ARRAYS, choose
 from ranksight.model.structure.levels import Levels, fit_levels
@@ -141,14 +142,12 @@ class Volumes:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Volumes:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'volumes'"):
             names = {name: tuple(map(str, content[name])) for name in ("parameters", "others", "laws")}
             factors = _back(content["factors"])
             functions = None if content["functions"] is None else _back(content["functions"])
             rivals = tuple(tuple(map(str, each)) for each in content.get("rivals", ()))
             most = int(content.get("most", 1))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'volumes' is damaged: {error}", "fit the model again") from error
         if isinstance(functions, np.ndarray):
             raise InputError("'volumes' is damaged: plain values are no functions", "fit the model again")
         if rivals and len(rivals) != len(names["laws"]):

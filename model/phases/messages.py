@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network
+from ranksight.model.plaindata import reading
 from ranksight.model.structure.stated import BETWEEN
 
 Array = NDArray[np.float64]
@@ -65,11 +65,9 @@ class Messages:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Messages:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'messages' of phases"):
             network = Network.from_dict(content["network"])
             communication = Communication.from_dict(content["communication"])
             found = cls(str(content["platform"]), tuple(content["parameters"]), communication, network)
             [int(name.partition(BETWEEN)[0]) for name in communication.names]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"messages of phases are damaged: {error}", "fit the model again") from error
         return found

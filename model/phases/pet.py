@@ -20,6 +20,7 @@ from ranksight.errors import InputError
 from ranksight.model.phases.messages import Messages
 from ranksight.model.phases.power import Power
 from ranksight.model.phases.weights import RULES, Weight, admits
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
 
 Array = NDArray[np.float64]
 
@@ -169,8 +170,8 @@ class Pet:
                     "number": phase.number,
                     "label": phase.label,
                     "weight": phase.weight.to_dict(),
-                    "powers": [_finite(asdict(power)) for power in phase.powers],
-                    "communication": [None if x != x else x for x in phase.communication],
+                    "powers": [{name: with_gaps(x) for name, x in asdict(power).items()} for power in phase.powers],
+                    "communication": with_gaps(phase.communication),
                     "distant": phase.distant,
                 }
                 for phase in self.phases
@@ -180,7 +181,7 @@ class Pet:
     @classmethod
     def from_dict(cls, content: Any) -> Pet:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'phases'"):
             phases = []
             for given in content["phases"]:
                 weight = Weight(**given["weight"])
@@ -188,7 +189,7 @@ class Pet:
                 if weight.rule not in RULES or not all(isinstance(x, (int, float)) and x == x for x in numbers):
                     raise ValueError("a weight is damaged")
                 powers = tuple(_power(each) for each in given["powers"])
-                first, second = (float("nan") if x is None else float(x) for x in given["communication"])
+                first, second = from_gaps(given["communication"]).reshape(2).tolist()
                 if not powers:
                     raise ValueError("a phase has no time")
                 number, label, distant = int(given["number"]), str(given["label"]), float(given["distant"])
@@ -198,14 +199,8 @@ class Pet:
             clock, network, coverage = str(content["clock"]), str(content["network"]), float(content["coverage"])
             messages = Messages.from_dict(content["messages"]) if content.get("messages") else None
             return cls(workload, measured, tuple(phases), clock, coverage, network, messages)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'phases' is damaged: {error}", "fit the model again") from error
 
 
 def _power(given: Mapping[str, Any]) -> Power:
-    numbers = {name: float("nan") if value is None else float(value) for name, value in given.items()}
-    return Power(**{**numbers, "count": int(given["count"])})  # type: ignore[arg-type]
-
-
-def _finite(numbers: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if value != value else value for name, value in numbers.items()}
+    numbers = dict(zip(given, from_gaps(list(given.values())).tolist(), strict=True))
+    return Power(**{**numbers, "count": int(given["count"])})

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.model.formula import check_names, evaluate
+from ranksight.model.plaindata import reading
 from ranksight.model.questions import combinations
 from ranksight.platforms.events.formulas import Formula, read_formula
 
@@ -140,12 +141,10 @@ class Coordinates:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Coordinates:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'coordinates'"):
             given = tuple(map(str, content["given"]))
             formulas = {str(name): str(text) for name, text in content["formulas"].items()}
             seen = np.array(content["seen"], dtype=np.float64).reshape(-1, len(given))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'coordinates' is damaged: {error}", "fit the model again") from error
         if not np.isfinite(seen).all():
             raise InputError("'coordinates' holds a number that is not finite", "fit the model again")
         return cls(given, formulas, seen)

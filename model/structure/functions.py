@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import reading
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.structure.levels import Levels
@@ -178,10 +179,8 @@ class Functions:
         """Rebuild from :meth:`structures`; damaged content raises InputError."""
         levels = Levels.from_dict(content["levels"]) if "levels" in content else None
         neighbours = Neighbours.from_dict(content["neighbours"]) if "neighbours" in content else None
-        try:
+        with reading("'minor'"):
             minor = tuple((str(kernel), str(name)) for kernel, name in content.get("minor", ()))
-        except (TypeError, ValueError) as error:
-            raise InputError(f"'minor' is damaged: {error}", "fit the model again") from error
         stated = Stated.from_dict(content["stated"]) if "stated" in content else None
         functions = cls(fitted, levels, neighbours, minor, stated)
         functions._check()

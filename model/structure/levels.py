@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.search.terms import values
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
@@ -305,7 +306,7 @@ class Levels:
             "levels": list(self.levels),
             "others": list(self.others),
             "fitted": None if self.fitted is None else [fitted.to_dict() for fitted in self.fitted],
-            "constants": [[None if np.isnan(x) else float(x) for x in row] for row in self.constants],
+            "constants": with_gaps(self.constants),
             "kernels": list(self.kernels),
             "metrics": list(self.metrics),
             "steepest": self.steepest.tolist(),
@@ -314,19 +315,15 @@ class Levels:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Levels:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'levels'"):
             kernels, metrics = tuple(map(str, content["kernels"])), tuple(map(str, content["metrics"]))
             parameters, others = tuple(map(str, content["parameters"])), tuple(map(str, content["others"]))
             low, high = map(float, content["levels"])
-            constants = np.array(
-                [[np.nan if x is None else float(x) for x in row] for row in content["constants"]], dtype=np.float64
-            ).reshape(len(kernels), 2)
+            constants = from_gaps(content["constants"]).reshape(len(kernels), 2)
             given = content["fitted"]
             fitted = None if given is None else (Fitted.from_dict(given[0]), Fitted.from_dict(given[1]))
             parameter = str(content["parameter"])
             steepest = np.array(content.get("steepest", [0.0] * len(kernels)), dtype=np.float64)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise InputError(f"'levels' is damaged: {error}", "fit the model again") from error
         parts = fitted or ()
         if (
             not 0 < low < high < np.inf

@@ -26,6 +26,7 @@ from ranksight.experiment import ALL_RANKS, Experiment, Run
 from ranksight.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.plaindata import reading
 from ranksight.model.series.series import Series
 from ranksight.model.structure.levels import COUNTS, Levels, fit_levels
 from ranksight.model.uncertainty import forecast
@@ -147,7 +148,7 @@ class Neighbours:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Neighbours:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'neighbours'"):
             names = {
                 key: tuple(map(str, content[key]))
                 for key in ("parameters", "kernels", "metrics", "over_ranks", "others")
@@ -162,8 +163,6 @@ class Neighbours:
                 coefficients = np.array(given, dtype=np.float64)
             else:
                 coefficients = (Levels if kind == "levels" else Fitted).from_dict(given)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'neighbours' is damaged: {error}", "fit the model again") from error
         size = len(names["kernels"])
         held = len(coefficients) if isinstance(coefficients, np.ndarray) else len(coefficients.kernels)
         lengths = (

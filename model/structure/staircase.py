@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import reading
 from ranksight.model.structure.functions import Functions, choose, rows_of
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import Forecast
@@ -81,12 +82,10 @@ class Staircase:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], functions: Fitted) -> Staircase:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'units'"):
             units = WholeUnits.from_dict(content["units"], functions.parameters)
             fullest = tuple(map(str, content["fullest"]))
             given = content["fitted"]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"'units' is damaged: {error}", "fit the model again") from error
         fitted = None if given is None else Fitted.from_dict(given)
         keys = zip(functions.kernels, functions.metrics, strict=True)
         wanted = [key for key in keys if key[1] in fullest]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.formula import check_names, evaluate
+from ranksight.model.plaindata import reading
 from ranksight.platforms.events.formulas import Formula, read_formula
 
 Array = NDArray[np.float64]
@@ -156,12 +157,10 @@ class Stated:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Stated:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'stated'"):
             parameters = tuple(map(str, content["parameters"]))
             texts = {str(kernel): str(text) for kernel, text in content["texts"].items()}
             trained = np.array(content["trained"], dtype=np.float64).reshape(len(parameters), 2)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'stated' is damaged: {error}", "fit the model again") from error
         if not np.isfinite(trained).all():
             raise InputError("'stated' holds a number that is not finite", "fit the model again")
         return cls(parameters, texts, trained)

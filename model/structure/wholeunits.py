@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.formula import check_names, evaluate
+from ranksight.model.plaindata import reading
 from ranksight.model.series.series import Series
 from ranksight.platforms.events.formulas import Formula, read_formula
 
@@ -132,9 +133,7 @@ class WholeUnits:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], parameters: Sequence[str]) -> WholeUnits:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'units'"):
             units = cls(str(content["name"]), str(content["text"]))
-        except (KeyError, TypeError) as error:
-            raise InputError(f"'units' is damaged: {error}", "fit the model again") from error
         units.check(parameters)
         return units

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ranksight.errors import InputError
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
 
 Array = NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class Departure:
         """Plain data that JSON can hold."""
         return {
             "inputs": self.inputs.tolist(),
-            "values": [[None if np.isnan(x) else float(x) for x in row] for row in self.values],
+            "values": with_gaps(self.values),
             "lengths": self.lengths.tolist(),
             "scatter": self.scatter.tolist(),
         }
@@ -95,12 +96,10 @@ class Departure:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Departure:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'departure'"):
             inputs = np.array(content["inputs"], dtype=np.float64)
-            values = np.array([[np.nan if x is None else float(x) for x in row] for row in content["values"]])
+            values = from_gaps(content["values"])
             lengths, scatter = (np.array(content[name], dtype=np.float64) for name in ("lengths", "scatter"))
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"'departure' is damaged: {error}", "fit the model again") from error
         three = len(SMOOTH)
         if (
             inputs.ndim != 2

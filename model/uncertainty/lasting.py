@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ranksight.errors import InputError
+from ranksight.model.plaindata import from_gaps, reading, rounded, with_gaps
 from ranksight.model.search.search import Found
 from ranksight.model.series.noise import Location
 from ranksight.model.uncertainty import prior
@@ -171,26 +172,24 @@ class Lasting:
         """Plain data that JSON can hold."""
         return {
             "points": self.points.tolist(),
-            "logs": [[float(f"{x:.13g}") if np.isfinite(x) else None for x in row] for row in self.logs.tolist()],
-            "part": [float(f"{x:.9g}") for x in self.part.tolist()],
-            "chance": [[float(f"{x:.9g}") for x in row] for row in self.chance.tolist()],
+            "logs": with_gaps(rounded(self.logs, 13)),
+            "part": rounded(self.part, 9).tolist(),
+            "chance": rounded(self.chance, 9).tolist(),
             "axis": self.axis.tolist(),
-            "ended": [float(f"{x:.9g}") for x in self.ended.tolist()],
+            "ended": rounded(self.ended, 9).tolist(),
         }
 
     @classmethod
     def from_dict(cls, content: Any, series: int, parameters: int) -> Lasting:
         """Rebuild from :meth:`to_dict`, for so many series; damaged content raises InputError."""
-        try:
+        with reading("'lasting'"):
             points, part, chance, ended = (
                 np.array(content[name], dtype=np.float64) for name in ("points", "part", "chance", "ended")
             )
-            logs = np.array([[np.nan if x is None else float(x) for x in row] for row in content["logs"]])
+            logs = from_gaps(content["logs"])
             if not series:
                 logs, chance = logs.reshape(0, len(points)), chance.reshape(0, len(LENGTHS))
             axis = np.array(content["axis"], dtype=np.float64)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"'lasting' is damaged: {error}", "fit the model again") from error
         if (
             points.ndim != 2
             or points.shape[1] != parameters
