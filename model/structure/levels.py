@@ -1,16 +1,9 @@
 """A parameter that took two values: what two points can say, and how far.
 
-No search can choose a form from two points. What a program does is counted by loops, so a count is a sum of integer
-powers of the problem's extent with no negative coefficients. Among all such sums through two points, with no power
-above the next integer over the slope between them, the slowest growth is that of the two adjacent powers around the
-slope and the fastest that of a constant and the highest power (the powers form a Chebyshev system: Karlin and Studden,
-*Tchebycheff Systems*, 1966, chapter II). The first is the value, since loops nest: surfaces come with volumes. Both are
-the interval. A sum with a constant has a small slope where the constant is most of it, at many ranks, and its power
-shows at few: the highest power is the next integer over the steepest slope at any configuration. Where the functions at
-both values are sums of the same terms, and exact, each coefficient is carried by itself, as what grows with the extent
-and what does not are told apart by the other parameters. Times have no such law; theirs takes half a power more or
-less. Which cache level serves a load changes where the working set outgrows a cache, and two sizes cannot tell where
-that is: beyond them nothing is claimed.
+No search can choose a form from two points; :mod:`ranksight.model.structure.bridge` says what they hold. Where the
+functions at both values are sums of the same terms, and exact, each coefficient is carried by itself, as what grows
+with the extent and what does not are told apart by the other parameters. Which cache level serves a load changes where
+the working set outgrows a cache, and two sizes cannot tell where that is: beyond them nothing is claimed.
 """
 
 from __future__ import annotations
@@ -30,6 +23,7 @@ from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.search.terms import values
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
+from ranksight.model.structure.bridge import bridge, slopes
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -37,87 +31,16 @@ Array = NDArray[np.float64]
 
 COUNTS = frozenset(
     {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}
+    | {"messages", "bytes_sent", "peers"}
 )
+"""Metrics that loops count; loads that a cache serves follow its size as well, all but those of the first level."""
+SERVED = frozenset(
+    {"loads_l2", "loads_l3", "loads_mem", "bytes_mem", "bytes_mem_read", "bytes_mem_written"}
+    | {"store_misses_l2", "store_misses_l3"}
+)
+"""Metrics that change where a working set outgrows a cache."""
 EXACT = 1e-6
 """Relative scatter of values around a function that is exact."""
-COUNTS |= {"messages", "bytes_sent", "peers"}
-"""Metrics that loops count; loads that a cache serves follow its size as well, all but those of the first level."""
-
-
-def bridge(
-    levels: tuple[float, float], values: Array, at: Array, counted: NDArray[np.bool_], steepest: Array | float = -np.inf
-) -> tuple[Array, Array, Array]:
-    """Carry values at two levels of a parameter to other levels.
-
-    Parameters
-    ----------
-    levels : (low, high), both above zero
-    values : (s, k, 2)
-        At the two levels.
-    at : (k,)
-        Levels asked for.
-    counted : (s,) bool
-        Whether loops count the metric.
-    steepest : (s, 1), optional
-        Steepest slope (:func:`slopes`) between the two levels seen anywhere.
-
-    Returns
-    -------
-    value, lower, upper : (s, k)
-        NaN where one of the two values is missing, zero while the other is not, or their signs differ.
-    """
-    low, high = levels
-    first, second = values[..., 0], values[..., 1]
-    slope = slopes(levels, values)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        below = np.floor(np.where(np.isfinite(slope), slope, 0.0))
-        value = _pair(levels, first, second, below, below + 1, at)
-        # At whole slopes the pair is one pure power, which the general formula gives as well.
-        power = np.ceil(np.maximum(slope, steepest))
-        fastest = np.where(slope > 0, _pair(levels, first, second, 0 * below, power, at), value)
-        ratio = at / high
-        sorting = _sorting(levels, first, second, below, at)
-        spread = np.abs(np.log(np.where(at > high, ratio, np.where(at < low, at / low, 1.0)))) * 0.5
-        edge = np.where(counted[:, None], 0.0, spread)
-        lower = np.where(counted[:, None], np.fmin(np.minimum(value, fastest), sorting), value * np.exp(-edge))
-        upper = np.where(counted[:, None], np.fmax(np.maximum(value, fastest), sorting), value * np.exp(edge))
-    known = np.isfinite(slope)
-    zero = (first == 0) & (second == 0)
-    result = []
-    for x in (value, lower, upper):
-        x = np.where(zero, 0.0, np.where(known, x, np.nan))
-        # At a level itself its own value stands, whatever the other's is.
-        result.append(np.where(at == low, first, np.where(at == high, second, x)))
-    return result[0], result[1], result[2]
-
-
-def slopes(levels: tuple[float, float], values: Array) -> Array:
-    """Slopes (...) of the logarithms of values (..., 2) between two levels; none is finite where a value is not."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        slope = np.log(values[..., 1] / values[..., 0]) / np.log(levels[1] / levels[0])
-        # A slope that is whole up to rounding is whole, or the powers around it would be the wrong ones.
-        return np.asarray(np.where(np.abs(slope - np.round(slope)) < 1e-9, np.round(slope), slope))
-
-
-def _pair(levels: tuple[float, float], first: Array, second: Array, i: Array, j: Array, at: Array) -> Array:
-    """Value at `at` of ``a x^i + b x^j`` through the two points; a pure power where i = j."""
-    x = levels[1] / levels[0]
-    t = at / levels[0]
-    same = i == j
-    j = np.where(same, j + 1, j)
-    b = (second - first * x**i) / (x**j - x**i)
-    return np.asarray(np.where(same, first * t**i, (first - b) * t**i + b * t**j), dtype=np.float64)
-
-
-def _sorting(levels: tuple[float, float], first: Array, second: Array, i: Array, at: Array) -> Array:
-    """Value at `at` of ``x^i (a + b log x)`` through the two points."""
-    x, t = levels[1] / levels[0], at / levels[0]
-    return np.asarray(t**i * (first + (second / x**i - first) * np.log(t) / np.log(x)), dtype=np.float64)
-
-
-SERVED = frozenset({"loads_l2", "loads_l3", "loads_mem", "bytes_mem", "bytes_mem_read", "bytes_mem_written"})
-SERVED |= {"store_misses_l2", "store_misses_l3"}
-"""Metrics that change where a working set outgrows a cache."""
 
 
 @dataclass(frozen=True)
@@ -155,66 +78,68 @@ class Levels:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         asked = points[:, self.parameters.index(self.parameter)]
-        nowhere = np.broadcast_to(asked <= 0, (len(self.kernels), len(points)))
         at = np.where(asked > 0, asked, self.levels[0])
-        shape = (len(self.kernels), len(points))
+        parts, (middle, lower, upper) = self._at_levels(points, level)
         counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
-        status = np.full(shape, forecast.OK, dtype=np.intp)
-        reason = np.full(shape, "", dtype=object)
-        form = np.ones(shape)
-        if self.fitted is None:
-            ends = np.broadcast_to(self.constants[:, None, :], (*shape, 2))
-            middle = lower = upper = ends
-        else:
-            columns = [self.parameters.index(name) for name in self.others]
-            parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]
-            middle, lower, upper = (
-                np.stack([getattr(part, name) for part in parts], axis=2) for name in ("value", "lower", "upper")
-            )
-            for part in parts:
-                bad = (part.status != forecast.OK) & (status == forecast.OK)
-                status = np.where(bad, part.status, status)
-                reason = np.where(bad, part.reason, reason)
-        value, low, high = bridge(self.levels, middle, at, counted, self.steepest[:, None])
-        value, low, high = self._by_terms(points, middle, (value, low, high))
-        # Scatter of the two values: both ends moved outwards, as errors of one machine move together.
-        with np.errstate(invalid="ignore", divide="ignore"):
-            down = np.where((middle > 0) & (lower > 0), middle / np.where(lower > 0, lower, 1.0), 1.0).max(axis=2)
-            down = np.where(((middle > 0) & (lower <= 0)).any(axis=2), np.inf, down)
-            up = np.where(middle > 0, upper / np.where(middle > 0, middle, 1.0), 1.0).max(axis=2)
-        reach = 1 + 2 * np.abs(np.log(np.where(at > 0, at, 1.0) / np.clip(at, *self.levels))) / np.log(
-            self.levels[1] / self.levels[0]
-        )
-        # Of what does not scatter, not knowing the form of the others is the same at both levels.
-        reach = np.where(self._exact[:, None], 1.0, reach)
-        with np.errstate(invalid="ignore", over="ignore"):
-            low, high = low / down**reach, high * up**reach
-        # Nothing over nothing, and nothing times no bound.
-        low = np.where(np.isnan(low) & np.isfinite(value), 0.0, low)
-        high = np.where(np.isnan(high) & np.isfinite(value), np.inf, high)
-        missing = ~np.isfinite(value) & (status == forecast.OK)
-        status = np.where(missing, forecast.WIDE, status)
-        reason = np.where(missing, f"{self.parameter} took two values, and this metric was zero at one of them", reason)
+        told = bridge(self.levels, middle, at, counted, self.steepest[:, None])
+        value, low, high = self._by_terms(points, middle, told)
+        low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
+
+        below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
+        zero = f"{self.parameter} took two values, and this metric was zero at one of them"
+        outgrown = f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}"
+        form = f"{self.parameter} took two values only; measure a third to know its form"
+        nowhere, missing = np.broadcast_to(asked <= 0, value.shape), ~np.isfinite(value)
         served = np.array([name in SERVED for name in self.metrics], dtype=bool)
         beyond = served[:, None] & (at > self.levels[1])[None, :]
         held = self._held(value, middle[..., 1])
         value = np.where(beyond & np.isfinite(held), held, value)
         low, high = np.where(beyond, np.minimum(low, value), low), np.where(beyond, np.maximum(high, value), high)
-        outgrown = beyond & (status == forecast.OK)
-        status = np.where(outgrown, forecast.WIDE, status)
-        reason = np.where(
-            outgrown, f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}", reason
-        )
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            factor = np.where(high == low, 1.0, high / low)
-        wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
-        status = np.where(wide, forecast.WIDE, status)
-        reason = np.where(wide, f"{self.parameter} took two values only; measure a third to know its form", reason)
+            wide = ~(np.where(high == low, 1.0, high / low) <= forecast.WIDEST)
+        status, reason = _first(
+            (nowhere, forecast.DOMAIN, below),
+            *((part.status != forecast.OK, part.status, part.reason) for part in parts),
+            (missing, forecast.WIDE, zero),
+            (beyond, forecast.WIDE, outgrown),
+            (wide, forecast.WIDE, form),
+        )
         value, low, high = (np.where(nowhere, np.nan, end) for end in (value, low, high))
-        status = np.where(nowhere, forecast.DOMAIN, status)
-        below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
-        reason = np.where(nowhere, below, reason)
-        return Forecast(value, low, high, status.astype(np.intp), reason, form, 1 - form, level)
+        return Forecast(value, low, high, status, reason, np.ones(value.shape), np.zeros(value.shape), level)
+
+    def _at_levels(self, points: Array, level: float) -> tuple[list[Forecast], tuple[Array, Array, Array]]:
+        """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""
+        if self.fitted is None:
+            ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
+            return [], (ends, ends, ends)
+        columns = [self.parameters.index(name) for name in self.others]
+        parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]
+        middle, lower, upper = (
+            np.stack([getattr(part, name) for part in parts], axis=2) for name in ("value", "lower", "upper")
+        )
+        return parts, (middle, lower, upper)
+
+    def _scattered(
+        self, value: Array, ends: tuple[Array, Array], seen: tuple[Array, Array, Array], at: Array
+    ) -> tuple[Array, Array]:
+        """The `ends` of values (s, k) moved by the scatter of the two `seen`, the further out the more.
+
+        Both ends move outwards, as errors of one machine move together.
+        """
+        middle, lower, upper = seen
+        with np.errstate(invalid="ignore", divide="ignore"):
+            down = np.where((middle > 0) & (lower > 0), middle / np.where(lower > 0, lower, 1.0), 1.0).max(axis=2)
+            down = np.where(((middle > 0) & (lower <= 0)).any(axis=2), np.inf, down)
+            up = np.where(middle > 0, upper / np.where(middle > 0, middle, 1.0), 1.0).max(axis=2)
+        reach = 1 + 2 * np.abs(np.log(at / np.clip(at, *self.levels))) / np.log(self.levels[1] / self.levels[0])
+        # Of what does not scatter, not knowing the form of the others is the same at both levels.
+        reach = np.where(self._exact[:, None], 1.0, reach)
+        with np.errstate(invalid="ignore", over="ignore"):
+            low, high = ends[0] / down**reach, ends[1] * up**reach
+        # Nothing over nothing, and nothing times no bound.
+        low = np.where(np.isnan(low) & np.isfinite(value), 0.0, low)
+        high = np.where(np.isnan(high) & np.isfinite(value), np.inf, high)
+        return low, high
 
     @cached_property
     def _exact(self) -> NDArray[np.bool_]:
@@ -336,6 +261,16 @@ class Levels:
         ):
             raise InputError("'levels' does not fit together", "fit the model again")
         return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics, steepest)
+
+
+def _first(*refusals: tuple[NDArray[np.bool_], Any, Any]) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    """Status and reason (s, k) of the first refusal, a (where, status, reason) each, that says no."""
+    shape = refusals[0][0].shape
+    status, reason = np.full(shape, forecast.OK, dtype=np.intp), np.full(shape, "", dtype=object)
+    for where, code, why in refusals:
+        new = where & (status == forecast.OK)
+        status, reason = np.where(new, code, status).astype(np.intp), np.where(new, why, reason)
+    return status, reason
 
 
 def two_valued(series: Series, iterations: str | None = None) -> str | None:

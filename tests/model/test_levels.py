@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksight.model.series.series import Series
-from ranksight.model.structure.levels import bridge, fit_levels, two_valued
+from ranksight.model.structure.bridge import bridge
+from ranksight.model.structure.levels import fit_levels, two_valued
 
 
 def one(values: tuple[float, float], at: list[float], counted: bool = True) -> tuple[np.ndarray, ...]:

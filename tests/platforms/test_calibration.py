@@ -1,33 +1,24 @@
-"""Calibration: plateaus of known curves, samples and their checks, the C programs, and a synthetic machine."""
+"""Calibration of a synthetic machine of known figures, of this one, and the verb."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ranksight.cli.main import main
 from ranksight.errors import ToolError
 from ranksight.platforms import load, simulated_caches
 from ranksight.platforms.calibration import node
-from ranksight.platforms.calibration.bandwidth import cache_working_set, core_counts
 from ranksight.platforms.calibration.describing import associativity
 from ranksight.platforms.calibration.effort import CAREFUL, QUICK, Effort
-from ranksight.platforms.calibration.latency import working_sets
 from ranksight.platforms.calibration.node import calibrate
-from ranksight.platforms.calibration.plateaus import Plateau, assign, find_plateaus
 from ranksight.platforms.calibration.programs import Programs
-from ranksight.platforms.calibration.sampling import Samples, merge, select, unstable
+from ranksight.platforms.calibration.sampling import Samples
 from ranksight.platforms.topology import SystemCache
 from ranksight.platforms.writing import dumps
 
@@ -38,155 +29,6 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-def curve(sizes: Sequence[int], capacities: Sequence[int], levels: Sequence[float]) -> list[float]:
-    """Latency of a working set w: what fits level 1 is served there, the next part by level 2, and so on."""
-    bounds = [0, *capacities, 1 << 60]
-    found = []
-    for size in sizes:
-        parts = [max(0, min(size, high) - low) for low, high in itertools.pairwise(bounds)]
-        found.append(sum(part * level for part, level in zip(parts, levels, strict=True)) / size)
-    return found
-
-
-def step(sizes: Sequence[int], capacities: Sequence[int], levels: Sequence[float]) -> list[float]:
-    """Latency that jumps where a working set outgrows a level, as cyclic accesses under least recently used do."""
-    return [levels[sum(size > capacity for capacity in capacities)] for size in sizes]
-
-
-CAPACITIES, LEVELS = (32 * KI, 1 * MI, 32 * MI), (1.1e-9, 3.9e-9, 13e-9, 120e-9)
-
-
-def test_plateaus_of_a_stepped_curve() -> None:
-    sizes = working_sets(CAPACITIES, 4, 1 << 40)
-    found = assign(find_plateaus(sizes, step(sizes, CAPACITIES, LEVELS)), CAPACITIES)
-    assert [plateau.latency for plateau in found if plateau] == pytest.approx(LEVELS, rel=1e-12)
-    assert [plateau.last for plateau in found[:3] if plateau] == list(CAPACITIES)
-
-
-def test_glitches_and_noise_leave_the_plateaus_where_they_are() -> None:
-    sizes = working_sets(CAPACITIES, 4, 1 << 40)
-    values = np.array(step(sizes, CAPACITIES, LEVELS)) * np.random.default_rng(1).lognormal(0, 0.02, len(sizes))
-    values[[3, 20, 30]] *= 4
-    found = assign(find_plateaus(sizes, values.tolist()), CAPACITIES)
-    assert [plateau.latency if plateau else 0 for plateau in found] == pytest.approx(LEVELS, rel=0.03)
-
-
-def test_a_curve_that_mixes_levels_still_shows_each() -> None:
-    sizes = working_sets(CAPACITIES, 4, 1 << 40)
-    found = assign(find_plateaus(sizes, curve(sizes, CAPACITIES, (1.0, 4.0, 14.0, 60.0))), CAPACITIES)
-    assert found[0] is not None
-    assert found[0].latency == pytest.approx(1.0)
-    assert found[3] is not None
-    assert found[3].latency == pytest.approx(60, rel=0.3)
-
-
-def test_a_cache_of_which_others_have_the_larger_part() -> None:
-    sizes = working_sets(CAPACITIES, 4, 1 << 40)
-    seen = step(sizes, (32 * KI, 1 * MI, 5 * MI), LEVELS)
-    found = assign(find_plateaus(sizes, seen), CAPACITIES)
-    assert [plateau.latency if plateau else 0 for plateau in found] == pytest.approx(LEVELS)
-    assert found[2] is not None
-    assert found[2].last < 6 * MI
-
-
-def test_a_level_without_plateau_is_not_invented() -> None:
-    sizes = working_sets(CAPACITIES, 4, 1 << 40)
-    found = assign(find_plateaus(sizes, step(sizes, (32 * KI, 1 * MI), (1e-9, 4e-9, 9e-8))), CAPACITIES)
-    assert [plateau is not None for plateau in found] == [True, True, False, True]
-    assert find_plateaus(sizes[:2], [1.0, 1.0]) == ()
-    rising = [float(size) for size in sizes]
-    assert find_plateaus(sizes, rising) == ()
-
-
-@given(
-    st.lists(st.floats(1.5, 8), min_size=2, max_size=4),
-    st.lists(st.integers(2, 5), min_size=4, max_size=4),
-    st.integers(3, 6),
-)
-def test_any_staircase_is_found(factors: list[float], octaves: list[int], per_octave: int) -> None:
-    capacities = [16 * KI << sum(octaves[: place + 1]) for place in range(len(factors))]
-    levels = [1e-9 * math.prod(factors[:place]) for place in range(len(factors) + 1)]
-    sizes = working_sets(capacities, per_octave, 1 << 50)
-    found = assign(find_plateaus(sizes, step(sizes, capacities, levels)), capacities)
-    assert [plateau.latency if plateau else 0 for plateau in found] == pytest.approx(levels)
-
-
-def test_overlap_is_in_doublings() -> None:
-    assert Plateau(4.0, 64.0, 1.0).overlap(16.0, 1024.0) == 2
-    assert Plateau(4.0, 8.0, 1.0).overlap(16.0, 1024.0) == 0
-
-
-def test_working_sets_reach_from_small_to_beyond_the_last_cache() -> None:
-    sizes = working_sets((32 * KI, 1 * MI), 4, 1 << 40)
-    assert sizes[0] == 4 * KI
-    assert sizes[-1] == 8 * MI
-    assert list(sizes) == sorted(set(sizes))
-    assert working_sets((32 * KI, 1 * MI), 2, 64 * KI)[-1] == 64 * KI
-
-
-@pytest.mark.parametrize(("most", "points"), [(1, 12), (2, 12), (18, 12), (64, 4), (96, 12)])
-def test_core_counts_go_from_one_to_all(most: int, points: int) -> None:
-    counts = core_counts(most, points)
-    assert (counts[0], counts[-1]) == (1, most)
-    assert len(counts) <= points
-    assert list(counts) == sorted(set(counts))
-
-
-def test_working_set_of_a_cache_lies_between_it_and_the_one_above() -> None:
-    assert cache_working_set(0, 32 * KI) == 16 * KI
-    assert cache_working_set(32 * KI, 2 * MI) == 256 * KI
-    assert cache_working_set(1 * MI, int(1.4 * MI)) is None
-
-
-def test_samples_and_their_checks() -> None:
-    good = Samples("x", ((1e6, 0.0100), (1e6, 0.0102), (1e6, 0.0098)))
-    assert good.seconds == pytest.approx(1e-8)
-    assert good.rate == pytest.approx(1e8)
-    assert good.scatter == pytest.approx(0.02)
-    assert good.warnings() == ()
-    assert good.describe() == "median of 3, scatter 2.0 %"
-    short = Samples("x", ((1e3, 1e-5),))
-    assert short.warnings() == ("the shortest sample took 10 us, too short to time",)
-    wild = Samples("x", ((1e6, 0.01), (1e6, 0.01), (1e6, 0.03)))
-    assert "scatter by 69 %" in wild.warnings()[0]
-    assert "+200 %" in wild.warnings()[1]
-    with pytest.raises(ToolError, match="without work or time"):
-        Samples("x", ((1e6, 0.0),))
-
-
-def test_disturbed_samples_are_left_out_while_others_are_left() -> None:
-    rows = [(1.0, 9.0, 1.0), (1.0, 2.0, 0.5), (1.0, 1.0, 0.999)]
-    kept = select("x", rows)
-    assert kept.pairs == ((1.0, 1.0),)
-    assert kept.warmup == (1.0, 9.0)
-    assert kept.disturbed == 0
-    none = select("x", rows[:2])
-    assert none.disturbed == 1
-    both = merge([kept, none])
-    assert both.pairs == ((1.0, 1.0), (1.0, 2.0))
-    assert both.disturbed == 0.5
-    assert "50 % of the samples shared" in both.warnings()[0]
-
-
-def test_unstable_measurements_are_told_by_kind_with_the_worst() -> None:
-    good = Samples("latency of 4 KiB", ((1e6, 0.01), (1e6, 0.01)))
-    bad = Samples("latency of 8 KiB", ((1e6, 0.01), (1e6, 0.013)))
-    worse = Samples("latency of 16 KiB", ((1e6, 0.01), (1e6, 0.04)))
-    (line,) = unstable([good, bad, worse])
-    assert line.startswith("latency: 2 of 3 unstable; latency of 16 KiB")
-    assert unstable([good]) == ()
-
-
-def test_samples_become_a_pyperf_file(tmp_path: Path) -> None:
-    import pyperf
-
-    samples = Samples("clock, 1 core", ((1e6, 0.010), (1e6, 0.012)), warmup=(1e6, 0.02))
-    pyperf.BenchmarkSuite([samples.benchmark()]).dump(str(tmp_path / "s.json"))
-    read = pyperf.BenchmarkSuite.load(str(tmp_path / "s.json")).get_benchmark("clock, 1 core")
-    assert read.get_values() == (1.0e-8, 1.2e-8)
-    assert read.median() == pytest.approx(samples.seconds)
-
-
 def test_unknown_associativity_divides_the_size() -> None:
     def cache(size: int, ways: int | None) -> SystemCache:
         return SystemCache(1, size, 64, ways, frozenset({0}))
@@ -195,95 +37,6 @@ def test_unknown_associativity_divides_the_size() -> None:
     assert associativity(cache(48 * KI, None)) == (8, False)
     assert associativity(cache(64 * 7, None)) == (7, False)
     assert associativity(cache(48 * KI, 5)) == (8, False)
-
-
-@pytest.fixture(scope="module")
-def programs() -> Iterator[Programs]:
-    with Programs() as built:
-        yield built
-
-
-@needs_compiler
-@pytest.mark.parametrize(("nodes", "window"), [(1, 8), (7, 8), (8, 8), (100, 8), (1024, 1024), (4099, 64)])
-def test_pointers_form_one_cycle_through_all_nodes_window_by_window(tmp_path: Path, nodes: int, window: int) -> None:
-    source = files("ranksight.platforms.calibration").joinpath("latency.c")
-    harness = tmp_path / "harness.c"
-    harness.write_text(
-        f'#define main measured_main\n#include "{source}"\n#undef main\n'
-        "int main(void) {\n"
-        f"  const size_t nodes = {nodes}, stride = 128, window = {window};\n"
-        "  state = 1;\n  char *memory = lines_of(nodes * stride);\n  link_cycle(memory, nodes, stride, window);\n"
-        "  void **at = (void **)memory;\n"
-        '  do printf("%zu\\n", (size_t)((char *)at - memory) / stride), at = *at; while (at != (void **)memory);\n'
-        "  return 0;\n}\n"
-    )
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))))
-    subprocess.run([compiler, "-O1", str(harness), "-o", str(tmp_path / "harness"), "-pthread"], check=True)
-    done = subprocess.run([str(tmp_path / "harness")], capture_output=True, text=True, check=True)
-    visited = [int(line) for line in done.stdout.split()]
-    assert sorted(visited) == list(range(nodes))
-    # Node 0 may stand anywhere in its window's part of the cycle: that window alone is entered twice.
-    windows = [key for key, _ in itertools.groupby(place // window for place in visited)]
-    assert len(windows) <= -(-nodes // window) + 1
-    if nodes > 1000:
-        jumps = np.abs(np.diff(visited))
-        assert np.median(jumps) > window / 8  # no stride that a prefetcher could follow
-
-
-@needs_compiler
-@pytest.mark.parametrize(
-    ("kernel", "arrays", "streams"),
-    [("read", 1, 1), ("write", 1, 1), ("update", 1, 2), ("copy", 2, 2), ("triad", 3, 3)],
-)
-@pytest.mark.parametrize("threads", [1, 2])
-def test_bandwidth_counts_loads_and_stores_of_all_threads(
-    programs: Programs, kernel: str, arrays: int, streams: int, threads: int
-) -> None:
-    size = 3 * 512 * 100
-    cpus = ",".join(["-1"] * threads)
-    samples = programs.run("bandwidth", (kernel, size, cpus, 1e-5, 2), "test")
-    swept = size // arrays * streams * threads
-    assert all(work % swept == 0 for work, _ in samples.pairs)
-    sweeps = {work / swept for work, _ in samples.pairs}
-    assert all(math.log2(count).is_integer() for count in sweeps)
-
-
-@needs_compiler
-@pytest.mark.parametrize("kernel", ["write", "update", "copy", "triad"])
-def test_no_streaming_kernel_is_optimised_away(programs: Programs, kernel: str) -> None:
-    # The loop of a kernel that a compiler saw through would take no time for any number of bytes.
-    rates = {name: programs.run("bandwidth", (name, 1 << 16, "-1", 1e-4, 3), name).rate for name in ("read", kernel)}
-    assert rates[kernel] < 50 * rates["read"]
-
-
-@needs_compiler
-@pytest.mark.parametrize(
-    ("name", "arguments", "says"),
-    [
-        ("latency", (4096,), "usage: latency"),
-        ("latency", (4096, 128, 4096, -1, 1, "soon", 3), "a number on the command line is off"),
-        ("bandwidth", ("scale", 65536, "-1", 1e-5, 1), "none of read, write, update, copy, triad"),
-        ("bandwidth", ("read", 65536, ",", 1e-5, 1), "no processor is named"),
-        ("clock", ("4000", 1e-5, 1), "cannot bind a thread"),
-    ],
-)
-def test_programs_refuse_what_they_cannot_measure(
-    programs: Programs, name: str, arguments: tuple[object, ...], says: str
-) -> None:
-    with pytest.raises(ToolError, match=says):
-        programs.run(name, arguments, "test")
-
-
-def test_missing_and_broken_compilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
-    with pytest.raises(ToolError, match="install gcc"):
-        Programs()
-    broken = tmp_path / "cc"
-    broken.write_text("#!/bin/sh\necho 'cc: error: licence expired' >&2\nexit 1\n")
-    broken.chmod(0o755)
-    with Programs() as programs, pytest.raises(ToolError, match="licence expired"):
-        programs.build("clock")
 
 
 class SyntheticPrograms(Programs):
@@ -303,7 +56,7 @@ class SyntheticPrograms(Programs):
         if name == "clock":
             return Samples(label, ((1e8, 1e8 / self.clock), (1e8, 1e8 / self.clock)))
         if name == "latency":
-            (seconds,) = step([int(str(arguments[0]))], self.capacities, self.levels)
+            seconds = self.levels[sum(int(str(arguments[0])) > capacity for capacity in self.capacities)]
             return Samples(label, ((1e7, 1e7 * seconds),) * 2)
         kernel, size, cpus = str(arguments[0]), int(str(arguments[1])), str(arguments[2]).split(",")
         traffic = {"read": 1, "write": 2, "update": 1, "copy": 1.5, "triad": 4 / 3}[kernel]
