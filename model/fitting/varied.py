@@ -27,6 +27,8 @@ from ranksight.model.series.noise import behaviour
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.drift import expected_drift
 
+Array = NDArray[np.float64]
+
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:
     """Fit every series as :func:`ranksight.model.fitting.fitting.fit_series` does, over the parameters that varied by
@@ -46,8 +48,7 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
     rest = np.setdiff1d(others, [row for _, mine in broken for row in mine])
     parts, rows = [pick(fitted, rest), *(part for part, _ in broken)], [rest, *(mine for _, mine in broken)]
     for kept, mine in flat.items():
-        part = _widened(_fit(_once(series.select(mine), kept), **settings), series, list(kept))
-        # Away from where it was measured, what changed nothing may change something yet.
+        part = _widened(_fit(_once(series.select(mine), [*kept]), **settings), series, [*kept])
         aside = [at for at in range(len(series.parameters)) if at not in kept]
         part.drift[:, aside] = fitted.drift[mine][:, aside]
         parts.append(replace(part, ties=fitted.ties))
@@ -56,7 +57,7 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
 
 
 def _broken(
-    series: Series, rows: NDArray[np.intp], ties: NDArray[np.float64] | None, settings: dict[str, Any]
+    series: Series, rows: NDArray[np.intp], ties: Array | None, settings: dict[str, Any]
 ) -> list[tuple[Fitted, NDArray[np.intp]]]:
     """Series among `rows` whose behaviour changes along one of two parameters where the other changes nothing beyond
     their scatter, with their functions."""
@@ -68,7 +69,7 @@ def _broken(
         mine, slope = rows[still], slope[still]
         if not len(mine):
             continue
-        part = _widened(fit_series(_together(series.select(mine), 1 - at), **settings), series, [1 - at])
+        part = _widened(fit_series(_grouped(series.select(mine), [1 - at])[0], **settings), series, [1 - at])
         if part.below_rows is None:
             continue
         # Away from where it was measured, what changed nothing may change something yet.
@@ -80,16 +81,26 @@ def _broken(
     return found
 
 
-def _together(series: Series, kept: int) -> Series:
-    """The series over the parameter `kept` alone, all values at one of its values as repetitions."""
-    points, first = np.unique(series.points[:, kept], return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    place = np.arange(len(order)) - np.searchsorted(first[order], first[order])
-    width = series.values.shape[2]
-    values = np.full((len(series), len(points), int(place.max()) + 1, width), np.nan)
-    values[:, first[order], place] = series.values[:, order]
-    flat = values.reshape(len(series), len(points), -1)
-    return replace(series, parameters=(series.parameters[kept],), points=points[:, None], values=flat)
+def _grouped(series: Series, kept: list[int]) -> tuple[Series, Array]:
+    """The series over the parameters `kept` alone, all values at one of their configurations as repetitions; these
+    values (s, n, g, r) by what the other parameters were, of which there are g at the most."""
+    points, place = np.unique(series.points[:, kept], axis=0, return_inverse=True)
+    place = place.ravel()
+    order = np.argsort(place, kind="stable")
+    number = np.arange(len(order)) - np.searchsorted(place[order], place[order])
+    values = np.full((len(series), len(points), int(number.max()) + 1, series.values.shape[2]), np.nan)
+    values[:, place[order], number] = series.values[:, order]
+    held = np.isfinite(values).any(axis=(0, 2, 3))
+    points, values = points[held], values[:, held]
+    flat, names = values.reshape(*values.shape[:2], -1), tuple(series.parameters[at] for at in kept)
+    return replace(series, parameters=names, points=points, values=flat, hidden=None), values
+
+
+def _once(series: Series, kept: list[int]) -> Series:
+    """The series over the parameters `kept` alone, each of their configurations once, where others change nothing."""
+    grouped, values = _grouped(series, kept)
+    first = np.isfinite(values).argmax(axis=2)[:, :, None]
+    return replace(grouped, values=np.take_along_axis(values, first, axis=2)[:, :, 0])
 
 
 SAME = 1e-9
@@ -126,18 +137,6 @@ def _flat(series: Series, at: int) -> NDArray[np.bool_]:
     known = np.add.reduceat(np.isfinite(values).any(axis=2).astype(np.intp), starts, axis=1)
     same = (known == 0) | ((known > 1) & (high - low <= SAME * np.abs(high)))
     return np.asarray(same.all(axis=1) & known.any(axis=1))
-
-
-def _once(series: Series, kept: tuple[int, ...]) -> Series:
-    """The series over the parameters `kept` alone, each of their configurations once."""
-    points, first = np.unique(series.points[:, kept], axis=0, return_inverse=True)
-    values = np.full((len(series), len(points), series.values.shape[2]), np.nan)
-    for at, row in enumerate(first.ravel()):
-        values[:, row] = np.where(np.isnan(values[:, row]), series.values[:, at], values[:, row])
-    held = np.isfinite(values).any(axis=(0, 2))
-    points, values = points[held], values[:, held]
-    names = tuple(series.parameters[at] for at in kept)
-    return replace(series, parameters=names, points=points, values=values, hidden=None)
 
 
 def _fit(series: Series, **settings: Any) -> Fitted:

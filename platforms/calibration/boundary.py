@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from ranksight.platforms.calibration.plateaus import Plateau, smoothed
+from ranksight.platforms.calibration.sampling import rounded
 
 Array = NDArray[np.float64]
 
@@ -63,9 +64,9 @@ class Boundary:
         """Whether the curve tells."""
         return not self.doubt
 
-    def shrunk(self, nominal: float) -> bool:
-        """Whether the cores see less than `nominal` bytes, as surely as the curve tells."""
-        return self.sure and self.high < nominal
+    def seen(self, nominal: int) -> int:
+        """Bytes that the cores see of `nominal`, all where the curve does not surely tell less."""
+        return int(rounded(self.size)) if self.sure and self.high < nominal else nominal
 
 
 def find_boundary(

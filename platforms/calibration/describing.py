@@ -9,7 +9,7 @@ from ranksight.errors import ToolError
 from ranksight.platforms.calibration.bandwidth import TRAFFIC, Bandwidths
 from ranksight.platforms.calibration.boundary import Boundary
 from ranksight.platforms.calibration.latency import Curve
-from ranksight.platforms.calibration.sampling import Samples
+from ranksight.platforms.calibration.sampling import Samples, rounded
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Source
 from ranksight.platforms.topology import SystemCache, Topology
 
@@ -80,9 +80,8 @@ def describe_caches(
         else:
             span = f"{plateau.first / 1024:.0f} to {plateau.last / 1024:.0f} KiB"
             evidence.measured(f"{key}.latency", f"pointer chasing, plateau {span}")
-        effective = None
-        if cache is caches[-1] and curve.edge is not None:
-            effective = describe_edge(f"L{level}", cache.size, curve.edge, evidence)
+        edge = curve.edge(level - 1)
+        effective = None if edge is None else describe_edge(f"L{level}", cache.size, edge, evidence)
         if streamed is not None:
             evidence.measured(f"{key}.bandwidth", f"streaming reads of one core, {streamed.describe()}")
         cores = max(topology.cores_of(cache.cpus), 1)
@@ -120,12 +119,12 @@ def describe_shared(name: str, cores: int, curve: Sequence[tuple[int, Samples]],
 
 
 def describe_edge(name: str, nominal: int, edge: Boundary, evidence: Evidence) -> int | None:
-    """The effective size of the last cache in bytes; None, with a remark, where the curve does not tell it."""
+    """The effective size of a cache in bytes; None, with a remark, where the curve does not tell it."""
     if not edge.sure:
         told = f"{nominal / 2**20:.4g} MiB"
         evidence.warnings.append(f"{name}: the size is the {told} that the system names: {edge.doubt}")
         return None
-    size = int(rounded(edge.size)) if edge.shrunk(nominal) else nominal
+    size = edge.seen(nominal)
     seen = f"{edge.size / 2**20:.3g} MiB ({edge.low / 2**20:.3g} to {edge.high / 2**20:.3g})"
     evidence.measured(f"caches.{name}.effective", f"pointer chasing, half of the loads go to memory at {seen}")
     if size < nominal:
@@ -178,8 +177,3 @@ def describe_memory(curve: Curve, bandwidths: Bandwidths, cores: int, evidence: 
         bandwidth_domain=rounded(best.rate),
         scaling=scaling,
     )
-
-
-def rounded(value: float) -> float:
-    """Four digits: more are not repeated by another calibration."""
-    return float(f"{value:.4g}")

@@ -32,20 +32,25 @@ class Curve:
         All that were found.
     levels : tuple of (Plateau or None)
         That of each cache and, last, of memory.
-    edge : Boundary, optional
-        Where the last cache ends; None where the system tells no caches.
+    edges : tuple of (Boundary or None)
+        Where each cache ends, as far as the curve tells, which is the last one's end; empty where the system tells no
+        caches.
     """
 
     sizes: tuple[int, ...]
     samples: tuple[Samples, ...]
     plateaus: tuple[Plateau, ...]
     levels: tuple[Plateau | None, ...]
-    edge: Boundary | None = None
+    edges: tuple[Boundary | None, ...] = ()
 
     @property
     def memory(self) -> Plateau | None:
         """That of memory; where no caches are known, the last of several."""
         return self.levels[-1] if len(self.levels) > 1 else (self.plateaus[-1] if len(self.plateaus) > 1 else None)
+
+    def edge(self, place: int) -> Boundary | None:
+        """Where the cache at `place` ends; None where the curve does not tell."""
+        return self.edges[place] if self.edges else None
 
     def between(self, low: float, high: float) -> float | None:
         """Lower quartile of the latency at working sets from `low` to `high`: a stand-in where no plateau shows."""
@@ -109,7 +114,7 @@ def measure_latency(
         say(f"{label}: {1e9 * samples[-1].seconds:.2f} ns ({place + 1} of {len(sizes)} working sets)")
     plateaus = find_plateaus(sizes, [each.seconds for each in samples])
     levels = tuple(assign(plateaus, caches))
-    edge = None
+    edges: list[Boundary | None] = [None] * len(caches)
     if caches:
-        edge = find_boundary(sizes, [each.per_unit() for each in samples], levels[-2], levels[-1], caches[-1])
-    return Curve(sizes, tuple(samples), plateaus, levels, edge)
+        edges[-1] = find_boundary(sizes, [each.per_unit() for each in samples], levels[-2], levels[-1], caches[-1])
+    return Curve(sizes, tuple(samples), plateaus, levels, tuple(edges))

@@ -72,9 +72,7 @@ def calibrate(
                 SystemCache(level, int(plateau.last), line, None, frozenset(cpus[:1]))
                 for level, plateau in enumerate(curve.plateaus[:-1], start=1)
             )
-        sizes = [cache.size for cache in caches]
-        if curve.edge is not None and curve.edge.shrunk(sizes[-1]):
-            sizes[-1] = int(curve.edge.size)
+        sizes = [edge.seen(cache.size) if (edge := curve.edge(at)) else cache.size for at, cache in enumerate(caches)]
         bandwidths = measure_bandwidth(
             programs, cpus, sizes, [_sharers(topology, cache, cpus[0]) for cache in caches], effort, largest, say
         )

@@ -140,3 +140,8 @@ def unstable(samples: Iterable[Samples]) -> tuple[str, ...]:
             worst = f"{bad[0].label}: {', '.join(bad[0].warnings())}"
             found.append(worst if len(members) == 1 else f"{kind}: {len(bad)} of {len(members)} unstable; {worst}")
     return tuple(found)
+
+
+def rounded(value: float) -> float:
+    """Four digits: more are not repeated by another calibration."""
+    return float(f"{value:.4g}")

@@ -72,7 +72,7 @@ def seen(
 def test_a_planted_boundary_is_found(law: Callable[[Array, float], Array], capacity: int) -> None:
     found = seen(capacity, law)
     assert found.sure
-    assert found.shrunk(480 * MI)
+    assert found.seen(480 * MI) == pytest.approx(found.size, rel=1e-3)
     assert HALVES[law] * capacity / STEP <= found.size <= HALVES[law] * capacity * STEP
     assert found.low <= STEP**0.5 * 10 / 9 * capacity
     assert found.low <= found.size <= found.high
@@ -94,7 +94,7 @@ def test_waiting_for_translations_is_not_the_end_of_a_cache() -> None:
     assert slowed.size == pytest.approx(plain.size, rel=0.2)
     # Without any other boundary the step of the translations is not taken for one.
     alone = seen(1 << 45, pages=1.4)
-    assert not alone.shrunk(480 * MI)
+    assert alone.seen(480 * MI) == 480 * MI
 
 
 def test_single_slow_points_are_passed_over() -> None:
@@ -119,11 +119,11 @@ def test_a_curve_that_is_not_whole_is_not_believed() -> None:
     assert "no plateau of it" in without.doubt
     alike = seen(40 * MI, far=1.4 * NEAR)
     assert "1.4 times" in alike.doubt
-    assert not alike.shrunk(480 * MI)
+    assert alike.seen(480 * MI) == 480 * MI
 
 
 @pytest.mark.parametrize("law", [oldest_out, any_out])
 def test_a_cache_that_is_there_whole_is_not_called_smaller(law: Callable[[Array, float], Array]) -> None:
     found = seen(54 * MI, law, nominal=54 * MI, noise=0.1)
     assert found.sure
-    assert not found.shrunk(54 * MI)
+    assert found.seen(54 * MI) == 54 * MI
