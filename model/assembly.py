@@ -194,7 +194,7 @@ def assemble(
     told("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
     stated = _stated(experiment, series, volumes)
     functions = structured(
-        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, **settings
+        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )
     extras: dict[str, Any] = dict(model.extras)
     if coordinates is not None:

@@ -212,7 +212,11 @@ Tables = Callable[[Run], "pd.DataFrame | None"]
 
 
 def fit_neighbours(
-    experiment: Experiment, names: Collection[tuple[str, str]], tables: Tables, **settings: Any
+    experiment: Experiment,
+    names: Collection[tuple[str, str]],
+    tables: Tables,
+    everywhere: bool = False,
+    **settings: Any,
 ) -> Neighbours | None:
     """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
 
@@ -223,6 +227,9 @@ def fit_neighbours(
         Series to look at; requirements only.
     tables : callable
         Gives each run's table ``kernel``, ``rank`` and one column a metric, or None.
+    everywhere : bool
+        Whether means are over the ranks that have a kernel (counters) and not over all (messages): the law, which tells
+        all ranks, then says nothing of what some ranks of a run lack.
     **settings
         Of :func:`ranksight.model.fitting.fitting.fit_series`, for the coefficients.
     """
@@ -231,10 +238,12 @@ def fit_neighbours(
     if grid is None or not wanted:
         return None
     others = tuple(name for name in experiment.parameters if name != "ranks")
-    groups = _gather(experiment, wanted, tables, others, grid)
+    groups = _gather(experiment, wanted, tables, others, grid, everywhere)
     if not groups:
         return None
     shared = sorted(set.intersection(*(set(held) for held, *_ in groups.values())))
+    if not shared:
+        return None
     terms = 1 + grid.dimensions
     counts = np.array([name in COUNTS for _, name in shared])
     plain, faced = (_solved(groups, shared, counts, grid, faces) for faces in (False, True))
@@ -331,6 +340,7 @@ def _gather(
     tables: Tables,
     others: tuple[str, ...],
     grid: Cartesian,
+    everywhere: bool,
 ) -> dict[tuple[float, ...], Group]:
     """For each combination of the other parameters: names of the series, basis (rows, 1 + 2 d), values (series, rows),
     and the basis with the faces of the blocks.
@@ -338,6 +348,7 @@ def _gather(
     A row is a rank of a run; only the first run of a configuration and metric is taken, since counts repeat.
     """
     columns = {name for _, name in wanted}
+    partial: set[tuple[str, str]] = set()
     parts: dict[tuple[float, ...], dict[int, dict[tuple[str, str], Array]]] = {}
     for run in experiment.runs:
         ranks = int(run.configuration["ranks"])
@@ -348,13 +359,16 @@ def _gather(
         here = parts.setdefault(place, {}).setdefault(ranks, {})
         for name in columns.intersection(table.columns):
             wide = table.pivot(index="kernel", columns="rank", values=name).reindex(columns=range(ranks))
-            wide = wide.dropna(how="all").fillna(0.0)
+            wide = wide.dropna(how="all")
+            if everywhere and metric(name).over_ranks in ("mean", "min"):
+                partial |= {(str(kernel), name) for kernel in wide.index[wide.isna().any(axis=1)]}
+            wide = wide.fillna(0.0)
             for kernel, row in zip(wide.index, wide.to_numpy(dtype=np.float64), strict=True):
                 if (str(kernel), name) in wanted:
                     here.setdefault((str(kernel), name), row)
     groups: dict[tuple[float, ...], Group] = {}
     for place, runs in sorted(parts.items()):
-        names = sorted(set().union(*runs.values()))
+        names = sorted(set().union(*runs.values()) - partial)
         basis = [np.concatenate([np.ones((ranks, 1)), grid.sides(ranks)], axis=1) for ranks in runs]
         # A kernel that a run does not have did nothing there: pack is not called where nobody is near.
         values = [np.stack([row.get(name, np.zeros(ranks)) for name in names]) for ranks, row in runs.items() if names]

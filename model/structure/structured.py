@@ -19,12 +19,16 @@ def structured(
     fitted: Fitted,
     tables: Tables,
     stated: Stated | None = None,
+    everywhere: bool = False,
     **settings: Any,
 ) -> Functions:
-    """The functions of a series with what two levels say, what follows the process grid and what is stated."""
+    """The functions of a series with what two levels say, what follows the process grid and what is stated.
+
+    For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbours.fit_neighbours`.
+    """
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     names = set(zip(series.kernels, series.metrics, strict=True))
-    law = fit_neighbours(experiment, names, tables, **each)
+    law = fit_neighbours(experiment, names, tables, everywhere, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     return Functions(fitted, fit_levels(series, **each), law, minor, stated)

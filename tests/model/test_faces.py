@@ -10,6 +10,7 @@ import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import Experiment, Run
+from ranksight.model.assembly import fit
 from ranksight.model.structure.neighbours import Neighbours, fit_neighbours
 
 GRID = Cartesian(2, (False, False))
@@ -53,3 +54,21 @@ def test_bytes_of_a_halo_go_with_the_faces(tmp_path: Path, sizes: tuple[int, ...
 
 def test_faces_of_a_block_are_cut_along_the_other_sides() -> None:
     assert Cartesian(3, (True, True, True)).faces(12).tolist() == pytest.approx([1 / 4, 1 / 6, 1 / 6])
+
+
+def test_what_one_rank_does_alone_is_a_mean_over_that_rank(tmp_path: Path) -> None:
+    # Rank 0 of a chain is the one without a lower neighbour: a law of neighbours holds, over all ranks.
+    chain = Cartesian(1, (False,))
+    experiment = Experiment.create(tmp_path / "exp", "chain", ["ranks"])
+    for p in (1, 2, 3, 4, 6, 8):
+        rank = np.arange(p)
+        step = pd.DataFrame({"kernel": "step", "rank": rank, "visits": 10.0, "instructions": 1e6})
+        written = pd.DataFrame({"kernel": "write", "rank": [0], "visits": 5.0, "instructions": 2e5})
+        peers = pd.DataFrame(sorted(chain.pairs(p)), columns=["rank", "peer"]).assign(operation="Isend")
+        tables = {"peers": peers.assign(count=1, bytes=1)} if len(peers) else {}
+        experiment.add(Run({"ranks": p}, collector="counted"), pd.concat([step, written]), tables=tables)
+    answers = fit(experiment, platform=None).predict(ranks=[16, 64], metrics=["visits", "instructions"]).answers
+    said = [(a.metric, a.value, a.ok) for a in answers if a.kernel == "write"]
+    assert [value for name, value, _ in said if name == "visits"] == pytest.approx([5.0, 5.0])
+    assert [value for name, value, _ in said if name == "instructions"] == pytest.approx([2e5, 2e5])
+    assert all(ok for *_, ok in said)
