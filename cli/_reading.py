@@ -26,6 +26,10 @@ def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
     return pairs
 
 
+def _one(text: str | None) -> list[str]:
+    return [] if text is None else [text]
+
+
 def _constants(texts: list[str]) -> dict[str, float]:
     constants: dict[str, float] = {}
     for name, value in _pairs(texts, "--set"):
@@ -90,6 +94,7 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a table by its columns; UsageError where they say nothing."""
+    from ranksight.counters.readers._reshaping import Shape
     from ranksight.counters.readers.csv_table import Columns
     from ranksight.importing import Naming, names_of
 
@@ -113,7 +118,13 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
         total=chosen.total,
         delimiter=chosen.delimiter,
         decimal=chosen.decimal,
+        shape=Shape(
+            {name: tuple(filter(None, listed.split(","))) for name, listed in _pairs(_one(chosen.melt), "--melt")},
+            dict(_pairs(_one(chosen.pivot), "--pivot")),
+        ),
     )
+    if chosen.melt and chosen.pivot:
+        raise UsageError("ranksight import: --melt and --pivot", "a table is wide or long: give one of them")
     if chosen.total and not chosen.kernel:
         raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
     naming = Naming({name: source for name, source in given.items() if "(" in source}, _constants(chosen.set))

@@ -33,10 +33,12 @@ TABLE = "csv"
 """Name of the format whose columns the user names."""
 JOINED = "experiment"
 """Name of the format of our own folders."""
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+"""How tables in a folder are called."""
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
                    "processors", "tasks", "ntasks"})  # fmt: skip
 """What programs and people call the number of ranks."""
-OF_TABLES = ("kernel", "total", "repetition", "rank", "where", "delimiter", "decimal")
+OF_TABLES = ("kernel", "total", "repetition", "rank", "where", "melt", "pivot", "delimiter", "decimal")
 """Options that speak of columns."""
 
 
@@ -75,6 +77,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     table.add_argument("--repetition", metavar="COLUMN", help="tells repetitions apart (default: rows that agree)")
     table.add_argument("--rank", metavar="COLUMN", help="the rank (default: rows speak of all ranks)")
     table.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="take only these rows")
+    table.add_argument(
+        "--melt",
+        metavar="NAME=COLUMN,COLUMN...",
+        help="columns (or patterns: 't_*') that are one: their names become the column NAME, their cells 'value'",
+    )
+    table.add_argument(
+        "--pivot", metavar="NAMES=VALUES", help="the column NAMES names the metrics that stand in the column VALUES"
+    )
     table.add_argument("--delimiter", metavar="CHARACTER", help="between the fields (default: found)")
     table.add_argument("--decimal", choices=(".", ","), help="before the decimals (default: found)")
 
@@ -203,7 +213,7 @@ def _tables(paths: list[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder")
-        inside = sorted(item for item in path.iterdir() if item.suffix in (".csv", ".tsv")) if path.is_dir() else [path]
+        inside = sorted(item for item in path.iterdir() if item.name.endswith(ENDINGS)) if path.is_dir() else [path]
         if not inside:
             raise InputError(f"{path} holds no .csv and no .tsv file", "name the tables themselves")
         found += inside

@@ -1,18 +1,28 @@
-"""Reading delimited text as it comes: byte-order marks, odd encodings, comments, quoted fields, ragged rows."""
+"""Reading delimited text as it comes: gzip, byte-order marks, odd encodings, comments, quoted fields, ragged rows."""
 
 from __future__ import annotations
 
 import csv
 import difflib
+import gzip
 import io
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ranksight.errors import InputError
 
+if TYPE_CHECKING:
+    from _csv import Reader
+
 DELIMITERS = (",", ";", "\t", "|")
+BLANKS = " "
+"""The delimiter of columns that stand below each other: any number of blanks and tabs."""
+UNPACKED = 1 << 30
+"""Bytes that a packed file may come to."""
 PIECE = 1 << 20
 """Characters taken into lines at a time."""
 ROWS = 200
@@ -43,6 +53,8 @@ class Delimited:
         What was done to be able to read it.
     header : tuple of str
         Names of all columns.
+    called : mapping of str to str
+        Columns that were called otherwise in the file, with a unit in the name.
     """
 
     columns: dict[str, list[str]]
@@ -50,10 +62,12 @@ class Delimited:
     delimiter: str
     notes: tuple[str, ...]
     header: tuple[str, ...]
+    called: Mapping[str, str] = field(default_factory=dict)
 
 
 def decode(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The text of a file in UTF-8, UTF-16, UTF-32 (by their marks) or, with a note, Windows-1252.
+    """The text of a file, packed by gzip or not, in UTF-8, UTF-16, UTF-32 (by their marks) or, with a note,
+    Windows-1252.
 
     Raises
     ------
@@ -64,6 +78,8 @@ def decode(path: Path) -> tuple[str, tuple[str, ...]]:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if data.startswith(b"\x1f\x8b"):
+        data = _unpacked(path, data)
     if not data.strip():
         raise InputError(f"{path} is empty", "name a table with a header line and rows")
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8-sig")
@@ -82,6 +98,17 @@ def decode(path: Path) -> tuple[str, tuple[str, ...]]:
     return text, notes
 
 
+def _unpacked(path: Path, data: bytes) -> bytes:
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            plain = stream.read(UNPACKED + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} cannot be unpacked: {error}", "copy it again") from error
+    if len(plain) > UNPACKED:
+        raise InputError(f"{path} unpacks to more than {UNPACKED >> 20} MiB", "give it in parts")
+    return plain
+
+
 def header(path: Path, text: str, delimiter: str | None = None) -> tuple[list[str], str, int]:
     """Names of the columns, the delimiter, and the number of lines before the first row.
 
@@ -90,7 +117,8 @@ def header(path: Path, text: str, delimiter: str | None = None) -> tuple[list[st
     """
     comments: list[str] = []
     first, start = "", -1
-    for line in _lines(text):
+    lines = _lines(text)
+    for line in lines:
         start += 1
         if line.startswith("#"):
             comments.append(line)
@@ -101,6 +129,11 @@ def header(path: Path, text: str, delimiter: str | None = None) -> tuple[list[st
         raise InputError(f"{path} has no rows", "name a table with a header line and rows")
     found = delimiter or max(DELIMITERS, key=lambda mark: len(_split(first, mark)))
     names = _split(first, found)
+    if delimiter is None and (len(names) == 1 or found == "\t"):
+        second = next((line for line in lines if line.strip() and not line.startswith("#")), first)
+        unlike = len(names) == 1 or len(_split(second.rstrip("\n"), found)) != len(names)
+        if unlike and len(_split(first, BLANKS)) == len(_split(second, BLANKS)):
+            found, names = BLANKS, _split(first, BLANKS)
     if comments and all(_is_number(name) for name in names):
         candidate = _split(comments[-1].lstrip("# "), found)
         if len(candidate) == len(names):
@@ -119,9 +152,16 @@ def _checked(path: Path, names: Sequence[str], line: int) -> list[str]:
 
 def _split(line: str, delimiter: str) -> list[str]:
     try:
-        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter), [])]
+        return [field.strip() for field in next(_fields([line], delimiter), [])]
     except csv.Error:
         return [line]
+
+
+def _fields(lines: Iterable[str], delimiter: str, strict: bool = False) -> Reader:
+    """What parses `lines` into fields; blanks that follow each other are one delimiter."""
+    if delimiter == BLANKS:
+        lines = (line.expandtabs(1).strip() for line in lines)
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter == BLANKS, strict=strict)
 
 
 def _is_number(text: str) -> bool:
@@ -130,6 +170,11 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def columns_of(path: Path, delimiter: str | None = None) -> list[str]:
+    """Names of all columns of the table at `path`; InputError where it has none."""
+    return header(path, decode(path)[0], delimiter)[0]
 
 
 def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = None) -> Delimited:
@@ -192,7 +237,7 @@ def _lines(text: str) -> Iterator[str]:
 
 def _rows(path: Path, text: str, delimiter: str, skip: int) -> Iterator[tuple[int, list[str]]]:
     stream = itertools.islice(_lines(text), skip, None)
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    reader = _fields(stream, delimiter, strict=True)
     line = skip + 1
     try:
         for row in reader:

@@ -1,4 +1,4 @@
-"""Numbers as people and programs write them: thousands separators, decimal commas, words for a missing value."""
+"""Numbers as people and programs write them: thousands, decimal commas, Fortran's exponents, words for no value."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _SPACES = str.maketrans("", "", " _'’\u00a0\u202f\u2009")
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}
 _PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
 _POINT = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?([eE][+-]?\d+)?")
+_FORTRAN = re.compile(r"(?<=[\d.])[dD](?=[+-]?\d)")
+"""The exponent's letter of Fortran's double precision: ``1.5D-03``."""
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3}){2,}")
 
 
@@ -88,6 +90,6 @@ def parse_number(text: str, decimal: str = ".") -> float:
     elif _POINT.fullmatch(bare):
         bare = bare.replace(",", "")
     try:
-        return float(bare)
+        return float(_FORTRAN.sub("e", bare))
     except ValueError:
         raise InputError(f"{text!r} is no number") from None

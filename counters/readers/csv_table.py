@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ranksight.counters.readers._delimited import Delimited, read_delimited
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
+from ranksight.counters.readers._reshaping import Shape
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.metrics import metric
@@ -42,6 +43,8 @@ class Columns:
         The kernel that is the whole program.
     delimiter, decimal : str, optional
         Where the table leaves them open.
+    shape : Shape
+        What makes the table tidy; the other columns are those that it has then.
     """
 
     parameters: Mapping[str, str]
@@ -53,6 +56,7 @@ class Columns:
     total: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
+    shape: Shape = field(default_factory=lambda: Shape({}, {}))
 
     def names(self) -> list[str]:
         """All columns that are read, each once."""
@@ -78,8 +82,8 @@ def read_table(path: Path, columns: Columns, strict: bool = False, outside: bool
     unnamed = "metrics" if not columns.metrics else "parameters" if not (columns.parameters or outside) else ""
     if unnamed:
         raise InputError(
-            f"{path}: which columns are {unnamed}?",
-            "name them: --parameter ranks --metric time=COLUMN",
+            f"{path}: no column is named of the {unnamed}",
+            "write --parameter ranks --metric time=COLUMN",
         )
     return _Table(path, columns, strict).readings()
 
@@ -89,7 +93,7 @@ class _Table:
 
     def __init__(self, path: Path, columns: Columns, strict: bool) -> None:
         self.path, self.columns, self.strict = path, columns, strict
-        self.text: Delimited = read_delimited(path, columns.names(), columns.delimiter)
+        self.text: Delimited = columns.shape.read(path, columns.names(), columns.delimiter)
         self.lines = np.array(self.text.lines)
         self.kept = np.ones(len(self.lines), dtype=bool)
         self.notes = [f"{path.name} {note}" for note in self.text.notes]
@@ -184,6 +188,7 @@ class _Table:
     def _scale(self, name: str, source: str) -> float:
         """What makes a column's values those of the metric's unit, where the column's name states another."""
         unit = metric(name).unit
+        source = self.text.called.get(source, source)
         scale = stated_scale(source, unit)
         if scale != 1.0:
             self.notes.append(f"{self.path.name}: a 1 in {source!r} is {scale:g} {unit}, as its name says")
@@ -193,7 +198,8 @@ class _Table:
         """Note columns that nobody named and that tell apart rows which become repetitions."""
         read = {*self.columns.names(), ""}
         others = [name for name in self.text.header if name not in read]
-        if not others or len(self.lines) > LARGE:
+        reshaped = self.columns.shape.melt or self.columns.shape.pivot  # rows are no longer those of the file
+        if not others or len(self.lines) > LARGE or reshaped:
             return
         texts = read_delimited(self.path, others, self.columns.delimiter).columns
         group = frame.groupby(keys, sort=False).ngroup().to_numpy()
@@ -209,7 +215,7 @@ class _Table:
             self.notes.append(
                 f"{self.path.name}: rows that differ in {', '.join(differ[:SHOWN])} became repetitions of one "
                 "configuration: if they are, name the column with --repetition, and if not, with --parameter, "
-                "--kernel, --rank or --where"
+                "--kernel, --rank, --where or, where it names metrics, --pivot"
             )
 
     def _kernels(self) -> object:
