@@ -10,7 +10,6 @@ measurements cannot carry is marked insufficient. The next step is 'ranksight pr
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import sys
 from pathlib import Path
@@ -18,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output
 from ranksight.errors import UsageError
-from ranksight.experiment import WHOLE
-from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
+from ranksight.reports.terminal import Text, next_step, show
 from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
@@ -28,14 +26,6 @@ if TYPE_CHECKING:
     from ranksight.model.series.series import Series
 
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
-SHOWN = 40
-"""Functions that a table shows."""
-FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "bytes_mem")
-"""Metrics that a table begins with."""
-LIGHT = 0.005
-"""Share of a metric below which a table leaves a kernel out."""
-FEW = 6
-"""Kernels of a metric that a table shows where all are light."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -229,39 +219,6 @@ def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rows(model: Model) -> list[dict[str, Any]]:
-    from ranksight.model.fitting.composition import contradictions
-    from ranksight.model.search.basis import AHEAD
-    from ranksight.model.uncertainty.forecast import REASONS
-
-    fitted = model.fitted
-    remarks = fitted.remarks()
-    for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
-        remarks[i] = "; ".join(filter(None, (remarks.get(i), text)))
-    rows = []
-    for i, (kernel, metric) in enumerate(zip(fitted.kernels, fitted.metrics, strict=True)):
-        reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
-        rows.append(
-            {
-                "kernel": kernel,
-                "metric": metric,
-                "formula": model.functions.formula(i),
-                "weight": float(fitted.weight[i, 0]),
-                "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
-                "adjusted_r2": fitted.adjusted_r2[i].item(),
-                "out_of_sample_error": fitted.press[i].item(),
-                "scatter": float(fitted.within[i]),
-                "repetitions_needed": float(fitted.repetitions[i]),
-                "points": int(fitted.count[i]),
-                "remark": remarks.get(i, ""),
-                "share": float(model.shares[i]),
-                "status": "insufficient" if fitted.status[i] else "ok",
-                "reason": reason,
-            }
-        )
-    return rows
-
-
 def _print(
     model: Model,
     series: Series,
@@ -270,7 +227,9 @@ def _print(
     checked: dict[str, Any] | None,
     machine: str,
 ) -> None:
-    rows = _rows(model)
+    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out
+
+    rows = functions(model)
     if checked is not None:
         for row, error in zip(rows, checked.pop("errors"), strict=True):
             row["error_at_largest"] = error
@@ -285,88 +244,33 @@ def _print(
         json.dump(content, sys.stdout, indent=1, allow_nan=False)
         print()
         return
-    columns = (
-        "kernel",
-        "metric",
-        "formula",
-        "adjusted_r2",
-        "out_of_sample_error",
-        "share",
-        "scatter",
-        "repetitions_needed",
-        "points",
-        "remark",
-        "status",
-        "reason",
-        *(() if checked is None else ("error_at_largest",)),
-    )
     if args.format == "csv":
         import csv
 
+        columns = COLUMNS if checked is None else (*COLUMNS, "error_at_largest")
         writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: "" if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows)
         return
-    _table(rows, checked)
+    show(*blocks(rows, checked))
     asked = " ".join(
         f"--{name} {in_full(value)}"
         for name, value in zip(model.parameters, model.along_ties(2 * model.training.max(axis=0)[None])[0], strict=True)
     )
     said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
-    known = [Text(machine, hanging=0)] if machine else []
-    show("", Text(said, hanging=0), *known, next_step(f"ranksight predict {output} {asked}"))
+    outliers = left_out(series) if args.reduce == "auto" else ""
+    notes = [Text(note, hanging=0) for note in (outliers, _unheard(model, args.equation), machine) if note]
+    show("", Text(said, hanging=0), *notes, next_step(f"ranksight predict {output} {asked}"))
 
 
-def _order(row: dict[str, Any]) -> tuple[int, str, float]:
-    """Metrics that are asked for most first, then the largest kernels."""
-    name = row["metric"]
-    return (FIRST.index(name) if name in FIRST else len(FIRST), name, -row["share"])
-
-
-def _table(rows: list[dict[str, Any]], checked: dict[str, Any] | None) -> None:
-    """A table for each metric, the largest kernels first; what is refused stands below, by its reason.
-
-    Kernels without weight in a metric are left to the other formats.
-    """
-    shown: list[dict[str, Any]] = []
-    for _, group in itertools.groupby(sorted(rows, key=_order), key=lambda row: row["metric"]):
-        mine = list(group)
-        shown += [row for row in mine if row["share"] >= LIGHT or row["kernel"] == WHOLE] or mine[:FEW]
-    shown = shown[:SHOWN]
-    blocks: list[Block] = []
-    for metric in dict.fromkeys(row["metric"] for row in shown):
-        here = [row for row in shown if row["metric"] == metric]
-        reasons: dict[str, list[str]] = {}
-        lines: list[list[str | Cell]] = []
-        for row in here:
-            error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
-            text = row["formula"] + (f"  ({row['remark']})" if row["remark"] else "")
-            function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
-            if row["status"] != "ok":
-                reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
-            share = "" if row["kernel"] == WHOLE else f"{row['share']:.1%}"
-            lines.append([str(row["kernel"]), share, error, function])
-        columns = [
-            Column("kernel", "name"),
-            Column("share", spare=2),
-            Column("error", spare=1),
-            Column("function", "text"),
-        ]
-        blocks += [Text(metric, style="bold"), Table(columns, lines, 2)]
-        blocks += [
-            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
-        ]
-        blocks.append("")
-    if len(rows) > len(shown):
-        blocks += [f"... and {len(rows) - len(shown)} more; --format csv prints all", ""]
-    if checked is not None:
-        told = (
-            f"without {checked['parameter']} = {in_full(checked['value'])}: predicted there with a median error of "
-            f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
-            f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
-        )
-        blocks += [told, ""]
-    show(*blocks[:-1])
+def _unheard(model: Model, equation: str) -> str:
+    """What to say of an equation asked for that no kernel has; empty where one has it."""
+    if equation == "closed" or model.equation.resources is not None:
+        return ""
+    return (
+        f"--equation {equation} changes nothing: no kernel's time comes from counters; measure instructions and loads "
+        "by cache level as well"
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -42,13 +42,21 @@ def combinations(
                     f"no value is given for the parameter {name}", f"give --{name} VALUE, or {name}=VALUE in Python"
                 )
             given = float(seen[0])
-        several: Any = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
-        axes.append([float(x) for x in several])
-        if not axes[-1] or not all(np.isfinite(x) for x in axes[-1]):
-            raise InputError(f"parameter {name} is asked at {given!r}", "parameters are finite numbers")
+        axes.append(_numbers(name, given))
     if np.prod([float(len(axis)) for axis in axes]) > MOST_ANSWERS:
         raise InputError("too many combinations are asked for", "ask for fewer values at once")
     return np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(parameters))
+
+
+def _numbers(name: str, given: Any) -> list[float]:
+    try:
+        numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.full(1, np.nan)
+    if not numbers.size or not np.isfinite(numbers).all() or numbers.ndim > 1:
+        what = f"parameter {name} is asked at {given!r}"
+        raise InputError(what, f"give {name} a finite number or a plain list of them, such as {name}=[8, 16]")
+    return [float(x) for x in numbers]
 
 
 def known(kind: str, wanted: Sequence[str], held: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,8 @@ BATCH = 60_000
 """Components x points worked on at once."""
 STEP = 1.1
 """Factor over which elasticities are taken."""
+ROUNDING = 1e-12
+"""Part of the largest term below which, wherever the series was measured, a term is what rounding left."""
 
 
 @dataclass(frozen=True)
@@ -330,14 +333,25 @@ class Fitted:
 
     def _formula(self, i: int) -> str:
         text = ""
-        parts = [(coefficient, term) for coefficient, term in self.leading(i) if coefficient != 0]
-        if not parts:
-            return "0"
-        for coefficient, term in parts:
+        for coefficient, term in itertools.compress(self.leading(i), self._seen(i)):
             name = write_term(term, self.parameters)
             piece = f"{abs(coefficient):.4g}" + (f" * {name}" if name else "")
             text += (" - " if coefficient < 0 else " + ") + piece
+        if not text:
+            return "0"
         return text[3:] if text.startswith(" + ") else "-" + text[3:]
+
+    def _seen(self, i: int) -> NDArray[np.bool_]:
+        """Which terms of the leading hypothesis are more than rounding somewhere in the range measured."""
+        coefficients, terms = (np.array(part) for part in zip(*self.leading(i), strict=True))
+        one = np.eye(len(self.parameters))
+        ends = np.concatenate([0 * one[:1], 0 * one[:1] + 1, one, 1 - one])
+        low, high = self.trained[i].T
+        with np.errstate(invalid="ignore", over="ignore"):
+            size = np.abs(coefficients[:, None] * values(terms, np.where(ends > 0, high, low)))
+        rest = size <= ROUNDING * np.fmax.reduce(size, axis=0)
+        # Where a term has no size, or none that a number may have, it stays.
+        return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
 
     def remarks(self) -> dict[int, str]:
         """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`)."""

@@ -195,6 +195,27 @@ def test_the_largest_of_very_many_light_kernels_are_listed(tmp_path: Path, capsy
     assert "295 more, 98% of the time" in said
 
 
+def test_a_repetition_left_out_and_an_equation_of_nothing_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw = np.random.default_rng(3)
+    times = [(p, 8 / p * (1 + 0.01 * draw.normal())) for p in (1, 2, 4, 8, 16) for _ in range(5)]
+    times[17] = (8, 3.0)
+    (tmp_path / "t.csv").write_text("ranks,time\n" + "".join(f"{p},{t:.6f}\n" for p, t in times))
+    words = ["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--metric", "time", "--quiet"]
+    assert main([*words, "-o", str(tmp_path / "e")]) == 0
+    capsys.readouterr()
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--equation", "literal"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "left out, as it is unlike the other repetitions: time of" in said
+    assert "at ranks = 8 (3 s, the others " in said
+    assert "--equation literal changes nothing: no kernel's time comes from counters" in said
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "n.json"), "--reduce", "median"]) == 0
+    said = capsys.readouterr().out
+    assert "left out" not in said
+    assert "--equation" not in said
+
+
 def test_scaling_is_not_told_from_one_number_of_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text("ranks,size,time\n" + "".join(f"4,{n},{n}.5\n" for n in (10, 20, 30, 40, 50)))
     words = ["csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--parameter", "size", "--metric", "time"]

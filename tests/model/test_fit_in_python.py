@@ -44,3 +44,14 @@ def test_a_platform_is_named_or_refused(tmp_path: Path) -> None:
     assert ranksight.fit(experiment, platform="zen4").parameters == ("ranks", "size")
     with pytest.raises(InputError, match="cray-1"):
         ranksight.fit(experiment, platform="cray-1")
+
+
+@pytest.mark.parametrize("asked", [[[64, 128]], "many", {"ranks": 64}, [64, None], [], float("inf"), 10**400])
+def test_what_no_parameter_can_be_is_refused_in_a_line(tmp_path: Path, asked: object) -> None:
+    (tmp_path / "t.csv").write_text("ranks,time\n" + "".join(f"{p},{1 + 8 / p:g}\n" for p in (1, 2, 4, 8, 16)))
+    words = ["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--metric", "time"]
+    assert main([*words, "-o", str(tmp_path / "e")]) == 0
+    model = ranksight.fit(tmp_path / "e")
+    with pytest.raises(InputError, match="parameter ranks is asked at .*plain list"):
+        model.predict(ranks=asked)  # type: ignore[arg-type]
+    assert len(model.predict(ranks=range(16, 20)).table()) == len(model.predict(ranks=(16, 17, 18, 19)).table()) > 3

@@ -1,0 +1,142 @@
+"""Fitted functions as people and machines read them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.experiment import WHOLE
+from ranksight.metrics import metric as described
+from ranksight.model.fitting.composition import contradictions
+from ranksight.model.search.basis import AHEAD
+from ranksight.model.series.outliers import without_outliers
+from ranksight.model.uncertainty.forecast import REASONS
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text
+from ranksight.units import in_full
+
+if TYPE_CHECKING:
+    from ranksight.model.model import Model
+    from ranksight.model.series.series import Series
+
+SHOWN = 40
+"""Functions that a table shows."""
+FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "bytes_mem")
+"""Metrics that a table begins with."""
+LIGHT = 0.005
+"""Share of a metric below which a table leaves a kernel out."""
+FEW = 6
+"""Kernels of a metric that a table shows where all are light."""
+NAMED = 3
+"""Repetitions left out that are named; others are counted."""
+COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", "share", "scatter",
+           "repetitions_needed", "points", "remark", "status", "reason")  # fmt: skip
+"""What a table for machines has of :func:`functions`."""
+
+
+def functions(model: Model) -> list[dict[str, Any]]:
+    """A row a function, as documents for machines hold it; a number that is not known is NaN."""
+    fitted = model.fitted
+    remarks = fitted.remarks()
+    for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
+        remarks[i] = "; ".join(filter(None, (remarks.get(i), text)))
+    rows = []
+    for i, (kernel, metric) in enumerate(zip(fitted.kernels, fitted.metrics, strict=True)):
+        reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
+        rows.append(
+            {
+                "kernel": kernel,
+                "metric": metric,
+                "formula": model.functions.formula(i),
+                "weight": float(fitted.weight[i, 0]),
+                "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
+                "adjusted_r2": fitted.adjusted_r2[i].item(),
+                "out_of_sample_error": fitted.press[i].item(),
+                "scatter": float(fitted.within[i]),
+                "repetitions_needed": float(fitted.repetitions[i]),
+                "points": int(fitted.count[i]),
+                "remark": remarks.get(i, ""),
+                "share": float(model.shares[i]),
+                "status": "insufficient" if fitted.status[i] else "ok",
+                "reason": reason,
+            }
+        )
+    return rows
+
+
+def _order(row: dict[str, Any]) -> tuple[int, str, float]:
+    """Metrics that are asked for most first, then the largest kernels."""
+    name = row["metric"]
+    return (FIRST.index(name) if name in FIRST else len(FIRST), name, -row["share"])
+
+
+def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> list[Block]:
+    """A table for each metric, the largest kernels first; what is refused stands below, by its reason.
+
+    Kernels without weight in a metric are left to the other formats.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of :func:`functions`.
+    checked : mapping, optional
+        What functions without the largest configuration said there.
+    """
+    shown: list[dict[str, Any]] = []
+    for _, group in itertools.groupby(sorted(rows, key=_order), key=lambda row: row["metric"]):
+        mine = list(group)
+        shown += [row for row in mine if row["share"] >= LIGHT or row["kernel"] == WHOLE] or mine[:FEW]
+    shown = shown[:SHOWN]
+    found: list[Block] = []
+    for metric in dict.fromkeys(row["metric"] for row in shown):
+        here = [row for row in shown if row["metric"] == metric]
+        reasons: dict[str, list[str]] = {}
+        lines: list[list[str | Cell]] = []
+        for row in here:
+            error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
+            text = row["formula"] + (f"  ({row['remark']})" if row["remark"] else "")
+            function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
+            if row["status"] != "ok":
+                reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
+            share = "" if row["kernel"] == WHOLE else f"{row['share']:.1%}"
+            lines.append([str(row["kernel"]), share, error, function])
+        columns = [
+            Column("kernel", "name"),
+            Column("share", spare=2),
+            Column("error", spare=1),
+            Column("function", "text"),
+        ]
+        found += [Text(metric, style="bold"), Table(columns, lines, 2)]
+        found += [
+            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
+        ]
+        found.append("")
+    if len(rows) > len(shown):
+        found += [f"... and {len(rows) - len(shown)} more; --format csv prints all", ""]
+    if checked is not None:
+        told = (
+            f"without {checked['parameter']} = {in_full(checked['value'])}: predicted there with a median error of "
+            f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
+            f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
+        )
+        found += [told, ""]
+    return found[:-1]
+
+
+def left_out(series: Series) -> str:
+    """Which repetitions were left out as outliers (:mod:`ranksight.model.series.outliers`); empty without any."""
+    kept = without_outliers(series.values)
+    places = np.argwhere(np.isnan(kept) & ~np.isnan(series.values))
+    if not len(places):
+        return ""
+    named = []
+    for row, at, number in places[:NAMED].tolist():
+        unit = described(series.metrics[row])
+        where = ", ".join(f"{n} = {in_full(x)}" for n, x in zip(series.parameters, series.points[at], strict=True))
+        value, middle = unit.format(series.values[row, at, number]), unit.format(float(np.nanmedian(kept[row, at])))
+        named.append(f"{series.metrics[row]} of {series.kernels[row]} at {where} ({value}, the others {middle})")
+    more = f", and {len(places) - NAMED} more" if len(places) > NAMED else ""
+    one = len(places) == 1
+    return f"left out, as {'it is' if one else 'they are'} unlike the other repetitions: {'; '.join(named)}{more}"
