@@ -102,7 +102,10 @@ def _print(found: Diagnosis, args: argparse.Namespace) -> None:
 
 
 def _next(found: Diagnosis, model: Path) -> str:
-    """What to type: a description of the machine where it decides more, runs where the evidence ends, or a forecast."""
+    """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
+    a forecast."""
+    from ranksight.model.diagnosis.verdicts import UNTOLD
+
     rows = found.verdicts()
     heavy = rows[rows["share"] >= 0.05]
     at = " ".join(
@@ -113,9 +116,10 @@ def _next(found: Diagnosis, model: Path) -> str:
         return f"ranksight plan {model} {at}"
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings
+        blind = (heavy["unknown"] > 0.5) | heavy["reason"].str.contains(UNTOLD, regex=False)
+        if blind.any():
+            return "ranksight doctor  # loads by cache level or stalls tell what bounds a kernel"
         if ceilings is not None and not ceilings.certain.all():
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
-        if (heavy["unknown"] > 0.5).any():
-            return "ranksight doctor  # loads by cache level or stalls tell what bounds a kernel"
         return f"ranksight plan {model} {at}"
     return f"ranksight predict {model} {at} --metric time"

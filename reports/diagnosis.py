@@ -11,6 +11,7 @@ import pandas as pd
 from ranksight._names import short
 from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.diagnosis.ranking import clear
+from ranksight.model.diagnosis.verdicts import UNTOLD
 from ranksight.model.uncertainty.forecast import BORROWED, REASONS
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 from ranksight.units import format_factor, format_si, in_full
@@ -116,6 +117,8 @@ def _short(row: Mapping[Any, Any]) -> str:
     """Why a kernel is undecided, in a few words; the table of verdicts has them all."""
     if row["unknown"] > 0.5:
         return "nothing tells its parts"
+    if UNTOLD in row["reason"]:
+        return f"{max(set(SHORT) - {'unknown'}, key=lambda name: row[name])} or not counted"
     if " or " in row["reason"]:
         order = sorted(SHORT, key=lambda name: -row[name])[:2]
         return f"{SHORT[order[0]]} or {SHORT[order[1]]}"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 LEVEL_NAMES = ("L2", "L3", "memory")
+UNTOLD = "loads by level or stalls would tell the rest"
+"""Reason of a kernel of whose time no counter tells more than any level of memory may take."""
 
 
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
@@ -93,4 +95,6 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
         low, high = (_PERCENT[np.clip(np.round(100 * end), 0, 100).astype(np.intp)] for end in ends)
         one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " " + low + " to " + high
         reason[rest] = one + " or " + other
+        lacking = rest & (causes.share[CAUSES.index("unknown")] > causes.high[1:4].max(axis=0))
+        reason[lacking] = one[lacking[rest]] + f"; {UNTOLD}"
     return reason

@@ -126,6 +126,23 @@ def test_the_verb_fits_a_screen_and_names_the_bug(file: str, capsys: pytest.Capt
     assert "next:" not in capsys.readouterr().out
 
 
+def test_what_no_counter_tells_is_not_asked_of_the_platform(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three instructions a cycle, and neither loads by level nor stalls: the platform's estimates decide nothing."""
+    clock, times = load("zen4").frequency, {p: 8 / p for p in (1, 2, 4, 8, 16)}
+    rows = "".join(f"{p},gemm,{t},{3 * clock * t:.0f}\n" for p, t in times.items())
+    (tmp_path / "t.csv").write_text(f"ranks,kernel,time,instructions\n{rows}")
+    words = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "time", "--metric", "instructions"]
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *words, "-o", str(tmp_path / "e")]) == 0
+    assert main(["fit", str(tmp_path / "e"), "--platform", "zen4", "-o", str(tmp_path / "m"), "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["diagnose", str(tmp_path / "m"), "--ranks", "16"]) == 4
+    said = capsys.readouterr().out
+    assert "compute or not counted" in said
+    assert said.splitlines()[-1].startswith("next: ranksight doctor")
+    main(["diagnose", str(tmp_path / "m"), "--ranks", "16", "--format", "csv"])
+    assert "loads by level or stalls would tell the rest" in capsys.readouterr().out
+
+
 def test_the_verb_gives_tables_to_machines(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", file, "--ranks", "64", "--format", "json"]) == 0
     content = json.loads(capsys.readouterr().out)
