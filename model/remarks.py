@@ -32,6 +32,7 @@ def remarks(model: Model, points: Array) -> tuple[str, ...]:
         _outgrown(model, points),
         _crowded(model, points),
         *([] if model.equation.balance is None else model.equation.balance.remarks(points)),
+        "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:
         found += [model.staircase.units.remark(point, model.parameters) for point in points]

@@ -64,7 +64,8 @@ class Measured:
         if not len(some):
             return np.full(len(self.points), np.nan), "measured"
         if (told := model.equation.imbalances) is not None:
-            some = some * told.part(tuple(model.fitted.kernels[row] for row in index), self.points)
+            kernels = tuple(model.fitted.kernels[row] for row in index)
+            some = some * told.part(kernels, self.points) - told.left(kernels, some, self.points)
         held = np.isfinite(some).any(axis=0)
         apart = model.equation.communication is not None and model.equation.network is not None
         what = "measured, without messages" if apart else "measured, sum over kernels"

@@ -309,7 +309,7 @@ class Application:
     ) -> tuple[Array, Array, Array]:
         """What the fullest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
         uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
-        if self.imbalances is not None and not self.imbalances.held:
+        if self.imbalances is not None:
             # What kernels were counted to do rank by rank tells more than the sum of a rank's scattering times.
             own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
             return (self.imbalances.program(tuple(timed), own, points) * uneven,) * 3
@@ -356,7 +356,8 @@ class Application:
         assert self.imbalances is not None
         waiting = self.imbalances.parts(kernels, own, points)
         part = self.imbalances.part(kernels, points)
-        left = 1 - waiting / np.where(own > 0, own, 1.0) if self.imbalances.held else part
+        held = waiting + self.imbalances.left(kernels, own, points)
+        left = 1 - held / np.where(own > 0, own, 1.0) if self.imbalances.held else part
         for name in PARTS:
             each[name][: len(kernels)] *= left
         each["imbalance"][: len(kernels)] = waiting + (1 - part) * own

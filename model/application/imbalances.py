@@ -2,18 +2,20 @@
 
     r_k = max over ranks T_k / mean over ranks T_k
 
-Where a kernel's time is that of its slowest rank, T_k (1 - 1 / r_k) of it is waited for by the others. Where it is the
-mean, the program's fullest rank is the fullest of every kernel, of some, or of none: what falls together on one rank,
+The program's fullest rank is the fullest of every kernel, of some, or of none: what falls together on one rank,
 
     c = max over ranks sum_k T_k (w_kr / mean w_k - 1) / sum_k T_k (r_k - 1),
 
-w_kr the work of rank r in kernel k, is taken from the measurements, and
+w_kr the work of rank r in kernel k and T_k the mean, is taken from the measurements, and
 
     imbalance_k = c T_k (r_k - 1),   program's = 1 + c sum_k T_k (r_k - 1) / sum_k T_k
 
-(the inverse of POP's load balance). Of a kernel that n_k of P ranks have alone, T_k their mean, T_k (1 - n_k / P) is
-lost too; the number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all but one
-(workers). So one count tells both, and no kernel is uneven in a program that is in balance.
+(the inverse of POP's load balance). Where a kernel's time is that of its slowest rank, S_k = r_k T_k, its mean and its
+imbalance are parts of it; what is left, (1 - c) S_k (1 - 1 / r_k), is no part of the program's time: slowest ranks of
+different kernels are different ranks, and where waiting for others is inside of kernels (a halo exchange, an MPI call)
+what one rank computes longer it waits less, so that c is near 0. Of a kernel that n_k of P ranks have alone, T_k their
+mean, T_k (1 - n_k / P) is lost too; the number of ranks that have a kernel is a line over the ranks: one (what the root
+does), all, or all but one (workers). So one count tells both, and no kernel is uneven in a program that is in balance.
 
 Both the largest and the mean are functions of their own, as sums of what all ranks do and of what one does besides are
 simpler than their ratio. A kernel whose ranks differ by less than a twentieth everywhere is even; the most uneven one
@@ -49,6 +51,8 @@ FEWEST = 3
 """Configurations of two ranks or more that tell how an imbalance goes on."""
 COVERED = 0.9
 """Part of the program's time that kernels counted rank by rank must have for their imbalance to be the program's."""
+APART = 0.9
+"""c up to which it is told that kernels have slowest ranks of their own."""
 TOLD_BY = ("instructions", "cycles", "time")
 """Metrics that tell what a rank of a kernel does, the steadiest first."""
 
@@ -107,8 +111,24 @@ class Imbalances:
             Their predicted times.
         points : (k, m)
         """
+        return np.asarray(self.together * self._beyond(kernels, times, points))
+
+    def left(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """Seconds of each kernel's slowest rank that are no part of the program's time, (K, k); 0 of means."""
+        if not self.held:
+            return np.zeros_like(times)
+        return np.asarray((1 - self.together) * self._beyond(kernels, times, points))
+
+    def remark(self) -> str:
+        """What is to be known of kernels whose times are no sum."""
+        if not self.held or self.together > APART:
+            return ""
+        return "kernels' times are those of their slowest ranks, which differ: the program takes less than their sum"
+
+    def _beyond(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """What the fullest rank of each kernel has over the mean of all, (K, k)."""
         ratio = self._of(kernels, points)
-        return np.asarray(times * (1 - 1 / ratio) if self.held else self.together * times * (ratio - 1))
+        return np.asarray(times * ((1 - 1 / ratio) if self.held else (ratio - 1)))
 
     def part(self, kernels: tuple[str, ...], points: Array) -> Array:
         """The part of all ranks that have each kernel, (K, k)."""
@@ -117,9 +137,11 @@ class Imbalances:
         return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
 
     def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """What the program's fullest rank has over the mean, where times are means, (k,)."""
+        """The program's fullest rank over the sum of the kernels' times, (k,): 1 and more where these are means, 1 and
+        less where they are those of slowest ranks."""
         total = times.sum(axis=0)
-        return np.asarray(1 + self.parts(kernels, times, points).sum(axis=0) / np.where(total > 0, total, 1.0))
+        more = -self.left(kernels, times, points) if self.held else self.parts(kernels, times, points)
+        return np.asarray(1 + more.sum(axis=0) / np.where(total > 0, total, 1.0))
 
     def _of(self, kernels: tuple[str, ...], points: Array) -> Array:
         """r_k of any kernels, 1 of the even ones, (len(kernels), k)."""
@@ -206,7 +228,7 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
     kernels, names = zip(*told, strict=True)
     both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
     series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
-    together = 1.0 if held else _together(tables, told, weights)
+    together = _slowest_together(tables["time"], told) if held else _together(tables, told, weights)
     having = {} if held else _having(tables)
     return Imbalances(fit_varied(series, **settings), seen, held, together, having)
 
@@ -239,6 +261,19 @@ def _together(tables: Tables, told: Collection[tuple[str, str]], weights: Mappin
         beyond = (work / work.mean() - 1).fillna(0.0) * [weights.get(str(kernel), 0.0) for kernel in work]
         if (most := float(beyond.max().clip(lower=0.0).sum())) > 0:
             found.append(float(beyond.sum(axis=1).max()) / most)
+    return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
+
+
+def _slowest_together(tables: list[tuple[Run, pd.DataFrame]], told: Collection[tuple[str, str]]) -> float:
+    """c of times of slowest ranks, the median over runs: with it, their sum is the program's fullest rank's time."""
+    uneven = [kernel for kernel, _ in told]
+    found = []
+    for _, table in tables:
+        times = table.fillna(0.0)
+        beyond = times.max() - times.mean()
+        most = float(beyond[[kernel for kernel in uneven if kernel in times]].sum())
+        if most > 0:
+            found.append(1 - (float(times.max().sum()) - float(times.sum(axis=1).max())) / most)
     return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
 
 

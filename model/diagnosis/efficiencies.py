@@ -20,6 +20,9 @@ import pandas as pd
 from ranksight.experiment import WHOLE
 from ranksight.model.diagnosis.evidence import Evidence
 
+HALF = 0.5
+"""Part of the imbalance that must stand outside of kernels for their times to tell the balance of load."""
+
 
 def table(line: Evidence, strong: bool) -> pd.DataFrame:
     """Efficiencies at each rank count of `line`, relative to its first.
@@ -48,7 +51,8 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
         rate = instructions / (computing * line.frequency)
         ipc = (instructions / computing) / (instructions[0] / computing[0])
     overall = balance * communication * scaling
-    balance = balance if (imbalance > 0).any() else np.full(len(whole), np.nan)
+    # Where most of the waiting is inside of kernels, their times tell it from nothing else.
+    balance = balance if (imbalance > 0).any() and line.together >= HALF else np.full(len(whole), np.nan)
     communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)
     # The time of a whole program is computing only as far as something tells it from waiting.
     alone = line.kernels == (WHOLE,) and np.isnan(balance).all() and np.isnan(communication).all()

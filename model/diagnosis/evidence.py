@@ -75,6 +75,8 @@ class Evidence:
     ceilings : Ceilings or None
     memory : (3, k) or None
         Bytes that a rank holds, and the ends of their interval; None where it was not measured.
+    together : float
+        Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of kernels.
     """
 
     kernels: tuple[str, ...]
@@ -105,6 +107,7 @@ class Evidence:
     source: tuple[str, ...]
     ceilings: Ceilings | None
     memory: Array | None = None
+    together: float = 1.0
 
     @property
     def ranks(self) -> Array:
@@ -241,6 +244,7 @@ def gather(
         source,
         None if given is None else Ceilings.from_dict(given),
         _memory(said, rows),
+        told.together if told is not None and told.held else 1.0,
     )
 
 

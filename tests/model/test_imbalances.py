@@ -101,8 +101,9 @@ def test_an_even_program_is_known_as_one(tmp_path: Path) -> None:
     assert not found.balance()["named"].any()
 
 
+@pytest.mark.parametrize("over_ranks", ["max", "mean"])
 @pytest.mark.parametrize("together", [True, False])
-def test_imbalances_that_fall_on_different_ranks_do_not_add_up(tmp_path: Path, together: bool) -> None:
+def test_imbalances_that_fall_on_different_ranks_do_not_add_up(tmp_path: Path, together: bool, over_ranks: str) -> None:
     made = Experiment.create(tmp_path / "two.exp", "two", ["ranks"])
     for p in RANKS[1:]:
         first, other = np.where(np.arange(p) == 0, 2.0, 1.0), np.where(np.arange(p) == 1, 1.5, 1.0)
@@ -112,9 +113,41 @@ def test_imbalances_that_fall_on_different_ranks_do_not_add_up(tmp_path: Path, t
             for name, t in parts
         ]
         made.add(Run({"ranks": p}), pd.concat(frames, ignore_index=True))
-    evidence = fit(made, over_ranks={"time": "mean"}).diagnose(ranks=32).evidence
+    evidence = fit(made, over_ranks={"time": over_ranks}).diagnose(ranks=32).evidence
     true = 0.01 * (3.5 if together else 3.0)
     assert evidence.whole[:, -1].sum() == pytest.approx(true, rel=0.02)
+
+
+def test_waiting_inside_of_kernels_is_not_counted_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a rank computes longer it waits less in the exchange: all ranks end together."""
+    made = Experiment.create(tmp_path / "waits.exp", "waits", ["ranks"])
+    noise = np.random.default_rng(5)
+
+    def compute(p: int) -> np.ndarray:
+        return 8.0 / p * (1 + 0.2 * np.cos(np.pi * (np.arange(p) + 0.5) / p))
+
+    def program(p: int) -> float:
+        return float(compute(p).max()) + 0.1
+
+    for p in (2, 4, 8, 16, 32):
+        for repetition in range(2):
+            work = compute(p) * noise.uniform(0.998, 1.002, p)
+            frames = [
+                pd.DataFrame({"kernel": name, "rank": np.arange(p), "time": t})
+                for name, t in (("compute", work), ("exchange", program(p) - work))
+            ]
+            made.add(Run({"ranks": p}, repetition), pd.concat(frames, ignore_index=True))
+    path = tmp_path / "m.json"
+    fit(made).save(path)
+    model = Model.load(path)
+    broken = model.breakdown(np.array([[16.0], [32.0], [64.0]]))
+    assert broken.total.value[0, :2] == pytest.approx([program(p) for p in (16, 32)], rel=0.01)
+    assert broken.total.lower[0, 2] < program(64) < broken.total.upper[0, 2]
+    assert sum(broken.each.values()).sum(axis=0) == pytest.approx(broken.total.value[0])
+    assert model.diagnose(ranks=32).balance().set_index("kernel").loc["compute", "named"]
+    assert np.isnan(model.diagnose(ranks=32).efficiencies()["load_balance"]).all()
+    assert main(["predict", str(path), "--ranks", "32"]) == 0
+    assert "the program takes less than their sum" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_damaged_description_is_refused(planted: Experiment) -> None:
