@@ -1,8 +1,8 @@
 """Measure, fit and predict the bundled program, then hold the prediction against runs at the predicted scale.
 
-  ranksight demo                 about three minutes on two cores
-  ranksight demo --quick         about one
-  ranksight demo --bug           with a scalability bug planted, which the ranking has to name
+  ranksight demo                 # about three minutes on two cores
+  ranksight demo --quick         # about one
+  ranksight demo --bug           # with a scalability bug planted, which the ranking has to name
 
 A 3-D heat conduction solver is measured at 1, 2, 4 and 8 ranks and two sizes, with what the machine offers: messages
 by the PMPI tracer, counts by callgrind, time by perf. The model then says what 16 and 32 ranks and a larger size will

@@ -10,7 +10,7 @@ its place is found from the launcher's options; write {wrap} there if it is not.
 grid takes it from {grid3.x} {grid3.y} {grid3.z} or {grid2.x} {grid2.y}, the ranks as MPI_Dims_create factors them, the
 longest side first; {size*grid3.x} is a product:
 
-  ranksight measure --ranks 1,2,4,8 --size 16 -o md.exp -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
+  ranksight measure --ranks 1,2,4,8 -o md.exp -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
 
 --platform names the machine whose caches callgrind simulates and whose events perf counts: one that ships with the
 project, or a file of 'ranksight calibrate'. --refine KERNEL splits a kernel that is too coarse to act on into its

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from ranksight.cli.main import VERBS, _module, verb_parser
+from ranksight.errors import UsageError
 from ranksight.platforms import names
+from ranksight.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -31,6 +36,44 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
         if not target.startswith(("http:", "https:", "mailto:")):
             assert (document.parent / target).exists(), target
+
+
+def _typed(document: Path) -> list[str]:
+    """The command lines that a document shows to be typed, without those that stand for several or are cut off."""
+    text = re.sub(r"\\\n\s*", " ", document.read_text())
+    lines = re.findall(r"^[ $-]*(?:run: )?(?:next: )?(ranksight [a-z].*)$", text, re.MULTILINE)
+    return [line for line in lines if not re.search(r"\.\.\.|\[[A-Z-]", line) and line.split()[1] in VERBS]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_command_lines_have_options_that_exist(document: Path) -> None:
+    for line in _typed(document):
+        words = shlex.split(re.split(r" (?:\|\||&&|\||;) ", line)[0], comments=True)[1:]
+        parser, module = verb_parser(words[0]), importlib.import_module(_module(words[0]))
+        parse = getattr(module, "parse", None)
+        try:
+            chosen = parser.parse_args(words[1:]) if parse is None else parse(parser, words[1:])
+        except UsageError as error:
+            pytest.fail(f"{line}: {error}")
+        assert chosen is not None
+
+
+def test_the_lines_of_the_tour_are_looked_at() -> None:
+    assert len(_typed(ROOT / "docs" / "tour.md")) > 8
+
+
+def test_what_can_be_added_stands_where_the_document_says() -> None:
+    rows = re.findall(
+        r"^\| [^|]+ \| `([\w.]+)` \| `([\w.]+)` \| `([\w.]+)` \|$", (ROOT / "docs/extending.md").read_text(), re.M
+    )
+    assert len(rows) > 5
+    for protocol, registry, group in rows:
+        module, name = protocol.rsplit(".", 1)
+        assert hasattr(importlib.import_module(f"ranksight.{module}"), name), protocol
+        place = module if "." not in registry else registry.rsplit(".", 1)[0]
+        found = getattr(importlib.import_module(f"ranksight.{place}"), registry.rsplit(".", 1)[-1])
+        assert isinstance(found, Registry)
+        assert found._group == group
 
 
 def test_the_reader_of_the_document_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
