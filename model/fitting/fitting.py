@@ -213,6 +213,7 @@ class _Task:
             shift = common.shift
         habits = self.habits[name]
         score = prevalence.shifted(score, shift)
+        score = score + prevalence.on_one_grid(problem, screened, score)
         found = keep(problem, screened, score, v0, d0)
         single = self.points.shape[1] == 1
         if single and kind in ("time", "other"):

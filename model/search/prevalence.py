@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.search.gridforms import dimensions
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.search import Screened
@@ -24,6 +25,10 @@ FEW = 200
 """Series up to which each is told by the others alone: ten times :data:`PSEUDO`."""
 GRID = 32.0
 """Classes of each number of dimensions of a process grid."""
+SEVERAL = (2, 3)
+"""Dimensions of process grids that few numbers of ranks do not tell apart."""
+FOREIGN = 0.02
+"""Probability before the data that what goes by a process grid goes by another one than most kernels do."""
 STEP = 1 / 2
 """Between the powers of decay that classes stand for: others are of the class within a quarter of them."""
 
@@ -95,6 +100,35 @@ def _by_class(weight: Array, group: NDArray[np.intp]) -> Array:
 def _ratio(expected: Array, seen: Array, series: int) -> Array:
     """How much more common classes are than expected, where they carry `seen` of so many series."""
     return (PSEUDO * expected + np.maximum(seen, 0.0)) / (PSEUDO + series) / expected
+
+
+def on_one_grid(problem: Problem, screened: Screened, evidence: Array) -> Array:
+    """What to add to the evidence (s, h) of hypotheses of each series' own choice, as a program has one process grid.
+
+    The sides of grids of two and three dimensions agree at few ranks. Which of them the others' values bear is
+    p_D = prod_r sum_h w_rh f_D(h), over all series r but the one that is told, with the weights w of their hypotheses
+    and f_D(h) the share of forms like h among those of a program on a grid of D dimensions, over that before the data.
+    """
+    if screened.choice is None:
+        return np.zeros((1, evidence.shape[1]))
+    table = dimensions(problem.basis, screened.choice)
+    has = np.zeros((len(SEVERAL), *evidence.shape), dtype=bool)
+    for column in screened.members.T:
+        mine = table[:, column]
+        for at, d in enumerate(SEVERAL):
+            has[at] |= (mine == d) & (column >= 0)
+    if not has.any():
+        return np.zeros((1, evidence.shape[1]))
+    grown = len(SEVERAL) * np.where(has.sum(axis=0) > 1, FOREIGN, np.where(has, 1 - FOREIGN, FOREIGN))
+    factor = np.where(has.any(axis=0), grown, 1.0)
+    held = np.isfinite(evidence).any(axis=1)
+    weight = np.zeros(evidence.shape)
+    weight[held] = np.exp(evidence[held] - evidence[held].max(axis=1, keepdims=True))
+    weight[held] /= weight[held].sum(axis=1, keepdims=True)
+    borne = np.where(held, np.log(np.where(held, (weight * factor).sum(axis=2), 1.0)), 0.0)
+    others = borne.sum(axis=1, keepdims=True) - borne
+    share = np.exp(others - others.max(axis=0))
+    return np.asarray(np.log(np.einsum("ds,dsh->sh", share / share.sum(axis=0), factor)))
 
 
 def of(shift: Array, rows: NDArray[np.intp]) -> Array:

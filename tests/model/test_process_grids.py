@@ -182,3 +182,27 @@ def test_counts_that_no_function_meets_open_faster() -> None:
     near, exact = (fitted(count, [1, 2, 4, 8], "visits") for count in (cells, lambda p: 2187 / p))
     width = [np.log(a.upper / a.lower)[0, 0] for a in (each.predict(np.array([[16.0]])) for each in (near, exact))]
     assert width[0] > 1.5 * width[1]
+
+
+def test_kernels_of_a_program_share_its_process_grid() -> None:
+    # Up to eight ranks the shorter side of a grid of two dimensions is the middle one of three; the others tell which.
+    points = np.array([[p, n] for p in (1, 2, 3, 4, 6, 8) for n in (40, 56, 80)], dtype=np.float64)
+
+    def side(p: float, n: float) -> float:
+        return 6000 + 1080 * n / dims_create(int(p), 2)[1]
+
+    def edges(p: float, n: float) -> float:
+        x, y = dims_create(int(p), 2)
+        return 5760 + 1440 * n * (1 / x + 1 / y)
+
+    def said(*counts: Callable[[float, float], float]) -> tuple[float, float]:
+        each = np.array([[[count(p, n)] for p, n in points] for count in counts])
+        names = tuple(f"k{at}" for at in range(len(counts)))
+        answer = fit_varied(Series(("ranks", "size"), points, each, names, ("instructions",) * len(counts))).predict(
+            np.array([[36.0, 80.0]])
+        )
+        return answer.value[0, 0], answer.upper[0, 0] / answer.lower[0, 0]
+
+    alone, together = said(side), said(side, edges, edges)
+    assert alone[1] > 1.5
+    assert together == (pytest.approx(side(36, 80), rel=1e-3), pytest.approx(1.0, abs=1e-2))
