@@ -11,17 +11,23 @@ _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p"))
 _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
 
+SHORTEST = 1e-15
+"""Seconds below which a time is none."""
+
 
 def format_si(value: float, unit: str = "", digits: int = 3) -> str:
     """Write `value` with an SI prefix: ``format_si(1234.0, "B") == "1.23 kB"``.
 
-    Counts (unit ``""``) and bytes below one are not given a prefix; times and frequencies are. Long times stay seconds.
+    Counts (unit ``""``) and bytes below one are not given a prefix; times and frequencies are. Long times stay seconds,
+    and what is shorter than any clock tells (:data:`SHORTEST`) is none.
     """
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
     if value == 0:
         return f"0 {unit}".strip()
     size = abs(value)
+    if unit == "s" and size < SHORTEST:
+        return "0 s"
     if unit == "s" and size >= 999.5:
         # Nobody reads kiloseconds.
         return f"{float(f'{value:.{digits}g}'):,.0f} s"

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 
 
+TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
+"""Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
@@ -173,20 +177,35 @@ def run(args: argparse.Namespace) -> int:
     model.save(output, force=args.force)
     if not args.quiet:
         checked = _verified(series, settings) if args.verify else None
-        machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment)
+        machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
         _print(model, series, args, output, checked, machine)
     return 0 if (model.fitted.status == 0).any() else 4
 
 
-def _machine(experiment: Experiment) -> str:
-    """What names the description of the machine that was measured; empty where none is, or runs are of several."""
-    from ranksight.platforms.recognition import measured_on
+def _machine(experiment: Experiment, model: Model) -> str:
+    """What names the description of the machine that was measured, or what else tells who shares memory.
 
-    told = {tuple(run.environment.get(key, "") for key in ("processor", "cores")) for run in experiment.runs}
+    Empty where runs are of several machines, or nothing asks for one.
+    """
+    from ranksight.platforms.recognition import measured_on, named
+
+    told = {
+        tuple(run.environment.get(key, "") for key in ("processor", "cores", "CPU name")) for run in experiment.runs
+    }
     if len(told) != 1:
         return ""
-    known = measured_on(dict(zip(("processor", "cores"), told.pop(), strict=True)))
-    return f"measured on {known.title}: --platform {known.name} tells its caches and memory domains" if known else ""
+    processor, cores, elsewhere = told.pop()
+    known = measured_on({"processor": processor, "cores": cores})
+    if known is None and elsewhere and len(found := named(elsewhere)) == 1:  # other tools name it without its cores
+        known = found[0]
+    if known is not None:
+        return f"measured on {known.title}: --platform {known.name} tells its caches and memory domains"
+    if "ranks" not in model.parameters or not TRAFFIC.intersection(model.fitted.metrics):
+        return ""
+    return (
+        "memory traffic was counted, and how many cores share memory is not known: --cores-per-domain N with "
+        "--ranks-per-node N (lscpu shows both), or --platform, tells what further domains and nodes bring"
+    )
 
 
 def _over_ranks(given: list[str]) -> Any:
@@ -227,6 +246,8 @@ def _print(
     checked: dict[str, Any] | None,
     machine: str,
 ) -> None:
+    import numpy as np
+
     from ranksight.reports.functions import COLUMNS, blocks, functions, left_out
 
     rows = functions(model)
@@ -253,9 +274,11 @@ def _print(
         writer.writerows({k: "" if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows)
         return
     show(*blocks(rows, checked))
+    # What took one value is told at that alone.
+    varied = model.training.max(axis=0) > model.training.min(axis=0)
+    ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
     asked = " ".join(
-        f"--{name} {in_full(value)}"
-        for name, value in zip(model.parameters, model.along_ties(2 * model.training.max(axis=0)[None])[0], strict=True)
+        f"--{name} {in_full(value)}" for name, value in zip(model.parameters, model.along_ties(ahead)[0], strict=True)
     )
     said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""

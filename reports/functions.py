@@ -87,7 +87,9 @@ def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> lis
     shown: list[dict[str, Any]] = []
     for _, group in itertools.groupby(sorted(rows, key=_order), key=lambda row: row["metric"]):
         mine = list(group)
-        shown += [row for row in mine if row["share"] >= LIGHT or row["kernel"] == WHOLE] or mine[:FEW]
+        heavy = [row for row in mine if row["share"] >= LIGHT or row["kernel"] == WHOLE]
+        # What no kernel has any of (an event that never came) says nothing.
+        shown += heavy or [row for row in mine[:FEW] if row["share"] > 0 or row["status"] != "ok"]
     shown = shown[:SHOWN]
     found: list[Block] = []
     for metric in dict.fromkeys(row["metric"] for row in shown):

@@ -10,6 +10,7 @@ from ranksight.metrics import Metric, metric
 from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTH, WORTHLESS, Choice, PlannedRun
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
+from ranksight.units import in_full
 
 COLUMNS = ("repetitions", "seconds", "core_hours", "core_hours_so_far", "interval_factor", "why", "helps")
 
@@ -30,7 +31,7 @@ def blocks(choice: Choice) -> list[Block]:
     unit = metric(goal.metric)
     said: list[Block] = []
     for at, target in enumerate(goal.targets):
-        where = ", ".join(f"{name} {value:g}" for name, value in zip(names, target, strict=True))
+        where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, target, strict=True))
         said.append(Text(f"{goal.what} at {where}, {goal.now.level:.0%} interval", style="bold"))
         carried = goal.now.status[0, at] in (OK, WIDE)
         said.append(Text("now       " + (_interval(unit, goal.now, at) if carried else "no answer"), 2, 10))
@@ -40,7 +41,7 @@ def blocks(choice: Choice) -> list[Block]:
             hoped = _interval(unit, choice.after, at) if carried else _width(choice.after, at)
             said.append(Text("expected  " + hoped, 2, 10))
     rules = [
-        f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {choice.candidates.limits[name][1]:g}"
+        f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {in_full(choice.candidates.limits[name][1])}"
         for name, rule in choice.candidates.rules.items()
     ]
     count = len(choice.candidates.points)
@@ -55,7 +56,7 @@ def blocks(choice: Choice) -> list[Block]:
     total = 0.0
     for run in choice.runs:
         total += run.core_hours
-        place = [f"{run.configuration[name]:g}" for name in names]
+        place = [in_full(run.configuration[name]) for name in names]
         cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(run.core_hours), hours(total)]
         lines.append([*place, *cost, percent(float(run.factor.mean())), run.why, run.helps])
     columns = [

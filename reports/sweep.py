@@ -158,6 +158,8 @@ def sweep(
     end = high * (REACH if along == RANKS else ELSE) if to is None else float(to)
     if not (np.isfinite(end) and end > 0):
         raise InputError(f"{along} is asked at {end:g}", "give a number above 0")
+    if along == RANKS and (end < 1 or end % 1):
+        raise InputError(f"ranks are asked at {end:g}", "give whole numbers of ranks, 1 or more")
     values = _values(column, low, end, count, whole=along == RANKS)
     points = np.array(
         [[x if name == along else held.get(name, most[name]) for name in model.parameters] for x in values]

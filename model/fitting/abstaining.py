@@ -34,7 +34,7 @@ def abstain(
         rows, columns = np.nonzero(status == code)
         spans, texts = factor[rows, columns].tolist(), more[rows].tolist()
         reason[rows, columns] = [
-            forecast.REASONS[code].format(factor=span, bound=forecast.WIDEST, repetitions=text)
+            forecast.REASONS[code].format(factor=forecast.spanned(span), bound=forecast.WIDEST, repetitions=text)
             for span, text in zip(spans, texts, strict=True)
         ]
     reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]

@@ -74,6 +74,10 @@ def candidates(
     for name in (*rules, *limits):
         if name not in parameters:
             raise InputError(f"there is no parameter {name}", f"the parameters are {', '.join(parameters)}")
+    if "ranks" in parameters:
+        ranks = targets[:, list(parameters).index("ranks")]
+        if len(bad := ranks[(ranks < 1) | (ranks % 1 != 0)]):
+            raise InputError(f"ranks are asked at {bad[0]:g}", "give whole numbers of ranks, 1 or more")
     axes: list[Array] = []
     used: dict[str, tuple[float, float]] = {}
     for at, name in enumerate(parameters):

@@ -18,8 +18,8 @@ REASONS = (
     "too few configurations, {points}, for its number of parameters, {parameters}",
     "no measured values",
     "noise above the signal: repetitions differ more than configurations do{repetitions}",
-    "the interval spans a factor of {factor:.3g}, more than {bound:.3g}",
-    "the functions that fit disagree at this configuration, by a factor of {factor:.3g}",
+    "the interval spans a factor of {factor}, more than {bound:.3g}",
+    "the functions that fit disagree at this configuration, by a factor of {factor}",
     "no function that fits stays above zero at this configuration",
     "the function has no value at this configuration",
     "{parameter} took one value in the measurements",
@@ -36,9 +36,16 @@ ROUNDING = 1e-12
 """Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""
 
 
+def spanned(factor: float) -> str:
+    """The factor of an interval's ends in a reason; beyond a million its size says nothing more."""
+    return f"{factor:.3g}" if factor < 1e6 else "a million and more"
+
+
 def too_wide(factors: Array) -> NDArray[np.object_]:
     """The reason of intervals (n,) that span `factors`, of status :data:`WIDE`."""
-    return np.array([REASONS[WIDE].format(factor=factor, bound=WIDEST) for factor in factors.tolist()], dtype=object)
+    return np.array(
+        [REASONS[WIDE].format(factor=spanned(each), bound=WIDEST) for each in factors.tolist()], dtype=object
+    )
 
 
 @dataclass(frozen=True)

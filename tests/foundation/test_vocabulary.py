@@ -59,6 +59,8 @@ def test_metrics_are_described() -> None:
         (2.4e9, "Hz", "2.4 GHz"),
         (4321.0, "s", "4,320 s"),
         (999.4, "s", "999 s"),
+        (4e-26, "s", "0 s"),
+        (2e-15, "s", "0.002 ps"),
     ],
 )
 def test_numbers_are_written_with_prefixes(value: float, unit: str, text: str) -> None:

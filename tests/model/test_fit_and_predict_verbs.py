@@ -300,6 +300,28 @@ def test_the_machine_measured_is_proposed(
     assert ("--platform rome-7742 tells its caches and memory domains" in out) is said
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz", "--platform icelake-8360y tells its caches"),
+        ("Imaginary 4711", "how many cores share memory is not known: --cores-per-domain N"),
+    ],
+)
+def test_traffic_on_an_unnamed_machine_asks_for_its_domains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    made = Experiment.create(tmp_path / "e", "heat", ["ranks", "threads"])
+    columns = ["kernel", "rank", "time", "bytes_mem", "NEVER_SEEN"]
+    for ranks in (1, 2, 4, 8, 16):
+        table = pd.DataFrame([("op", -1, 3.0 / ranks + 0.2, 1e9 / ranks, 0.0)], columns=columns)
+        made.add(Run({"ranks": ranks, "threads": 3}, 0, "likwid", environment={"CPU name": name}), table)
+    assert main(["fit", str(tmp_path / "e")]) == 0
+    out = capsys.readouterr().out
+    assert said in " ".join(out.split())
+    assert "NEVER_SEEN" not in out
+    assert out.splitlines()[-1].endswith("--ranks 32 --threads 3")
+
+
 def test_ranks_that_were_never_varied_are_not_predicted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = Experiment.create(tmp_path / "e", "one", ["ranks", "size"])
     for size in (20, 40):

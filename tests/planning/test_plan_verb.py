@@ -50,6 +50,13 @@ def test_a_plan_as_people_read_it(folder: Path, capsys: pytest.CaptureFixture[st
     assert "powers-of-two (as measured) to 64" in text
 
 
+def test_large_numbers_of_ranks_are_written_in_full(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(folder / "heat.exp"), "--ranks", "1048576", "--size", "32", "--max-ranks", "524288"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "at ranks 1048576, size 32" in text
+    assert "to 524288," in text
+
+
 def test_a_plan_for_machines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(folder / "heat.exp.model.json")
     asked = ["plan", model, "--ranks", "384", "--size", "64", "--ranks-rule=6*n^2", "--budget", "1", "--format", "json"]
@@ -93,6 +100,8 @@ def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixtur
         (["--ranks", "64", "--size", "64", "--budget", "1e-12"], 4, "the cheapest run costs"),
         (["--ranks", "64", "--size", "64", "--runs", "0"], 2, "give at least 1"),
         (["--ranks", "64", "--size", "64", "--level", "1"], 2, "no probability"),
+        (["--ranks", "0", "--size", "64"], 1, "ranks are asked at 0"),
+        (["--ranks", "1.5", "--size", "64"], 1, "ranks are asked at 1.5"),
         (["--ranks", "64", "--size", "64", "--kernel", "ops"], 1, "no kernel 'ops'"),
         (["--ranks", "64", "--size", "64", "--metric", "watts"], 1, "no metric 'watts'"),
     ],

@@ -44,6 +44,9 @@ def test_a_sweep_of_what_is_unknown_is_refused(model: Model) -> None:
         sweep(model, along="depth")
     with pytest.raises(InputError, match="above 0"):
         sweep(model, to=-3)
+    for ranks in (0.5, 1.5):
+        with pytest.raises(InputError, match="whole numbers of ranks"):
+            sweep(model, to=ranks)
 
 
 def test_ranks_are_whole_and_the_target_is_among_them(model: Model) -> None:
