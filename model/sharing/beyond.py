@@ -56,7 +56,13 @@ LEAST = 0.01
 LEVEL = 1.0
 """Width of the law of s."""
 MINOR = 1e-4
-"""Weight below which a component is left out."""
+"""Weight below which a component is left out, in that of the largest."""
+NORMAL = 1e6
+"""Degrees of freedom of what is normal."""
+FEW = 9
+"""Numbers of ranks that tell where to look for the quantiles at many."""
+PIECE = 300_000
+"""Components x configurations worked on at once."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +102,16 @@ class Beyond:
         lost = self.guessed[:, None] & (ranks > active)[None, :] & (given.status == OK)
         status, reason = np.where(lost, FEW_POINTS, given.status), np.where(lost, UNTOLD, given.reason)
         value, lower, upper = given.value.copy(), given.lower.copy(), given.upper.copy()
-        where = np.flatnonzero(active == self.active)
-        for row in np.flatnonzero(self.told) if len(where) else ():
-            law = given.value[row, where]
-            low, middle, high = self._parts(int(row), law, ranks[where], nodes[where], given.level)
+        rows, where = np.flatnonzero(self.told), np.flatnonzero(active == self.active)
+        if len(rows) and len(where):
+            at = np.ix_(rows, where)
+            law = value[at]
+            low, middle, high = self._added(law, ranks[where], nodes[where], given.level)
             with np.errstate(invalid="ignore", divide="ignore"):
-                down, up = np.log(law / lower[row, where]), np.log(upper[row, where] / law)
-            value[row, where] = law * np.exp(middle)
-            lower[row, where] = law * np.exp(middle - np.hypot(down, middle - low))
-            upper[row, where] = law * np.exp(np.minimum(middle + np.hypot(up, high - middle), 50.0))
+                down, up = np.log(law / lower[at]), np.log(upper[at] / law)
+            value[at] = law * np.exp(middle)
+            lower[at] = law * np.exp(middle - np.hypot(down, middle - low))
+            upper[at] = law * np.exp(np.minimum(middle + np.hypot(up, high - middle), 50.0))
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = upper / lower
         wide = ~(ratio <= WIDEST) & (status == OK)
@@ -119,54 +126,28 @@ class Beyond:
         with np.errstate(invalid="ignore"):
             return np.asarray(np.fmax.reduce(ranks, axis=1) > np.fmin.reduce(ranks, axis=1))
 
-    def _parts(self, row: int, law: Array, ranks: Array, nodes: Array, level: float) -> tuple[Array, Array, Array]:
-        """Quantiles of the logarithm of time over `law` (k,) of one kernel."""
-        known = np.isfinite(self.left[row])
-        own, y, p, n = self.law[row, known], self.left[row, known], self.ranks[known], self.nodes[known]
-        last = int(p.argmax())
-        x, ahead = np.log(p / p[last]), np.log(ranks / p[last])
+    @cached_property
+    def _learned(self) -> _Learned:
+        """What the times say of every kernel that is told."""
+        return _Learned.of(self.ranks, self.nodes, self.law[self.told], self.left[self.told], self.scatter[self.told])
 
-        def added(form: Any, dearer: float, p_: Array, n_: Array, law_: Array) -> Array:
-            size = form(p_) * np.where(n_ > 1, dearer, 1.0)
-            return np.asarray(
-                size / max(float(form(p[last]) * (dearer if n[last] > 1 else 1.0)), 1e-300) * own[last] / law_
-            )
-
-        grid = list(product(FORMS, DEARER))
-        h = np.array([added(form, dearer, p, n, own) for form, dearer in grid])
-        there = np.array([added(form, dearer, ranks, nodes, law) for form, dearer in grid])
-        a = np.concatenate([[0.0], ADDED])
-        nothing = NOTHING[int(self.whole[row] and max(n.max(), nodes.max()) > 1)]
-        before = np.concatenate([[nothing], np.full(len(ADDED), (1 - nothing) / len(ADDED))]) / len(grid)
-        z = y - np.log1p(a[:, None, None] * h).reshape(-1, len(y))
-        gone = np.log1p(a[:, None, None] * there).reshape(len(z), -1)
-        before = np.repeat(before, len(grid))
-        weights, centres, spreads = [], [], []
-        for (times, first), (part, second) in product(DRIFTS, NOISE):
-            tau, sigma = times * expected_drift("time"), part * max(float(self.scatter[row]), LEAST)
-            precise = np.array([[len(x), x.sum()], [x.sum(), (x * x).sum()]]) / sigma**2
-            precise += np.diag([1 / LEVEL**2, 1 / tau**2])
-            cover = np.linalg.inv(precise)
-            moment = np.stack([z.sum(axis=1), z @ x], axis=1) / sigma**2
-            mean = moment @ cover
-            evidence = -0.5 * ((z * z).sum(axis=1) / sigma**2 - (mean * moment).sum(axis=1))
-            evidence += 0.5 * np.log(np.linalg.det(cover)) - np.log(LEVEL * tau) - len(x) * np.log(sigma)
-            weights.append(np.log(before * first * second) + evidence)
-            at = np.stack([np.ones_like(ahead), ahead])
-            centres.append(mean @ at + gone)
-            spreads.append(np.broadcast_to(np.sqrt(np.einsum("ik,ij,jk->k", at, cover, at)), gone.shape))
-        weight = np.concatenate(weights)
-        weight = np.exp(weight - weight.max())
-        held = weight > MINOR
-        shape = (int(held.sum()), len(ranks))
-        low, middle, high = quantiles(
-            ((1 - level) / 2, 0.5, (1 + level) / 2),
-            np.broadcast_to((weight[held] / weight[held].sum())[:, None], shape),
-            np.concatenate(centres)[held],
-            np.concatenate(spreads)[held],
-            np.full(shape, 1e6),
-        )
-        return low, middle, high
+    def _added(self, law: Array, ranks: Array, nodes: Array, level: float) -> Array:
+        """Quantiles (3, T, k) of the logarithm of time over `law` (T, k) of the kernels told."""
+        learned = self._learned
+        several = self.whole[self.told] & (np.maximum(learned.nodes.max(axis=1), nodes.max()) > 1)
+        weight = learned.weight(several)
+        probabilities = ((1 - level) / 2, 0.5, (1 + level) / 2)
+        # Quantiles go smoothly with the ranks: those of some tell where those of the others are looked for.
+        few = _spread_out(ranks)
+        rest = np.setdiff1d(np.arange(len(ranks)), few)
+        found = np.empty((3, *law.shape))
+        found[..., few] = learned.quantiles(probabilities, weight, law[:, few], ranks[few], nodes[few])
+        if len(rest):
+            x = np.log(ranks)
+            basis = np.polynomial.chebyshev.chebvander(2 * (x - x.min()) / np.ptp(x) - 1, len(few) - 2)
+            start = found[..., few] @ np.linalg.pinv(basis[few]).T @ basis[rest].T
+            found[..., rest] = learned.quantiles(probabilities, weight, law[:, rest], ranks[rest], nodes[rest], start)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -208,3 +189,141 @@ class Beyond:
 
 
 ROWS = ("law", "left")
+
+
+_FORMS = tuple(product(range(len(FORMS)), DEARER))
+_SIZES = np.concatenate([[0.0], ADDED])
+_WIDTHS = tuple(product(DRIFTS, NOISE))
+
+
+def _grown(ranks: Array, nodes: Array) -> Array:
+    """f g for each form and how much dearer messages between nodes are, (h, ...) for `ranks` and `nodes` (...)."""
+    return np.array([FORMS[form](ranks) * np.where(nodes > 1, dearer, 1.0) for form, dearer in _FORMS])
+
+
+def _spread_out(ranks: Array) -> NDArray[np.intp]:
+    """Some of many numbers of ranks (k,) that are spread out over them; all where they are few."""
+    x = np.log(ranks)
+    if len(ranks) < 3 * FEW or not np.ptp(x) > 0:
+        return np.arange(len(ranks))
+    wanted = x.min() + np.ptp(x) * (1 - np.cos(np.pi * np.arange(FEW) / (FEW - 1))) / 2
+    return np.unique(np.abs(x - wanted[:, None]).argmin(axis=1))
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """What T kernels say of c hypotheses: widths of drift and noise (w), sizes a (s) and forms (h), in this order.
+
+    Attributes
+    ----------
+    last, nodes, law : (T,), (T, n), (T,)
+        Most ranks of a kernel, nodes of its configurations, time by the law at the first.
+    size : (h, T)
+        f g where a kernel had most ranks.
+    evidence : (T, c)
+        Logarithm of the likelihood, times the probability of the widths before the data.
+    mean : (w, T, s h, 2)
+        Of s and b.
+    cover : (w, T, 2, 2)
+        Their covariance.
+    """
+
+    last: Array
+    nodes: Array
+    law: Array
+    size: Array
+    evidence: Array
+    mean: Array
+    cover: Array
+
+    @classmethod
+    def of(cls, ranks: Array, nodes: Array, law: Array, left: Array, scatter: Array) -> _Learned:
+        """From times by the law and the logarithm of the measured over them, (T, n)."""
+        known, rows = np.isfinite(left), np.arange(len(law))
+        here = np.where(known, ranks, 0.0).argmax(axis=1)
+        last, own = ranks[here], law[rows, here]
+        size = _grown(last, nodes[here])
+        x = np.where(known, np.log(ranks / last[:, None]), 0.0)
+        grown = _grown(ranks, nodes)[:, None, :] / np.maximum(size, 1e-300)[..., None]
+        h = np.where(known, grown * own[:, None] / np.where(known, law, 1.0), 0.0)
+        y = np.where(known, left, 0.0)
+        z = y - np.log1p(_SIZES[:, None, None, None] * h)
+        z = np.moveaxis(z.reshape(-1, *y.shape), 0, 1)
+        square, count = (z * z).sum(axis=2), known.sum(axis=1)
+        moments = np.stack([z.sum(axis=2), np.einsum("tcn,tn->tc", z, x)], axis=2)
+        crossed = np.array([[count, x.sum(axis=1)], [x.sum(axis=1), (x * x).sum(axis=1)]])
+        evidence, means, covers = [], [], []
+        for (times, first), (part, second) in _WIDTHS:
+            tau, sigma = times * expected_drift("time"), part * np.maximum(scatter, LEAST)
+            precise = np.moveaxis(crossed / sigma**2, 2, 0) + np.diag([1 / LEVEL**2, 1 / tau**2])
+            cover = np.linalg.inv(precise)
+            moment = moments / sigma[:, None, None] ** 2
+            mean = np.einsum("tci,tij->tcj", moment, cover)
+            said = -0.5 * (square / sigma[:, None] ** 2 - (mean * moment).sum(axis=2))
+            said += (0.5 * np.log(np.linalg.det(cover)) - np.log(LEVEL * tau) - count * np.log(sigma))[:, None]
+            evidence.append(said + np.log(first * second))
+            means.append(mean)
+            covers.append(cover)
+        seen = np.where(known, nodes, 1.0)
+        return cls(last, seen, own, size, np.concatenate(evidence, axis=1), np.array(means), np.array(covers))
+
+    def weight(self, several: NDArray[np.bool_]) -> Array:
+        """Weights (T, c) of the hypotheses, without the minor ones; `several` (T,) tells whole programs on several
+        nodes."""
+        nothing = np.array(NOTHING)[several.astype(np.intp)][:, None]
+        before = np.concatenate([nothing, np.repeat((1 - nothing) / len(ADDED), len(ADDED), axis=1)], axis=1)
+        before = np.repeat(before / len(_FORMS), len(_FORMS), axis=1)
+        weight = self.evidence + np.tile(np.log(before), (1, len(_WIDTHS)))
+        weight = np.exp(weight - weight.max(axis=1, keepdims=True))
+        weight = np.where(weight > MINOR, weight, 0.0)
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+    def quantiles(
+        self,
+        probabilities: tuple[float, ...],
+        weight: Array,
+        law: Array,
+        ranks: Array,
+        nodes: Array,
+        start: Array | None = None,
+    ) -> Array:
+        """Quantiles (p, T, k) of mixtures with `weight` (T, c) of the hypotheses at `ranks` (k,), looked for from
+        `start` (p, T, k) on."""
+        found = np.empty((len(probabilities), *law.shape))
+        # Kernels with as many hypotheses next to each other, as many as memory takes.
+        count = (weight > 0).sum(axis=1)
+        order = np.argsort(count, kind="stable")
+        while len(order):
+            size = max(1, PIECE // (len(ranks) * int(count[order[0]])))
+            some, order = order[:size], order[size:]
+            which = np.argsort(-weight[some], axis=1, kind="stable")[:, : int(count[some].max())]
+            centre, spread = self.at(some, which, law[some], ranks, nodes)
+            found[:, some] = quantiles(
+                probabilities,
+                np.broadcast_to(np.take_along_axis(weight[some], which, axis=1).T[..., None], centre.shape),
+                centre,
+                spread,
+                np.full(centre.shape, NORMAL),
+                None if start is None else start[:, some],
+            )
+        return found
+
+    def at(
+        self, some: NDArray[np.intp], which: NDArray[np.intp], law: Array, ranks: Array, nodes: Array
+    ) -> tuple[Array, Array]:
+        """Centres and spreads (d, r, k) of hypotheses `which` (r, d) of the kernels `some` (r,).
+
+        Parameters
+        ----------
+        law : (r, k)
+            Times by the law where it is asked, at `ranks` and on `nodes` (k,).
+        """
+        width, size, form = np.unravel_index(which.T, (len(_WIDTHS), len(_SIZES), len(_FORMS)))
+        ahead = np.log(ranks / self.last[some, None])
+        grown = _grown(ranks, nodes)[:, None, :] / np.maximum(self.size[:, some], 1e-300)[..., None]
+        grown = grown * self.law[some, None] / law
+        mean = self.mean[width, some, size * len(_FORMS) + form]
+        gone = np.log1p(_SIZES[size][..., None] * grown[form, np.arange(len(some))])
+        at = np.stack([np.ones_like(ahead), ahead], axis=1)
+        spread = np.sqrt(np.einsum("tik,wtij,tjk->wtk", at, self.cover[:, some], at))
+        return mean[..., :1] + mean[..., 1:] * ahead + gone, spread[width, np.arange(len(some))]
