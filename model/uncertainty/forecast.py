@@ -175,7 +175,7 @@ def mixture_forecast(
         Relative standard deviation that extrapolation adds (:mod:`ranksight.model.uncertainty.drift`), downwards and
         upwards.
     change : Change, optional
-        What strong scaling may turn into (:mod:`ranksight.model.uncertainty.strong`); it widens intervals too.
+        What strong scaling may turn into (:mod:`ranksight.model.uncertainty.strong`); it moves the median, too.
 
     Returns
     -------
@@ -184,8 +184,10 @@ def mixture_forecast(
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
-    # Drift widens the interval and leaves the value where the functions put it.
-    median = quantile(0.5, share, centre, spread, nu)
+    # Drift, which goes either way, widens the interval and leaves the value where it is. A change goes one way: the
+    # median is of functions and change.
+    whole = share, centre, spread, nu
+    median = quantile(0.5, *(whole if change is None else with_change(whole, change)))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - level) / 2, (1 + level) / 2
 
