@@ -21,6 +21,7 @@ from ranksight.model.uncertainty.forecast import Forecast, components, mixture_f
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
 from ranksight.model.uncertainty.late import ending
+from ranksight.model.uncertainty.plateau import plateau
 from ranksight.model.uncertainty.strong import Change, change
 
 Array = NDArray[np.float64]
@@ -147,7 +148,7 @@ class Fitted:
         if not len(self.terms):
             status, reason = abstain(self, points, value, low, high, form)
             return Forecast(value, low, high, status, reason, form, 1 - form, level)
-        turn = self._change(points)
+        turns = self._changes(points)
         at = values(self.terms, points)
         lasting = self.lasting
         before = None if lasting is None else values(self.terms, lasting.points)
@@ -171,7 +172,7 @@ class Fitted:
                 (down, up),
                 self.positive[rows],
                 level,
-                None if turn is None else turn.of(rows),
+                [turn.of(rows) for turn in turns],
             )
         status, reason = abstain(self, points, value, low, high, form)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
@@ -238,12 +239,13 @@ class Fitted:
             total += (self.drift[part, axis, side, None] * out) ** 2
         return np.asarray(np.sqrt(total))
 
-    def _change(self, points: Array) -> Change | None:
-        """What strong scaling may turn into, along the axis where that is most likely, and growth that ended; None
-        where neither is asked for."""
+    def _changes(self, points: Array) -> list[Change]:
+        """What functions may turn into: strong scaling along the axis where that is most likely or growth that ended,
+        and plateaus along the ranks; as far as they are asked for."""
         kinds = {name: metric(name).kind for name in set(self.metrics)}
         times = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
-        found: Change | None = None
+        law, full = (Change.none(len(self), len(points)) for _ in range(2))
+        scatter = np.hypot(JOBS, np.sqrt((self.weight * np.where(self.weight > 0, self.variance, 0.0)).sum(axis=1)))
         for axis, name in enumerate(self.parameters):
             if name == self.iterations:
                 continue
@@ -255,13 +257,12 @@ class Fitted:
                 first, last = (np.where(np.arange(points.shape[1]) == axis, end, points) for end in ends)
                 ahead = points[None, :, axis]
                 logs = self._logs(rows, first), self._logs(rows, last)
-                one = change(ends[0], ends[1], ahead, *logs, self.pace()[rows])
-                found = Change.none(len(self), len(points)) if found is None else found
-                found.put(rows, one)
+                law.put(rows, change(ends[0], ends[1], ahead, *logs, self.pace()[rows]))
+                if name == "ranks":
+                    full.put(rows, plateau(ends[0], ends[1], ahead, *logs, scatter[rows]))
         if self.lasting is not None and self.lasting.ended.any():
-            found = Change.none(len(self), len(points)) if found is None else found
-            found.put(np.arange(len(self)), ending(self.lasting, points))
-        return found
+            law.put(np.arange(len(self)), ending(self.lasting, points))
+        return [each for each in (law, full) if each.share.any()]
 
     def _logs(self, rows: Index, points: Array) -> Array:
         """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""

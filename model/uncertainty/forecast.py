@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.uncertainty.mixture import quantile, quantiles
-from ranksight.model.uncertainty.strong import Change, with_change
+from ranksight.model.uncertainty.strong import Change, with_changes
 
 Array = NDArray[np.float64]
 
@@ -163,7 +164,7 @@ def mixture_forecast(
     drift: tuple[Array, Array],
     positive: NDArray[np.bool_],
     level: float,
-    change: Change | None = None,
+    changes: Sequence[Change] = (),
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Median, interval, and shares of the variance from the form and from noise.
 
@@ -174,8 +175,8 @@ def mixture_forecast(
     drift : pair of (s, k)
         Relative standard deviation that extrapolation adds (:mod:`ranksight.model.uncertainty.drift`), downwards and
         upwards.
-    change : Change, optional
-        What strong scaling may turn into (:mod:`ranksight.model.uncertainty.strong`); it moves the median, too.
+    changes : sequence of Change
+        What functions may turn into (:mod:`ranksight.model.uncertainty.strong`); the median moves, too.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def mixture_forecast(
     # Drift, which goes either way, widens the interval and leaves the value where it is. A change goes one way: the
     # median is of functions and change.
     whole = share, centre, spread, nu
-    median = quantile(0.5, *(whole if change is None else with_change(whole, change)))
+    median = quantile(0.5, *with_changes(whole, changes))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - level) / 2, (1 + level) / 2
 
@@ -198,7 +199,7 @@ def mixture_forecast(
             part = (spread / wide) ** 2
             both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
         mixed = share, centre, wide, np.where(wide > 0, both, nu)
-        return quantiles(probabilities, *(mixed if change is None else with_change(mixed, change)))
+        return quantiles(probabilities, *with_changes(mixed, changes))
 
     if drift[0] is drift[1]:
         added = size * drift[0]

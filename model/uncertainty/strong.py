@@ -16,6 +16,7 @@ show, have as much less of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,15 +87,20 @@ def change(low: float, high: float, x: Array, first: Array, last: Array, pace: A
     return Change(share, last + IDEAL / 2 * ahead, np.maximum(abs(IDEAL) / 2 * ahead, 1e-9))
 
 
-def with_change(parts: tuple[Array, Array, Array, Array], change: Change) -> tuple[Array, Array, Array, Array]:
-    """Add the component of a change to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom."""
-    share, centre, spread, nu = parts
+def with_changes(
+    parts: tuple[Array, Array, Array, Array], changes: Sequence[Change]
+) -> tuple[Array, Array, Array, Array]:
+    """Add a component for each change to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom; one
+    after the other takes its share of all before it."""
     # What scatters around the functions does so around what they turn into.
-    scatter = (share * spread**2).sum(axis=0)
-    there = change.share * (share.sum(axis=0) > 0)
-    return (
-        np.concatenate([share * (1 - there), there[None]]),
-        np.concatenate([centre, change.centre[None]]),
-        np.concatenate([spread, np.sqrt(change.spread**2 + scatter)[None]]),
-        np.concatenate([nu, np.full((1, *there.shape), NORMAL)]),
-    )
+    scatter = (parts[0] * parts[2] ** 2).sum(axis=0)
+    for change in changes:
+        share, centre, spread, nu = parts
+        there = change.share * (share.sum(axis=0) > 0)
+        parts = (
+            np.concatenate([share * (1 - there), there[None]]),
+            np.concatenate([centre, change.centre[None]]),
+            np.concatenate([spread, np.sqrt(change.spread**2 + scatter)[None]]),
+            np.concatenate([nu, np.full((1, *there.shape), NORMAL)]),
+        )
+    return parts
