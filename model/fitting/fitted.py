@@ -259,7 +259,8 @@ class Fitted:
                 logs = self._logs(rows, first), self._logs(rows, last)
                 law.put(rows, change(ends[0], ends[1], ahead, *logs, self.pace()[rows]))
                 if name == "ranks":
-                    full.put(rows, plateau(ends[0], ends[1], ahead, *logs, scatter[rows]))
+                    there = self._logs(rows, points)
+                    full.put(rows, plateau(ends[0], ends[1], ahead, *logs, there, scatter[rows]))
         if self.lasting is not None and self.lasting.ended.any():
             law.put(np.arange(len(self)), ending(self.lasting, points))
         return [each for each in (law, full) if each.share.any()]

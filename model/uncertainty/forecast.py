@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.uncertainty.mixture import quantile, quantiles
-from ranksight.model.uncertainty.strong import Change, with_changes
+from ranksight.model.uncertainty.strong import Change, less_likely, with_changes
 
 Array = NDArray[np.float64]
 
@@ -185,10 +185,9 @@ def mixture_forecast(
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
-    # Drift, which goes either way, widens the interval and leaves the value where it is. A change goes one way: the
-    # median is of functions and change.
-    whole = share, centre, spread, nu
-    median = quantile(0.5, *with_changes(whole, changes))
+    # Drift, which goes either way, widens the interval and leaves the value where it is. Changes go one way: the median
+    # is of functions and changes, though never without the functions.
+    median = quantile(0.5, *with_changes((share, centre, spread, nu), less_likely(changes)))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - level) / 2, (1 + level) / 2
 

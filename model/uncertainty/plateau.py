@@ -6,8 +6,9 @@ The ends of the range measured are met by ``T(p) = a / p + c``, in which one ran
 
 on what is not divided. Serial shares are taken for evenly distributed before the data, so that a program has one as
 large as f with probability 1 - f. Otherwise ranks share what they wait for, memory bandwidth above all, and the next
-ones bring more of it: times fall ideally again, give or take half as much. At a thousand ranks the smallest serial part
-stops a time from falling and f is next to nothing; at ten a time that stands still has half of its work in f.
+ones bring more of it: times fall ideally again, give or take half as much. At a thousand ranks a small serial part
+stops a time from falling, and f is next to nothing; at ten it would have to be a third of the work. A time whose
+function rises beyond is held by messages or waits, and no domain.
 
 Work that is not divided at all, as in weak scaling, does not fall. The fall ``x = ln T(p_0) - ln T(p_1)`` is that of
 divided work with the odds of a law that is even up to the ideal one, ``X = ln(p_1 / p_0)``, to none at all, within the
@@ -26,7 +27,7 @@ from ranksight.model.uncertainty.strong import IDEAL, Change
 Array = NDArray[np.float64]
 
 
-def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, scatter: Array) -> Change:
+def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, there: Array, scatter: Array) -> Change:
     """What more ranks make of times that have stopped falling.
 
     Parameters
@@ -36,6 +37,8 @@ def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, sc
     ranks : (1, k)
     first, last : (s, k)
         ln T at both, other parameters as asked.
+    there : (s, k)
+        ln T at `ranks` by its function: where it rises, messages or waits keep it from falling, and no domain.
     scatter : (s,)
         Relative standard deviation of a time, positive.
     """
@@ -43,7 +46,7 @@ def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, sc
         ideal = float(np.log(high / low))
         ahead = np.log(ranks / high)
         fall = first - last
-        use = (ideal > 0) & (ahead > 0) & np.isfinite(ahead) & np.isfinite(fall) & (fall > 0)
+        use = (ideal > 0) & (ahead > 0) & np.isfinite(ahead) & np.isfinite(fall) & (fall > 0) & (there < last)
         fall, ahead = np.where(use, fall, 0.0), np.where(use, ahead, 0.0)
         undivided = np.maximum(np.exp(-fall) / low - 1 / high, 0.0)
         serial = np.where(use, undivided / (undivided - np.expm1(-fall)), 0.0)

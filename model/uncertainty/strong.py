@@ -17,7 +17,7 @@ show, have as much less of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 IDEAL = -1.0
 RATE = 1.0
 """Changes in the range measured that the odds suppose."""
+SAY = 0.4
+"""Most that changes have to say in the median: it stays within a standard deviation of the functions."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 
@@ -85,6 +87,12 @@ def change(low: float, high: float, x: Array, first: Array, last: Array, pace: A
         share = share * np.minimum(pace, 1.0)[:, None]
     last = np.where(use, last, 0.0)
     return Change(share, last + IDEAL / 2 * ahead, np.maximum(abs(IDEAL) / 2 * ahead, 1e-9))
+
+
+def less_likely(changes: Sequence[Change]) -> list[Change]:
+    """The changes, together no likelier than :data:`SAY`."""
+    total = sum((change.share for change in changes), np.zeros(1))
+    return [replace(change, share=change.share * (SAY / np.maximum(total, SAY))) for change in changes]
 
 
 def with_changes(
