@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ranksight.errors import InputError
 from ranksight.experiment import COUNTER_KEYS, Experiment, Run
 from ranksight.reading import Reading
+from ranksight.sampled import TABLE, sampling
 from ranksight.telling import told
 
 if TYPE_CHECKING:
@@ -34,13 +35,20 @@ class Naming:
         Parameters with one value for all that is imported.
     metrics : mapping of str to str
         Name of a metric in the experiment to its name in the files; what is not named keeps its name.
+    periods : mapping of str to float
+        What a sample of a metric of the experiment is worth, in SI units, where the files do not say
+        (:mod:`ranksight.sampled`).
     """
 
     parameters: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
+    periods: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, period in self.periods.items():
+            if not period > 0:
+                raise InputError(f"a sample of {name} is worth {period:g}", "give a number above zero")
         for name, where in self.parameters.items():
             if "(" in where:
                 try:
@@ -247,13 +255,26 @@ class Import:
                 f"{path} states no parameter",
                 r"give --set ranks=8, or --parameter ranks='regular expression with (\d+)'",
             )
-        counters = reading.counters
-        return replace(
-            reading,
-            configuration=configuration,
-            counters=None if counters is None else self.naming.counters(counters, path),
-            provenance={self._new(name): text for name, text in reading.provenance.items()},
-        )
+        import pandas as pd
+
+        counters = None if reading.counters is None else self.naming.counters(reading.counters, path)
+        provenance = {self._new(name): text for name, text in reading.provenance.items()}
+        tables = dict(reading.tables)
+        if TABLE in tables:
+            tables[TABLE] = tables[TABLE].assign(metric=tables[TABLE]["metric"].map(self._new))
+        if counters is not None and self.naming.periods:
+            known = set() if TABLE not in tables else set(tables[TABLE]["metric"])
+            if absent := [name for name in self.naming.periods if name not in counters.columns]:
+                raise InputError(f"{path} holds no metric {absent[0]!r} to have a period", "name one that it holds")
+            fresh = {name: each for name, each in self.naming.periods.items() if name not in known}
+            told_of = sampling(counters, fresh)
+            tables[TABLE] = pd.concat([tables[TABLE], told_of], ignore_index=True) if TABLE in tables else told_of
+            for name in fresh:
+                said = provenance.get(name, "measured")
+                provenance[name] = (
+                    said if said.startswith("sampled") else f"sampled, of period {fresh[name]:g} ({said})"
+                )
+        return replace(reading, configuration=configuration, counters=counters, provenance=provenance, tables=tables)
 
     def _new(self, metric: str) -> str:
         return next((new for new, old in self.naming.metrics.items() if old == metric), metric)

@@ -2,7 +2,7 @@
 
 A *requirement* is deterministic (instructions, loads, bytes, messages): it does not change when the same configuration
 is run again. A *time* scatters. A *ratio* is formed from others and is never summed over kernels. A *state* is a
-level, such as memory in use.
+level, such as memory in use. *Sampled* is no metric's kind: it is how a requirement behaves that was sampled.
 Metrics of other tools that are not listed here keep their own names; :func:`metric` describes them by a neutral entry.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal
 from ranksight.registry import Registry
 from ranksight.units import format_si
 
-Kind = Literal["requirement", "time", "ratio", "state", "other"]
+Kind = Literal["requirement", "time", "ratio", "state", "other", "sampled"]
 Reduction = Literal["mean", "max", "sum", "min", "median", "q1", "gmean"]
 
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "max", "sum", "min", "median", "q1", "gmean")

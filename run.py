@@ -104,7 +104,8 @@ class Run:
 
     def sampled(self, metric: str) -> bool:
         """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""
-        return self.provenance.get(metric, "").startswith("sampled")
+        text = self.provenance.get(metric, "")
+        return text.startswith("sampled") or "(sampled" in text
 
     @property
     def crowded(self) -> bool:

@@ -30,17 +30,17 @@ def _one(text: str | None) -> list[str]:
     return [] if text is None else [text]
 
 
-def _constants(texts: list[str]) -> dict[str, float]:
+def _constants(texts: list[str], option: str = "--set") -> dict[str, float]:
     constants: dict[str, float] = {}
-    for name, value in _pairs(texts, "--set"):
+    for name, value in _pairs(texts, option):
         try:
             number = float(value)
         except ValueError:
             number = float("nan")
         if not -1e300 < number < 1e300:
-            raise UsageError(f"ranksight import: --set {name}={value}: {value!r} is no number")
+            raise UsageError(f"ranksight import: {option} {name}={value}: {value!r} is no number")
         if name in constants:
-            raise UsageError(f"ranksight import: --set {name} is given twice")
+            raise UsageError(f"ranksight import: {option} {name} is given twice")
         constants[name] = number
     return constants
 
@@ -89,7 +89,8 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a file by the reader named."""
     from ranksight.importing import Naming, names_of
 
-    return Naming(names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)), _read_named
+    periods = _constants(chosen.period, "--period")
+    return Naming(names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric), periods), _read_named
 
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
@@ -127,7 +128,8 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
         raise UsageError("ranksight import: --melt and --pivot", "a table is wide or long: give one of them")
     if chosen.total and not chosen.kernel:
         raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
-    naming = Naming({name: source for name, source in given.items() if "(" in source}, _constants(chosen.set))
+    found = {name: source for name, source in given.items() if "(" in source}
+    naming = Naming(found, _constants(chosen.set), {}, _constants(chosen.period, "--period"))
     outside = bool(naming.parameters or naming.constants)
     return naming, partial(_read_table, columns, chosen.strict, outside)
 

@@ -124,7 +124,6 @@ def _open(path: Path, platform: str | None) -> Subject:
     from ranksight.model.assembly import assemble
     from ranksight.model.comparison.comparing import Subject
     from ranksight.model.model import Model
-    from ranksight.model.resource.sampling import settle
     from ranksight.platforms import load
 
     name = path.name.removesuffix(".model.json").removesuffix(".exp") or str(path)
@@ -133,7 +132,7 @@ def _open(path: Path, platform: str | None) -> Subject:
     experiment = read(path)
     given = load(platform) if platform else load("generic") if "loads_l1" in experiment.metrics() else None
     model, series = assemble(experiment, platform=given)
-    return Subject(name, model, series, settle(experiment, series).samples)
+    return Subject(name, model, series)
 
 
 def _apart(subject: Subject, path: Path) -> Subject:

@@ -63,6 +63,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[=SOURCE]",
         help="a metric and what the source (csv: the column) calls it",
     )
+    parser.add_argument(
+        "--period",
+        action="append",
+        default=[],
+        metavar="METRIC=N",
+        help="a metric was sampled, and a sample of it is worth so much: occurrences of an event, or seconds",
+    )
     parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that read files (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
@@ -176,7 +183,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     from ranksight.experiment import Experiment
     from ranksight.merging import check_alike, is_experiment, merge
 
-    given = [name for name in (*OF_TABLES, "parameter", "set", "metric") if getattr(chosen, name)]
+    given = [name for name in (*OF_TABLES, "parameter", "set", "metric", "period") if getattr(chosen, name)]
     if given:
         raise UsageError(f"ranksight import: --{given[0]} is not for experiments", "they name their parameters")
     if not paths:

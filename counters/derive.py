@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from ranksight.counters.names import fold
 from ranksight.platforms.events import EventTable
+from ranksight.platforms.events.formulas import Formula
+from ranksight.sampled import effective
 
 Values = NDArray[np.float64]
 
@@ -31,14 +33,22 @@ class Derived:
         ``measured (inst_retired.any_p)``, ``derived from a, b: a + b`` with what the table notes about it.
     missing : mapping of str to tuple of str
         Metrics of the table that could not be formed, and the events that were not counted.
+    worth : mapping of str to array
+        What a sample is worth in the metrics whose events were sampled (:mod:`ranksight.sampled`).
     """
 
     columns: Mapping[str, Values]
     provenance: Mapping[str, str]
     missing: Mapping[str, tuple[str, ...]]
+    worth: Mapping[str, Values]
 
 
-def derive(events: Mapping[str, Values], table: EventTable, origin: Mapping[str, str] | str = "measured") -> Derived:
+def derive(
+    events: Mapping[str, Values],
+    table: EventTable,
+    origin: Mapping[str, str] | str = "measured",
+    periods: Mapping[str, Values] | None = None,
+) -> Derived:
     """Form every metric of `table` whose events are all among `events`.
 
     Parameters
@@ -48,6 +58,9 @@ def derive(events: Mapping[str, Values], table: EventTable, origin: Mapping[str,
     table : EventTable
     origin : str or mapping of str to str
         Where the counts come from, of all or of each event: ``measured``, ``sampled, n = 1200`` ...
+    periods : mapping of str to array, optional
+        How many occurrences a sample of each event stands for, where events were sampled. The error of a metric is
+        then that of its events, each by the difference that one standard error either way makes.
 
     Returns
     -------
@@ -59,6 +72,7 @@ def derive(events: Mapping[str, Values], table: EventTable, origin: Mapping[str,
     columns: dict[str, Values] = {}
     provenance: dict[str, str] = {}
     missing: dict[str, tuple[str, ...]] = {}
+    worth: dict[str, Values] = {}
     for name, metric in table.metrics.items():
         wanted = {event: given.get(fold(event)) for event in metric.formula.events}
         absent = tuple(event for event, source in wanted.items() if source is None)
@@ -66,8 +80,11 @@ def derive(events: Mapping[str, Values], table: EventTable, origin: Mapping[str,
             missing[name] = absent
             continue
         sources = {event: source for event, source in wanted.items() if source is not None}
-        values = metric.formula({event: np.asarray(events[source], np.float64) for event, source in sources.items()})
+        counts = {event: np.asarray(events[source], np.float64) for event, source in sources.items()}
+        values = metric.formula(counts)
         columns[name] = np.where(values < 0, 0.0, values)
+        if periods is not None and (mine := {e: periods[source] for e, source in sources.items() if source in periods}):
+            worth[name] = _worth(metric.formula, counts, columns[name], mine)
         origins = dict.fromkeys(
             origin if isinstance(origin, str) else origin.get(source, "measured") for source in sources.values()
         )
@@ -77,4 +94,20 @@ def derive(events: Mapping[str, Values], table: EventTable, origin: Mapping[str,
         else:
             said = f"derived from {', '.join(metric.formula.events)}: {metric.formula.text} ({how})"
         provenance[name] = f"{said}; {metric.note}" if metric.note else said
-    return Derived(columns, provenance, missing)
+    return Derived(columns, provenance, missing, worth)
+
+
+def _worth(formula: Formula, counts: Mapping[str, Values], value: Values, periods: Mapping[str, Values]) -> Values:
+    """What a sample is worth in a metric formed from sampled counts."""
+    variance, one = np.zeros(value.shape), np.zeros(value.shape)
+    for event, period in periods.items():
+        error = np.sqrt(counts[event] * period)
+        up, down, more = (
+            np.broadcast_to(formula({**counts, event: counts[event] + step}), value.shape)
+            for step in (error, -error, np.broadcast_to(period, value.shape))
+        )
+        variance += ((up - down) / 2) ** 2
+        one = np.maximum(one, np.abs(more - formula(counts)))
+    found = effective(value, variance, one)
+    largest = np.max([np.broadcast_to(period, value.shape) for period in periods.values()], axis=0)
+    return np.where(np.isfinite(found) & (found > 0), found, largest)

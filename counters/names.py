@@ -196,11 +196,14 @@ class Translated:
         For each metric where it comes from.
     notes : tuple of str
         What was decided on the way.
+    parts : dict of str to tuple of (str, float)
+        The columns that each metric is the sum of, with their factors.
     """
 
     columns: dict[str, NDArray[np.float64]]
     provenance: dict[str, str]
     notes: tuple[str, ...]
+    parts: dict[str, tuple[tuple[str, float], ...]]
 
 
 def translate(
@@ -244,13 +247,15 @@ def translate(
     ]
     result: dict[str, NDArray[np.float64]] = {}
     provenance: dict[str, str] = {}
+    made: dict[str, tuple[tuple[str, float], ...]] = {}
     for name, values in columns.items():
         metric = winner.get(name, name)
+        made[metric] = ((name, 1.0),)
         result[metric] = np.asarray(values, dtype=np.float64)
         said = given[name]
         provenance[metric] = said if metric == name or said != "measured" else f"measured ({name})"
-    _form_sums(columns, result, provenance, notes)
-    return Translated(result, provenance, tuple(notes))
+    _form_sums(columns, result, provenance, notes, made)
+    return Translated(result, provenance, tuple(notes), made)
 
 
 def _form_sums(
@@ -258,6 +263,7 @@ def _form_sums(
     result: dict[str, NDArray[np.float64]],
     provenance: dict[str, str],
     notes: list[str],
+    made: dict[str, tuple[tuple[str, float], ...]],
 ) -> None:
     """Add the metrics that are sums of others to `result`, in place."""
     place = {fold(name): name for name in columns}
@@ -277,6 +283,10 @@ def _form_sums(
             notes.append(f"{rule.metric} came out negative in {int((total < 0).sum())} places and is set to 0 there")
             total = np.where(total < 0, 0.0, total)
         result[rule.metric] = total
+        weights = [(name, weight) for name, weight, _ in (*parts, *extra)]
+        made[rule.metric] = tuple(
+            (source, weight * own) for name, weight in weights for source, own in made.get(name, ((name, 1.0),))
+        )
         names = [name for name, _, _ in (*parts, *extra)]
         terms = [name if weight == 1 else f"{name} x {weight:g}" for name, weight, _ in (*parts, *extra)]
         provenance[rule.metric] = f"derived from {', '.join(terms)}"

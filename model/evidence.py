@@ -14,19 +14,26 @@ from ranksight.units import counted
 
 MOST = 4
 """Texts at most that tell of a sum."""
+MANY = 1000.0
+"""Samples that are not worth a word."""
 
 
 def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: Refined) -> NDArray[np.object_]:
     """What carries each series at each configuration, (s, k)."""
     told = [
-        f"function of {counted(count, 'configuration')}, {name} {provenance.get(name, 'measured')}"
-        for name, count in zip(fitted.metrics, fitted.count.tolist(), strict=True)
+        f"function of {counted(count, 'configuration')}{_of_samples(few)}, {name} {provenance.get(name, 'measured')}"
+        for name, count, few in zip(fitted.metrics, fitted.count.tolist(), fitted.samples.tolist(), strict=True)
     ]
     found = np.empty(refined.said.value.shape, dtype=object)
     found[:] = np.array(told, dtype=object).reshape(-1, 1)
     for index, where, texts in refined.carried:
         found[index] = np.where(where, np.array(texts, dtype=object)[:, None], found[index])
     return found
+
+
+def _of_samples(number: float) -> str:
+    """How many samples each configuration has, where values are made of samples."""
+    return f" of about {number:.2g} samples" if number < MANY else ""
 
 
 def evidence_of_sum(texts: NDArray[np.object_], kernels: Sequence[str]) -> NDArray[np.object_]:

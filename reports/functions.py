@@ -13,6 +13,7 @@ from ranksight.metrics import metric as described
 from ranksight.model.fitting.composition import contradictions
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.outliers import without_outliers
+from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.units import in_full
@@ -27,12 +28,14 @@ FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "b
 """Metrics that a table begins with."""
 LIGHT = 0.005
 """Share of a metric below which a table leaves a kernel out."""
+MANY = 100.0
+"""Samples from which a function is not remarked on for having few."""
 FEW = 6
 """Kernels of a metric that a table shows where all are light."""
 NAMED = 3
 """Repetitions left out that are named; others are counted."""
 COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", "share", "scatter",
-           "repetitions_needed", "points", "remark", "status", "reason")  # fmt: skip
+           "repetitions_needed", "points", "samples", "remark", "status", "reason")  # fmt: skip
 """What a table for machines has of :func:`functions`."""
 
 
@@ -42,6 +45,10 @@ def functions(model: Model) -> list[dict[str, Any]]:
     remarks = fitted.remarks()
     for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
         remarks[i] = "; ".join(filter(None, (remarks.get(i), text)))
+    for i in np.flatnonzero(fitted.samples < MANY).tolist():
+        number = max(float(fitted.samples[i]), HALF)
+        told = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
+        remarks[i] = "; ".join(filter(None, (remarks.get(i), told)))
     rows = []
     for i, (kernel, metric) in enumerate(zip(fitted.kernels, fitted.metrics, strict=True)):
         reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
@@ -57,6 +64,7 @@ def functions(model: Model) -> list[dict[str, Any]]:
                 "scatter": float(fitted.within[i]),
                 "repetitions_needed": float(fitted.repetitions[i]),
                 "points": int(fitted.count[i]),
+                "samples": float(fitted.samples[i]) if np.isfinite(fitted.samples[i]) else float("nan"),
                 "remark": remarks.get(i, ""),
                 "share": float(model.shares[i]),
                 "status": "insufficient" if fitted.status[i] else "ok",

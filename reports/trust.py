@@ -13,6 +13,8 @@ from ranksight.reports.measured import Measured
 from ranksight.reports.sweep import Sweep, carried, place
 
 Grade = Literal["good", "fair", "poor"]
+FEW = 100.0
+"""Samples that tell a value to a tenth."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,27 @@ def _sources(sweep: Sweep) -> list[Fact]:
         f"{text}: {', '.join(names[:4])}{' and others' if len(names) > 4 else ''}" for text, names in by_text.items()
     ]
     time = sweep.model.provenance.get("time", "measured")
-    return [Fact("fair" if time.startswith(("sampled", "simulated")) else "good", "Numbers", "; ".join(words) + ".")]
+    facts = [Fact("fair" if time.startswith(("sampled", "simulated")) else "good", "Numbers", "; ".join(words) + ".")]
+    return facts + _samples(sweep)
+
+
+def _samples(sweep: Sweep) -> list[Fact]:
+    """On how many samples what was sampled rests, weighted by what it carries of its metric."""
+    samples, shares = sweep.model.fitted.samples, sweep.model.shares
+    sampled = np.isfinite(samples)
+    if not sampled.any():
+        return []
+    few = sampled & (samples < FEW)
+    names = np.array(sweep.model.fitted.metrics, dtype=object)
+    carried = max((float(shares[few & (names == name)].sum()) for name in set(names[few])), default=0.0)
+    return [
+        Fact(
+            "good" if carried < 0.01 else "fair" if carried < 0.1 else "poor",
+            "Samples",
+            f"{int(few.sum())} of {int(sampled.sum())} functions of sampled values rest on fewer than {FEW:.0f} "
+            f"samples a configuration, {carried:.1%} of their metric at most.",
+        )
+    ]
 
 
 def _messages(sweep: Sweep) -> list[Fact]:

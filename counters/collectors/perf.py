@@ -26,6 +26,10 @@ from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
 from ranksight.launching import Launch
 from ranksight.reading import Reading
+from ranksight.sampled import TABLE, sampling
+
+FEW = 100
+"""Samples that tell a count to a tenth."""
 
 
 @dataclass
@@ -76,7 +80,9 @@ class Perf(HardwareEvents):
         columns: dict[str, pd.Series[float]] = {}
         origin: dict[str, str] = {}
         sources: list[str] = []
-        kept: list[pd.DataFrame] = []
+        periods: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+        samples: dict[str, pd.Series[float]] = {}
+        nominal: dict[str, float] = {}
         parents: list[pd.DataFrame] = []
         for number, events in enumerate(chosen.passes):
             files = rank_files(folder, rf"pass{number}\.(?P<rank>\d+)\.\d+", launch, "perf")
@@ -92,27 +98,43 @@ class Perf(HardwareEvents):
                 if event.name in columns:
                     continue
                 columns[event.name] = rows.set_index(["kernel", "rank"])["period"]
+                samples[event.name] = rows.set_index(["kernel", "rank"])["samples"]
+                nominal[event.name] = float(self.rare_period if chosen.rare(event) else self.period)
                 origin[event.name] = f"sampled, n = {int(rows['samples'].sum())}"
-            kept.append(table[["event", "kernel", "rank", "samples"]].assign(sampling_pass=number))
             sources.extend(file.name for file in files.values())
         # a kernel that no sample of an event hit has none, as far as sampling tells
         counts = pd.DataFrame(columns).fillna(0.0)
-        found = derive({name: counts[name].to_numpy(np.float64) for name in columns}, chosen.table, origin)
+        for name, hits in samples.items():
+            each = counts[name] / hits.reindex(counts.index)
+            periods[name] = each.where(each > 0, nominal[name]).to_numpy(np.float64)
+        given = {name: counts[name].to_numpy(np.float64) for name in columns}
+        found = derive(given, chosen.table, origin, periods)
         counters = pd.DataFrame({**found.columns}, index=counts.index).reset_index()
         notes = ["user code only; time of MPI libraries belongs to no kernel; a kernel hit n times: error 1/sqrt(n)"]
+        if few := _few(table := sampling(counters, found.worth)):
+            notes.append(few)
         if chosen.unsupported:
             notes.append(f"this machine does not count {', '.join(chosen.unsupported)}")
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters,
             tables={
-                "sampling": pd.concat(kept, ignore_index=True),
+                TABLE: table,
                 **({"refined": pd.concat(parents).drop_duplicates(ignore_index=True)} if parents else {}),
             },
             provenance=found.provenance,
             notes=tuple(notes),
             source=tuple(sources),
         )
+
+
+def _few(table: pd.DataFrame) -> str:
+    """How many kernels' counts rest on few samples; nothing where none does."""
+    number = table.groupby(["kernel", "metric"])["samples"].sum()
+    few = int((number < FEW).sum())
+    if not few:
+        return ""
+    return f"{few} of {len(number)} counts of kernels rest on fewer than {FEW} samples: longer runs tell them better"
 
 
 def _written(event: str) -> str:

@@ -1,9 +1,9 @@
 """Time of every function by sampling the processor clock in software: works in virtual machines and without a PMU.
 
 Each rank's threads are interrupted 997 times per second of processor time (a prime, so as to fall into step with no
-loop) and the function hit is charged with the interval. A kernel hit n times of N has the relative standard error
-sqrt((1 - n/N) / n) (binomial). The call chain's first user frame, exact even for code without frame pointers, tells
-for whom the operating system worked; time of MPI libraries goes to no kernel.
+loop) and the function hit is charged with the interval (:mod:`ranksight.sampled`). The call chain's first user frame,
+exact even for code without frame pointers, tells for whom the operating system worked; time of MPI libraries goes to
+no kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from ranksight.collecting import COLLECTORS, Availability, Step
@@ -21,6 +20,7 @@ from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.launching import Launch
 from ranksight.reading import Reading
+from ranksight.sampled import TABLE
 
 NANOSECOND = 1e-9
 
@@ -70,11 +70,7 @@ class PerfClock:
         lost: tuple[str, ...] = ()
         if self.refine:
             table, parents, lost = in_parts(table, files, self.refine, self.spans)
-        total = table.groupby("rank")["samples"].transform("sum") + _others(sampled.left_out, table["rank"])
-        table = table.assign(
-            time=table["period"] * NANOSECOND,
-            relative_error=np.sqrt(np.maximum(1.0 - table["samples"] / total, 0.0) / table["samples"]),
-        )
+        table = table.assign(time=table["period"] * NANOSECOND)
         left_out = sampled.left_out.assign(seconds=sampled.left_out["period"] * NANOSECOND)
         mpi = left_out.loc[left_out["group"] == "mpi", "seconds"].sum() / launch.ranks
         other = left_out.loc[left_out["group"] != "mpi", "seconds"].sum() / launch.ranks
@@ -87,12 +83,14 @@ class PerfClock:
         if lost:
             notes.append(f"no sample hit {', '.join(lost)}, which was to be split")
         count = int(table["samples"].sum())
-        how = f"sampled, n = {count} (cpu-clock, {self.frequency} Hz; a kernel with n of N: error sqrt((1 - n/N)/n))"
+        how = f"sampled, n = {count} (cpu-clock, {self.frequency} Hz; a kernel hit n times: error 1/sqrt(n))"
         return Reading(
             configuration=dict(launch.configuration),
             counters=table[["kernel", "rank", "time"]].reset_index(drop=True),
             tables={
-                "sampling": table[["kernel", "rank", "samples", "relative_error"]].reset_index(drop=True),
+                TABLE: table[["kernel", "rank", "samples"]]
+                .assign(metric="time", worth=table["time"] / table["samples"])
+                .reset_index(drop=True),
                 "left_out": left_out[["group", "rank", "samples", "seconds"]],
                 **({} if parents is None else {"refined": parents}),
             },
@@ -100,11 +98,6 @@ class PerfClock:
             notes=tuple(notes),
             source=tuple(file.name for file in files.values()),
         )
-
-
-def _others(left_out: pd.DataFrame, ranks: pd.Series) -> pd.Series:
-    """Samples that hit no kernel, for the rank of each row."""
-    return ranks.map(left_out.groupby("rank")["samples"].sum()).fillna(0.0)
 
 
 COLLECTORS.register("perf-clock")(PerfClock())

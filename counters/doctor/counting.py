@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from ranksight.counters.collectors._perf import core_pmu
+from ranksight.counters.collectors.perf import Perf
 from ranksight.counters.doctor.findings import Examination, Finding, Machine
 from ranksight.counters.doctor.running import say, version
 from ranksight.counters.installing import how_to_install
@@ -35,7 +36,14 @@ def _virtual(machine: Machine) -> Iterator[Finding]:
 def _pmu(machine: Machine) -> Iterator[Finding]:
     name = core_pmu(machine.root / "sys/bus/event_source/devices")
     if name:
-        yield Finding("PMU", "ok", f"the kernel lists the processor's counters as {name}")
+        period, rare = Perf.period, Perf.rare_period
+        yield Finding(
+            "PMU",
+            "ok",
+            f"the kernel lists the processor's counters as {name}",
+            f"perf takes a sample each {period:,} cycles or instructions and each {rare:,} misses: what n of them fell "
+            "on is known to 1/sqrt(n), so let runs take seconds; perf-stat counts whole ranks without sampling",
+        )
         return
     yield Finding(
         "PMU",

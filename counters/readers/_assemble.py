@@ -13,12 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
-from ranksight.counters.names import translate
+from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
 from ranksight.metrics import METRICS
 from ranksight.reading import Reading
+from ranksight.sampled import TABLE, effective, sampling
 
 LARGEST = 2.0**63
 """What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
@@ -127,6 +128,7 @@ def build(
     configuration: Mapping[str, float] | None = None,
     notes: Sequence[str] = (),
     distinct: bool = False,
+    worth: Mapping[str, NDArray[np.float64] | float] | None = None,
     **more: object,
 ) -> Reading:
     """One reading from columns under their source's names (SI units), one row a kernel x rank.
@@ -144,6 +146,8 @@ def build(
     notes : sequence of str
     distinct : bool
         Whether no kernel can stand twice on a rank, so that this need not be looked for.
+    worth : mapping of str to ndarray, shape (n,), or float, optional
+        What a sample is worth in the columns that are made of samples (:mod:`ranksight.sampled`).
     **more
         Further attributes of :class:`ranksight.reading.Reading`.
 
@@ -171,6 +175,8 @@ def build(
     if configuration is None:
         present = checked_ranks(np.unique(ranks).tolist(), str(path))
         configuration = {"ranks": float(len(present))} if present else {}
+    if worth:
+        more = {**more, "tables": {TABLE: sampling(table, _worth(told, columns, worth))}}
     return Reading(
         configuration=configuration,
         counters=table,
@@ -179,6 +185,23 @@ def build(
         source=(str(path),),
         **more,  # type: ignore[arg-type]
     )
+
+
+def _worth(
+    told: Translated, columns: Mapping[str, NDArray[np.float64]], worth: Mapping[str, NDArray[np.float64] | float]
+) -> dict[str, NDArray[np.float64]]:
+    """What a sample is worth in each metric, from what it is in the columns that it is the sum of."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for name, value in told.columns.items():
+        parts = [(source, weight) for source, weight in told.parts.get(name, ()) if source in worth]
+        if not parts:
+            continue
+        variance, one = np.zeros(len(value)), np.zeros(len(value))
+        for source, weight in parts:
+            variance += weight**2 * worth[source] * np.nan_to_num(columns[source])
+            one = np.maximum(one, abs(weight) * worth[source])
+        found[name] = effective(np.nan_to_num(value), variance, one)
+    return found
 
 
 def ranked_files(files: Sequence[Path]) -> dict[int, Path] | None:
@@ -312,9 +335,11 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
         When a rank is missing or a file holds several ranks.
     """
     ranks = checked_ranks(readings, str(source))
-    tables = []
+    tables, samples = [], []
     for rank in ranks:
         table = readings[rank].counters
+        if (kept := readings[rank].tables.get(TABLE)) is not None:
+            samples.append(kept.assign(rank=np.int32(rank)))
         if table is None or table["rank"].nunique() != 1:
             raise InputError(f"{readings[rank].source[0]} holds several ranks beside files of other ranks")
         tables.append(table.assign(rank=np.int32(rank)))
@@ -327,6 +352,10 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
         readings[ranks[0]],
         configuration={**readings[ranks[0]].configuration, "ranks": float(len(ranks))},
         counters=table,
+        tables={
+            **readings[ranks[0]].tables,
+            **({TABLE: pd.concat(samples, ignore_index=True)} if samples else {}),
+        },
         provenance=provenance,
         wall_time=max(walls) if walls else None,
         notes=(

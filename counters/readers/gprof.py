@@ -73,6 +73,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         origin={"time": sampled, "visits": "measured (mcount)"},
         configuration={},
         notes=notes,
+        worth={"time": interval} if interval > 0 else None,
     )
 
 

@@ -83,6 +83,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         raise InputError(f"{path} holds no table of perf report", "print it with 'perf report --stdio'")
     cells: dict[str, dict[str, float]] = {}
     origin: dict[str, str] = {}
+    totals: dict[str, tuple[float, float]] = {}
     for section in sections:
         what = meaning(section.event)
         exact = any("Period" in row for _, row in section.rows)
@@ -93,6 +94,8 @@ def _read(path: Path, rank: int | None) -> Reading:
             kernel = _kernel(row)
             own = cells.setdefault(kernel, {})
             own[what.name] = own.get(what.name, 0.0) + value
+        told, hits = totals.get(what.name, (0.0, 0.0))
+        totals[what.name] = told + (section.count or 0.0) * what.scale, hits + section.samples
         origin[what.name] = provenance(section.event, section.samples)
         if not exact:
             origin[what.name] += "; from percentages of two decimals"
@@ -106,6 +109,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         configuration={},
         notes=notes,
         command=tuple(command.split()),
+        worth={name: total / hits for name, (total, hits) in totals.items() if total > 0 and hits > 0},
     )
 
 

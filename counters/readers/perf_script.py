@@ -93,16 +93,27 @@ def _read(path: Path, rank: int | None) -> Reading:
     keys = ["kernel", "rank"]
     columns: dict[str, pd.Series] = {}
     origin: dict[str, str] = {}
+    counts: dict[str, pd.Series] = {}
     for event, rows in table.groupby("event", sort=False):
         what = meaning(str(event))
         name = f"samples of {event}" if unweighted else what.name
         summed = rows.groupby(keys)["value"].sum() * (1.0 if unweighted else what.scale)
         columns[name] = columns[name].add(summed, fill_value=0.0) if name in columns else summed
+        hits = rows.groupby(keys)["samples"].sum()
+        counts[name] = counts[name].add(hits, fill_value=0.0) if name in counts else hits
         origin[name] = provenance(str(event), float(rows["samples"].sum()))
     by_name = float(table.loc[table["by_name"].astype(bool), "samples"].sum())
     if by_name:
         notes.append(f"{int(by_name)} samples of run-time functions are the application's by their names alone")
     wide = pd.DataFrame(columns).reset_index().fillna(0.0)
+    every = pd.DataFrame(counts).reindex(pd.MultiIndex.from_frame(wide[keys])).fillna(0.0)
+    worth: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+    for name in columns:
+        hit, value = every[name].to_numpy(np.float64), wide[name].to_numpy(np.float64)
+        if not value.sum() > 0:
+            continue
+        usual = value.sum() / hit.sum()
+        worth[name] = np.where((hit > 0) & (value > 0), value / np.where(hit > 0, hit, 1.0), usual)
     return _assemble.build(
         path,
         wide["kernel"].tolist(),
@@ -111,4 +122,5 @@ def _read(path: Path, rank: int | None) -> Reading:
         origin=origin,
         configuration=None if rank is None and len(processes) > 1 else {},
         notes=notes,
+        worth=worth,
     )

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
@@ -28,6 +29,7 @@ from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.series import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast
+from ranksight.sampled import sampling_of
 
 Array = NDArray[np.float64]
 
@@ -41,6 +43,8 @@ TELLING = 1.05
 """Imbalance from which on a special rank is told."""
 HAVING = ("time", "instructions")
 """Metrics that tell which ranks have a kernel."""
+DOUBT = 0.01
+"""Probability of samples differing so much between ranks by chance, below which they differ."""
 FEWEST = 3
 """Configurations with two ranks or more that tell how an imbalance goes on."""
 
@@ -267,7 +271,10 @@ def _metric(experiment: Experiment) -> str:
 
 
 def _work(experiment: Experiment, run: Run, metric: str) -> Array | None:
-    """Work of a run, (ranks, kernels), of two ranks or more; None where it was not counted rank by rank."""
+    """Work of a run, (ranks, kernels), of two ranks or more; None where it was not counted rank by rank.
+
+    Ranks whose samples differ by no more than samples do have as much as each other.
+    """
     table = experiment.table(run, "counters")
     if table is None or metric not in table.columns:
         return None
@@ -280,4 +287,16 @@ def _work(experiment: Experiment, run: Run, metric: str) -> Array | None:
     wide = table.pivot_table(index="rank", columns="kernel", values=metric, aggfunc="sum", observed=True).fillna(0.0)
     wide = wide.reindex(range(int(run.configuration["ranks"])), fill_value=0.0)
     found = np.asarray(wide.to_numpy(), dtype=np.float64)
+    if run.sampled(metric) and _by_chance(experiment, run, metric, found.sum(axis=1)):
+        found = np.broadcast_to(found.mean(axis=0), found.shape).copy()
     return found if found.sum() > 0 else None
+
+
+def _by_chance(experiment: Experiment, run: Run, metric: str, work: Array) -> bool:
+    """Whether the sums of ranks (r,) differ by no more than their samples explain (chi-squared test)."""
+    table = sampling_of(experiment, run)
+    table = None if table is None else table[table["metric"] == metric]
+    if table is None or table.empty:
+        return False
+    variance = float((table["samples"] * table["worth"] ** 2).sum()) / len(work)
+    return bool(chdtrc(len(work) - 1, float(((work - work.mean()) ** 2).sum()) / variance) > DOUBT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,11 @@ class Subject:
     name : str
     model : Model
     series : Series or None
-    samples : mapping of kernel to (n,)
-        Samples behind each time, where times were sampled.
     """
 
     name: str
     model: Model
     series: Series | None = None
-    samples: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,7 @@ def compare(
 
 def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Side:
     if measured and subject.series is not None:
-        side = _timed(measured_side(subject.name, subject.series, points, scatter, subject.samples), subject.model)
+        side = _timed(measured_side(subject.name, subject.series, points, scatter), subject.model)
     else:
         side = predicted_side(subject.name, subject.model, points)
     return _with_messages(side, subject.model, points)

@@ -3,7 +3,7 @@ standard errors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model.model import Model
+from ranksight.model.series.poisson import HALF
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
 
@@ -60,21 +61,17 @@ class Side:
         return np.full(self.value.shape[1], np.nan) if row is None else self.value[row]
 
 
-def measured_side(
-    name: str, series: Series, points: Array, scatter: float, samples: Mapping[str, Array] | None = None
-) -> Side:
+def measured_side(name: str, series: Series, points: Array, scatter: float) -> Side:
     """What was measured at `points` (k, m), which the series has.
 
     The standard error of a mean over n repetitions of relative deviation d is ``sqrt(d^2 / n + scatter^2)``; d is
-    pooled over the configurations of a series, and of all times where a series was never repeated. A time of m samples
-    has a standard error of ``1 / sqrt(m)`` beside.
+    pooled over the configurations of a series, and of all times where a series was never repeated. A value of m samples
+    has a standard error of ``1 / sqrt(m)`` beside (:mod:`ranksight.sampled`).
 
     Parameters
     ----------
     scatter : float
         Relative standard deviation of times between jobs, which repetitions within one do not show.
-    samples : mapping of kernel to (n,), optional
-        Samples behind the time of each kernel at each configuration, where it was sampled.
     """
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
     index = [places[tuple(point)] for point in points.tolist()]
@@ -95,7 +92,7 @@ def measured_side(
     own = freedom > 0
     deviation = np.maximum(np.where(own, deviation, np.where(timed, typical if pooled else ONCE, 0.0)), least)
     between = np.where(timed, scatter, 0.0)[:, None]
-    few = _sampled(kernels, names, samples or {}, len(series.points))
+    few = _sampled(series, mean, names)
     error = np.sqrt(deviation[:, None] ** 2 / np.maximum(count, 1) + between**2 + few)
     # Scatter within jobs is known from few repetitions, that between jobs is given (Welch and Satterthwaite).
     part = (deviation[:, None] ** 2 / np.maximum(count, 1)) / np.maximum(error**2, 1e-300)
@@ -106,16 +103,20 @@ def measured_side(
     return Side(name, rows, mean[:, index], error[:, index], nu[:, index], np.isfinite(mean[:, index]))
 
 
-def _sampled(kernels: tuple[str, ...], names: tuple[str, ...], samples: Mapping[str, Array], points: int) -> Array:
-    """Relative variance (s, n) of times from the number of their samples; zero where they were not sampled."""
-    found = np.zeros((len(kernels), points))
-    if not samples:
+def _sampled(series: Series, mean: Array, names: tuple[str, ...]) -> Array:
+    """Relative variance (s, n) of values from the number of their samples, and of the sums behind them; zero where
+    values are not made of samples."""
+    found = np.zeros(mean.shape)
+    if series.worth is None:
         return found
-    every = np.sum(list(samples.values()), axis=0)
-    for row, (kernel, name) in enumerate(zip(kernels, names, strict=True)):
-        mine = every if kernel == WHOLE else samples.get(kernel)
-        if name == "time" and mine is not None:
-            found[row] = 1.0 / np.maximum(mine, 1.0)
+    own = len(series)
+    found[:own] = np.nan_to_num(1 / np.maximum(series.samples, HALF))
+    every = np.array(series.metrics, dtype=object)
+    for row in range(own, len(mean)):
+        mine = np.flatnonzero(every == names[row])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sums = np.nansum(found[mine] * mean[mine] ** 2, axis=0) / mean[row] ** 2
+        found[row] = np.nan_to_num(sums, posinf=1 / HALF)
     return found
 
 

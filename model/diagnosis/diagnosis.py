@@ -274,9 +274,13 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 def causes_of(evidence: Evidence) -> Causes:
     """Shares and verdicts of what is known.
 
-    Where the evidence does not carry a kernel's time, a verdict stands only if both ends of its interval give it too.
+    Where the evidence does not carry a kernel's time, a verdict stands only if both ends of its interval give it too;
+    where counts or times were sampled, only if both ends of what their samples tell do.
     """
     found = _causes(evidence)
+    if evidence.tilted:
+        firm = np.all([_causes(each).verdict == found.verdict for each in evidence.tilted], axis=0)
+        found = replace(found, verdict=np.where(firm, found.verdict, UNDECIDED))
     if evidence.ok.all():
         return found
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
@@ -324,8 +328,21 @@ def _stalls(evidence: Evidence) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.where(evidence.factor > 0, evidence.factor_error / evidence.factor, 0.0)
     f = clock(evidence)
+    memory = np.where(each["direct"] > 0, _untold(evidence, memory), memory)
     stalls = np.where(mine, memory * f, evidence.stalled * evidence.computing * f)
     return stalls, np.nan_to_num(stalls * relative)
+
+
+def _untold(evidence: Evidence, memory: Array) -> Array:
+    """Seconds that memory holds kernels up, where another law than the equation tells their time: that time divided as
+    the equation has it."""
+    if evidence.ceilings is None:
+        return memory
+    waiting = np.nan_to_num(evidence.loads * evidence.ceilings.latency[:, None, None]).sum(axis=0) * evidence.factor
+    run = evidence.instructions * evidence.cpi
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.maximum(waiting, 0.0) / (np.maximum(waiting, 0.0) + run)
+    return np.where(np.isfinite(share), share * evidence.computing, memory)
 
 
 def _used(evidence: Evidence) -> Array:

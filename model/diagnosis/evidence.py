@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
 from ranksight.model.application.application import Application, Breakdown
-from ranksight.model.diagnosis import counted, topdown
+from ranksight.model.diagnosis import counted, few, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.resource.resource import COUNTED, LEVELS
 from ranksight.model.sharing.demand import loads_of
@@ -77,6 +77,12 @@ class Evidence:
         Bytes that a rank holds, and the ends of their interval; None where it was not measured.
     together : float
         Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of kernels.
+    samples : (K, k) or None
+        The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
+        infinite where nothing of it was sampled, None where nothing of any kernel was.
+    tilted : tuple of Evidence
+        The same with what was sampled at the ends of its interval, where it tells most of execution and where it tells
+        most of memory; none where nothing was sampled.
     """
 
     kernels: tuple[str, ...]
@@ -108,6 +114,8 @@ class Evidence:
     ceilings: Ceilings | None
     memory: Array | None = None
     together: float = 1.0
+    samples: Array | None = None
+    tilted: tuple[Evidence, ...] = ()
 
     @property
     def ranks(self) -> Array:
@@ -214,7 +222,7 @@ def gather(
     least, calm, factor, error, stalls, source = _equation(model, broken)
     instructions = of("instructions")
     given = extras.get("ceilings")
-    return Evidence(
+    found = Evidence(
         kernels,
         model.parameters,
         points,
@@ -246,6 +254,7 @@ def gather(
         _memory(said, rows),
         told.together if told is not None and told.held else 1.0,
     )
+    return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)
 
 
 def _memory(said: Forecast, rows: Mapping[tuple[str, str], int]) -> Array | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
+FEW = 100.0
+"""Samples below which a verdict tells how many it rests on."""
 LEVEL_NAMES = ("L2", "L3", "memory")
 UNTOLD = "loads by level or stalls would tell the rest"
 """Reason of a kernel of whose time no counter tells more than any level of memory may take."""
@@ -73,12 +75,21 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns["saves"] = flat(most)
     columns |= {f"saves_{name}": flat(saved[at]) for at, name in enumerate(whatif.CHANGES)}
     columns["reason"] = flat(_reasons(evidence, causes, verdict))
-    columns["evidence"] = np.tile(np.array(evidence.source, dtype=object), k)
+    columns["evidence"] = flat(_sources(evidence))
     found = pd.DataFrame(columns)
     found = found[found["kernel"] != WHOLE] if len(evidence.kernels) > 1 else found
     place = np.repeat(np.arange(k), count)[found.index]
     order = np.lexsort((-found["time"].to_numpy(), place))
     return found.iloc[order].reset_index(drop=True)
+
+
+def _sources(evidence: Evidence) -> NDArray[np.object_]:
+    """What each kernel's parts were told from (K, k), with the number of samples where they are few."""
+    found = np.repeat(np.array(evidence.source, dtype=object)[:, None], len(evidence.points), axis=1)
+    if evidence.samples is not None:
+        for at, to in zip(*np.nonzero(evidence.samples < FEW), strict=True):
+            found[at, to] = f"{found[at, to]}, fewest samples: {evidence.samples[at, to]:.2g}"
+    return found
 
 
 def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> NDArray[np.object_]:
@@ -97,4 +108,8 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
         reason[rest] = one + " or " + other
         lacking = rest & (causes.share[CAUSES.index("unknown")] > causes.high[1:4].max(axis=0))
         reason[lacking] = one[lacking[rest]] + f"; {UNTOLD}"
+    if evidence.samples is not None:
+        mine = open_ & (evidence.samples < FEW)
+        told = [f", told by {number:.2g} samples" for number in evidence.samples[mine]]
+        reason[mine] = reason[mine] + np.array(told, dtype=object)
     return reason

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+FEW = 100.0
+"""Samples below which a width is put down to them: those that tell a value to a tenth."""
+
 
 def abstain(
     fitted: Fitted, points: Array, value: Array, low: Array, high: Array, form: Array
@@ -28,14 +31,17 @@ def abstain(
     wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
     status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
     status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
+    status = np.where(wide & (fitted.samples < FEW)[:, None], forecast.FEW_SAMPLES, status)
     reason = np.full(status.shape, "", dtype=object)
     more = np.array([f"; about {n:.0f} repetitions would tell" if np.isfinite(n) else "" for n in fitted.repetitions])
-    for code in (forecast.DISAGREE, forecast.WIDE, forecast.NOISE):
+    for code in (forecast.DISAGREE, forecast.WIDE, forecast.NOISE, forecast.FEW_SAMPLES):
         rows, columns = np.nonzero(status == code)
-        spans, texts = factor[rows, columns].tolist(), more[rows].tolist()
+        spans, texts, numbers = factor[rows, columns].tolist(), more[rows].tolist(), fitted.samples[rows].tolist()
         reason[rows, columns] = [
-            forecast.REASONS[code].format(factor=forecast.spanned(span), bound=forecast.WIDEST, repetitions=text)
-            for span, text in zip(spans, texts, strict=True)
+            forecast.REASONS[code].format(
+                factor=forecast.spanned(span), bound=forecast.WIDEST, repetitions=text, samples=f"{number:.2g}"
+            )
+            for span, text, number in zip(spans, texts, numbers, strict=True)
         ]
     reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
     low_end, high_end = fitted.trained[:, None, :, 0], fitted.trained[:, None, :, 1]

@@ -15,7 +15,7 @@ from ranksight.errors import InputError
 from ranksight.metrics import metric
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.search.terms import values, write_term
-from ranksight.model.series.noise import behaviour
+from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import expected_drift, pace
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
@@ -74,6 +74,8 @@ class Fitted:
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
         (:class:`ranksight.model.series.quality.Quality`).
+    samples : (s,)
+        Samples behind the value of a configuration, in the mean; infinite where values are not made of samples.
     hidden : (h, 2) or None
         Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.series.Series`).
     breaks : (s, m) or None
@@ -108,6 +110,7 @@ class Fitted:
     within: Array
     repetitions: Array
     noisy: NDArray[np.bool_]
+    samples: Array
     hidden: Array | None = None
     breaks: Array | None = None
     below: Fitted | None = None
@@ -289,9 +292,9 @@ class Fitted:
         above, below = beyond(hidden, self.hidden)
         fall, rise = spreads(above, below, self._undivided(points), self.pace())
         # Of what is no time only the drift expected before the data is known.
-        kinds = {name: behaviour(name) for name in set(self.metrics)}
-        is_time = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
-        tau = np.array([expected_drift(kinds[name]) for name in self.metrics]) * self.pace()
+        kinds = behaviours(self.metrics, self.samples)
+        is_time = self.positive & (kinds == "time")
+        tau = np.array([expected_drift(kind) for kind in kinds]) * self.pace()
         either = tau[:, None] * np.maximum(above, below)
         return np.where(is_time[:, None], fall, either), np.where(is_time[:, None], rise, either)
 
@@ -314,7 +317,7 @@ class Fitted:
 
     def pace(self) -> Array:
         """How much faster than usual (s,) series leave their functions (:func:`uncertainty.drift.pace`)."""
-        return pace(self.weight, self.variance, ~np.isnan(self.within), self.metrics)
+        return pace(self.weight, self.variance, ~np.isnan(self.within), self.metrics, self.samples)
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""

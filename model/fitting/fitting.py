@@ -112,9 +112,14 @@ def fit_series(
         settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
         settings["iterations"] = iterations
         return fit_shares(series, jobs, dask, space=space, **settings)
-    positive = is_positive(series.metrics, series.values)
-    groups = _by_name(series.metrics)
-    located = [locate(series.values[rows], over_repetitions) for rows in groups.values()]
+    sampled = series.sampled
+    positive = is_positive(series.metrics, series.values) | sampled
+    groups = _groups(series.metrics, sampled)
+    worth = series.worth
+    located = [
+        locate(series.values[rows], over_repetitions, None if worth is None else worth[rows], series.points)
+        for rows in groups.values()
+    ]
     location = noise.join(located, list(groups.values()))
     task = _Task(offered, series.points, groups, positive, intervals, segments, line)
     found, stray, known, breaks = task.search(location)
@@ -134,7 +139,7 @@ def fit_series(
         side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == below
         mine = location.part(rows)
         mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
-        part = replace(task, groups=_by_name(some.metrics), positive=positive[rows], segments=False)
+        part = replace(task, groups=_groups(some.metrics, sampled[rows]), positive=positive[rows], segments=False)
         sides.append((mine, *part.search(mine)[:3]))
     low, (high_location, high_found, high_stray, high_known) = sides
     below_fit = _assemble(some, label, low[0], positive[rows], *low[1:])
@@ -157,9 +162,14 @@ def _along(offered: Offer, line: int) -> Offer:
     raise InputError("this search space has no lines in the iterations", "leave --space or --iterations out")
 
 
-def _by_name(metrics: tuple[str, ...]) -> dict[str, NDArray[np.intp]]:
+Group = tuple[str, bool]
+"""A metric, and whether its values are made of samples."""
+
+
+def _groups(metrics: tuple[str, ...], sampled: NDArray[np.bool_]) -> dict[Group, NDArray[np.intp]]:
     names = np.array(metrics, dtype=object)
-    return {name: np.flatnonzero(names == name) for name in dict.fromkeys(metrics)}
+    keys = dict.fromkeys(zip(metrics, sampled.tolist(), strict=True))
+    return {key: np.flatnonzero((names == key[0]) & (sampled == key[1])) for key in keys}
 
 
 @dataclass(frozen=True)
@@ -168,21 +178,22 @@ class _Task:
 
     space: Offer
     points: Array
-    groups: Mapping[str, NDArray[np.intp]]
+    groups: Mapping[Group, NDArray[np.intp]]
     positive: NDArray[np.bool_]
     intervals: bool
     segments: bool
     line: int | None = None
-    habits: dict[str, _Habits] = field(default_factory=dict)
+    habits: dict[Group, _Habits] = field(default_factory=dict)
 
     def search(self, location: Location) -> Searched:
         """Found hypotheses, drift (s, m, 2), departures that last and breaks (s,) of all series."""
-        parts = [self._metric(name, rows, location.part(rows)) for name, rows in self.groups.items()]
+        parts = [self._metric(group, rows, location.part(rows)) for group, rows in self.groups.items()]
         return _joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
 
-    def _metric(self, name: str, rows: NDArray[np.intp], location: Location) -> Searched:
+    def _metric(self, group: Group, rows: NDArray[np.intp], location: Location) -> Searched:
         """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
-        kind = noise.behaviour(name)
+        name, sampled = group
+        kind = noise.behaviour(name, sampled)
         positive = self.positive[rows]
         base = discrepancy.configuration_variance(location, kind)
         step = max(1, BATCH // max(1, self.space.load))
@@ -192,26 +203,31 @@ class _Task:
         parts = []
         for start in range(0, len(base), step):
             batch = order[start : start + step]
-            parts.append(self._batch(name, location.part(batch), positive[batch], base[batch], kind))
+            parts.append(self._batch(group, location.part(batch), positive[batch], base[batch], kind))
             progress(f"functions of {name}", start + len(batch), len(base))
         return _joined(parts, np.argsort(order))
 
-    def _batch(self, name: str, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind) -> Searched:
+    def _batch(
+        self, group: Group, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind
+    ) -> Searched:
         problem, screened = self.space.screen(self.points, location, positive, kind)
-        common = self.habits.get(name)
+        common = self.habits.get(group)
         if common is None:
-            # Counts are exact or jitter, each in its own way; times share the machine's noise.
-            noise_of_all = None if problem.exact else discrepancy.learn(problem, screened, base, location.freedom)
+            # Counts are exact or jitter, and samples are many or few, each in its own way; times share the machine's
+            # noise.
+            noise_of_all = (
+                None if problem.exact or group[1] else discrepancy.learn(problem, screened, base, location.freedom)
+            )
         else:
             noise_of_all = common.noise
         v0, d0 = _prior(noise_of_all, base, location.freedom, problem, screened)
         score = evidence(screened, problem.count, v0, d0)
         if common is None:
             every, shift = prevalence.shift(problem, screened, score)
-            self.habits[name] = _Habits(noise_of_all, every, {})
+            self.habits[group] = _Habits(noise_of_all, every, {})
         else:
             shift = common.shift
-        habits = self.habits[name]
+        habits = self.habits[group]
         score = prevalence.shifted(score, shift)
         score = score + prevalence.on_one_grid(problem, screened, score)
         found = keep(problem, screened, score, v0, d0)
@@ -221,7 +237,7 @@ class _Task:
             found = without_first(self.space, self.points, location, positive, kind, found, score, ratio, v0, d0, shift)
         stray = np.zeros((len(base), self.points.shape[1], 2))
         repeated = ~np.isnan(location.variance)
-        pace = drift.pace(found.weight, found.variance, repeated, (name,) * len(base))
+        pace = drift.pace(found.weight, found.variance, repeated, (group[0],) * len(base), location.samples)
         axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
         known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         for axis in axes:
@@ -312,7 +328,7 @@ def _assemble(
         total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
         adjusted = 1 - (found.residual[:, 0] / (count - size)) / (total / (count - 1))
         adjusted = np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
-    quality = judge(np.where(present, location.values, 0.0), location.scale, location.repeats, location.variance)
+    quality = judge(location)
     seen = np.where(present[:, :, None], series.points[None], np.nan)
     none = np.asarray(~present.any(axis=1))
     low = np.where(none[:, None], 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
@@ -339,6 +355,7 @@ def _assemble(
         quality.within,
         quality.repetitions,
         quality.noisy,
+        location.samples,
         None if series.hidden is None else np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
         lasting=known,
     )

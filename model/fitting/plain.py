@@ -60,6 +60,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         "within": with_gaps(rounded(fitted.within, 4)),
         "repetitions": with_gaps(rounded(fitted.repetitions, 4)),
         "noisy": fitted.noisy.tolist(),
+        **({"samples": with_gaps(rounded(fitted.samples, 6))} if np.isfinite(fitted.samples).any() else {}),
         **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
         **({} if fitted.ties is None else {"ties": fitted.ties.tolist()}),
         **({} if fitted.iterations is None else {"iterations": fitted.iterations}),
@@ -134,6 +135,12 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     press, adjusted = (_column(content, name, s, missing=True) for name in ("press", "adjusted_r2"))
     positive, noisy = (_truths(content, name, s) for name in ("positive", "noisy"))
     within, repetitions = (_column(content, name, s, missing=True) for name in ("within", "repetitions"))
+    samples = np.full(s, np.inf)
+    if "samples" in content:
+        samples = _column(content, "samples", s, missing=True)
+        samples = np.where(np.isnan(samples), np.inf, samples)
+        if (samples < 0).any():
+            raise _damaged("'samples' are fewer than none")
     trained = _column(content, "trained", None, nested=True)
     drift = _column(content, "drift", None, nested=True)
     if s == 0:
@@ -173,6 +180,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         within,
         repetitions,
         noisy,
+        samples,
         hidden,
         breaks,
         below,

@@ -23,7 +23,7 @@ from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
 from ranksight.model.fitting.unmoved import unmoved
 from ranksight.model.search.segments import LEFT, RIGHT
-from ranksight.model.series.noise import behaviour
+from ranksight.model.series.noise import behaviours
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.drift import expected_drift
 
@@ -73,7 +73,7 @@ def _broken(
         if part.below_rows is None:
             continue
         # Away from where it was measured, what changed nothing may change something yet.
-        usual = np.array([expected_drift(behaviour(name)) for name in part.metrics]) * part.pace()
+        usual = np.array([expected_drift(kind) for kind in behaviours(part.metrics, part.samples)]) * part.pace()
         part.drift[:, at] = np.hypot(usual, slope)[:, None]
         mine, part = mine[part.below_rows], replace(pick(part, part.below_rows), ties=ties)
         found.append((part, mine))
@@ -88,19 +88,26 @@ def _grouped(series: Series, kept: list[int]) -> tuple[Series, Array]:
     place = place.ravel()
     order = np.argsort(place, kind="stable")
     number = np.arange(len(order)) - np.searchsorted(place[order], place[order])
-    values = np.full((len(series), len(points), int(number.max()) + 1, series.values.shape[2]), np.nan)
-    values[:, place[order], number] = series.values[:, order]
+    shape = len(series), len(points), int(number.max()) + 1, series.values.shape[2]
+
+    def put(given: Array) -> Array:
+        found = np.full(shape, np.nan)
+        found[:, place[order], number] = given[:, order]
+        return found
+
+    values = put(series.values)
     held = np.isfinite(values).any(axis=(0, 2, 3))
     points, values = points[held], values[:, held]
     flat, names = values.reshape(*values.shape[:2], -1), tuple(series.parameters[at] for at in kept)
-    return replace(series, parameters=names, points=points, values=flat, hidden=None), values
+    worth = None if series.worth is None else put(series.worth)[:, held].reshape(flat.shape)
+    return replace(series, parameters=names, points=points, values=flat, hidden=None, worth=worth), values
 
 
 def _once(series: Series, kept: list[int]) -> Series:
     """The series over the parameters `kept` alone, each of their configurations once, where others change nothing."""
     grouped, values = _grouped(series, kept)
     first = np.isfinite(values).argmax(axis=2)[:, :, None]
-    return replace(grouped, values=np.take_along_axis(values, first, axis=2)[:, :, 0])
+    return replace(grouped, values=np.take_along_axis(values, first, axis=2)[:, :, 0], worth=None)
 
 
 SAME = 1e-9
@@ -112,7 +119,7 @@ FEWEST = 3
 def _indifferent(series: Series) -> dict[tuple[int, ...], NDArray[np.intp]]:
     """Series in which some parameters change nothing and others do, by the columns of these others."""
     columns = range(series.points.shape[1])
-    flat = np.stack([_flat(series, at) for at in columns], axis=1)
+    flat = np.stack([_flat(series, at) for at in columns], axis=1) & ~series.sampled[:, None]
     found = {}
     for pattern in np.unique(flat[flat.any(axis=1) & ~flat.all(axis=1)], axis=0):
         kept, rows = tuple(np.flatnonzero(~pattern).tolist()), np.flatnonzero((flat == pattern).all(axis=1))

@@ -77,5 +77,5 @@ def verify_largest(series: Series, level: float = 0.9, **settings: Any) -> Verif
         )
     held = x == x.max()
     fitted = fit_series(series.at(~held), **settings)
-    measured = locate(series.at(held).values, settings.get("over_repetitions", "auto")).values
+    measured = locate(series.values[:, held], settings.get("over_repetitions", "auto")).values
     return Verification(name, series.points[held], measured, fitted.predict(series.points[held], level))

@@ -6,7 +6,8 @@ minimum CPI); where no cycles were, cycles are time x clock. The model says whic
 A factor from sampled times scatters as the samples do. Where all configurations agree with one factor within that
 (chi-squared test), it is that one, with its standard error; only where they do not is it a function of the parameters.
 Samples are Poisson counts: a configuration in which none fell on a kernel counts as one with none, and a kernel with
-few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`).
+few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`). Cycles that were sampled
+are told as times are; stalls and loads that were add what their samples scatter by to the factor's error.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from ranksight.experiment import WHOLE
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.resource.resource import COUNTED, LEVELS, Machine, Resources
 from ranksight.model.resource.unsampled import SPREAD, USUAL
+from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions
@@ -75,13 +78,25 @@ def fit_resources(
     """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, over_repetitions, axis=2)
+    number = series.samples
     parts = []
-    rate, drawn = _sampling(values, rows, samples or {})
+    rate, drawn = _sampling(values, rows, samples or {}, "time")
+    cycled = {
+        kernel: np.nan_to_num(number[rows[kernel, "cycles"]])
+        for kernel, name in rows
+        if name == "cycles" and kernel != WHOLE and np.isfinite(series.samples[rows[kernel, name]]).any()
+    }
+    own_rate, own = _sampling(values, rows, cycled, "cycles")
     for kernel in dict.fromkeys(series.kernels):
         counted = {name: values[rows[kernel, name]] for name in _NEEDED if (kernel, name) in rows}
+        few = {name: number[rows[kernel, name]] for name in counted}
         if kernel in drawn and "time" in counted:
             counted["time"] = counted["time"] * drawn[kernel]
-        part = _kernel(kernel, counted, machine, rate / machine.frequency if kernel in drawn else None)
+        if kernel in own:
+            counted["cycles"] = counted["cycles"] * own[kernel]
+        by_time = "cycles" not in counted
+        each = (rate / machine.frequency if kernel in drawn else None) if by_time else own_rate
+        part = _kernel(kernel, counted, machine, each if by_time or kernel in own else None, few)
         if part is not None and kernel in (samples or {}) and kernel not in drawn:
             part = replace(part, evidence=UNSEEN, spread=SPREAD)
         if part is not None and equation == "literal":
@@ -156,15 +171,16 @@ def shrinkage(count: Array, expected: Array) -> Array:
 
 
 def _sampling(
-    values: Array, rows: Mapping[tuple[str, str], int], samples: Mapping[str, Array]
+    values: Array, rows: Mapping[tuple[str, str], int], samples: Mapping[str, Array], timer: str
 ) -> tuple[Array, dict[str, float]]:
-    """Samples a second of a rank at each configuration, and :func:`shrinkage` of each sampled and counted kernel."""
-    found = [kernel for kernel in samples if (kernel, "time") in rows and (kernel, "instructions") in rows]
+    """Samples a second, or a cycle, of a rank at each configuration, and :func:`shrinkage` of each sampled and counted
+    kernel; `timer` is ``time`` or ``cycles``."""
+    found = [kernel for kernel in samples if (kernel, timer) in rows and (kernel, "instructions") in rows]
     if not found:
         return np.ones(values.shape[1]), {}
     counts = np.array([samples[kernel] for kernel in found])
     times, instructions = (
-        np.nan_to_num(values[[rows[kernel, name] for kernel in found]]) for name in ("time", "instructions")
+        np.nan_to_num(values[[rows[kernel, name] for kernel in found]]) for name in (timer, "instructions")
     )
     both = times.sum(axis=0)
     rate = np.where(both > 0, counts.sum(axis=0) / np.where(both > 0, both, 1.0), 0.0)
@@ -176,10 +192,12 @@ def _sampling(
     return rate, {kernel: float(drawn[at]) for at, kernel in enumerate(found) if known[at]}
 
 
-def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, rate: Array | None) -> _Kernel | None:
-    """One kernel's equation; `rate` (n,) holds the samples per cycle at each configuration, where times are sampled."""
+def _kernel(
+    name: str, counted: Mapping[str, Array], machine: Machine, rate: Array | None, samples: Mapping[str, Array]
+) -> _Kernel | None:
+    """One kernel's equation; `rate` (n,) holds the samples per cycle at each configuration, where times or cycles are
+    sampled, and `samples` those behind each of what was `counted`."""
     source = "cycles" if "cycles" in counted else "time"
-    rate = None if source == "cycles" else rate
     served = [level for level in LEVELS if level in counted]
     if "instructions" not in counted or source not in counted or not served:
         return None
@@ -221,7 +239,25 @@ def _kernel(name: str, counted: Mapping[str, Array], machine: Machine, rate: Arr
         if steady:
             error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
         how += ", one blocking factor within the sampling error" if steady else ""
+    error = float(np.hypot(error, factor * _scatter(counted, samples, latency, known)))
     return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, cycles from {source}", closure)
+
+
+def _scatter(
+    counted: Mapping[str, Array], samples: Mapping[str, Array], latency: Mapping[str, float], known: NDArray[np.bool_]
+) -> float:
+    """Relative standard error of a factor from the samples of its stalls and loads."""
+    variance = 0.0
+    for names, each in ((("stall_cycles",), {"stall_cycles": 1.0}), (LEVELS, latency)):
+        held = [name for name in names if name in counted]
+        size = {name: np.nan_to_num(counted[name][known]) * each[name] for name in held}
+        total = sum(float(x.sum()) for x in size.values())
+        squares = sum(
+            float((size[name] ** 2 / np.fmax(np.nan_to_num(samples[name][known], nan=np.inf), HALF)).sum())
+            for name in held
+        )
+        variance += squares / total**2 if total > 0 else 0.0
+    return float(np.sqrt(variance))
 
 
 def _literal(part: _Kernel, counted: Mapping[str, Array], machine: Machine) -> _Kernel:

@@ -1,7 +1,7 @@
 """Counters that contradict each other: more of a part than there is of the whole.
 
 Counters of several runs, or of a multiplexed one, differ by a few per cent; what differs by more cannot both be true,
-and no equation is put on it.
+and no equation is put on it. Of values made of samples what differs by chance is no contradiction.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ TOLERANCE = 0.05
 """How far a part may exceed its whole."""
 FEW = 1000.0
 """Counts below which a part is a few events that another run need not have."""
+CHANCE = 4.0
+"""Standard errors of samples by which a part may exceed its whole beside."""
 PARTS: tuple[tuple[tuple[str, ...], str], ...] = (
     *((((level,), "loads")) for level in LEVELS),
     (LEVELS, "loads"),
@@ -42,6 +44,9 @@ def contradictions(series: Series) -> dict[str, str]:
     """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, "median", axis=2)
+    samples = series.samples
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.where(samples > 0, values / np.sqrt(samples), 0.0)
     found: dict[str, str] = {}
     for kernel in dict.fromkeys(series.kernels):
         for parts, whole in PARTS:
@@ -49,7 +54,8 @@ def contradictions(series: Series) -> dict[str, str]:
             if not held or (kernel, whole) not in rows or kernel in found:
                 continue
             part, of = np.nansum(values[held], axis=0), values[rows[kernel, whole]]
-            excess = np.where(np.isfinite(of) & (part > FEW), part - (1 + TOLERANCE) * of, -np.inf)
+            chance = CHANCE * np.sqrt(np.nansum(error[held] ** 2, axis=0) + error[rows[kernel, whole]] ** 2)
+            excess = np.where(np.isfinite(of) & (part > FEW), part - (1 + TOLERANCE) * of - chance, -np.inf)
             at = int(np.argmax(excess))
             if excess[at] > 0:
                 name = parts[0] if len(parts) == 1 else "loads by level"

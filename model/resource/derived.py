@@ -42,6 +42,8 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
     """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     kernels, metrics, values = list(series.kernels), list(series.metrics), [series.values]
+    known = np.full(series.values.shape, np.nan) if series.worth is None else series.worth
+    worth = [known]
     provenance = dict(series.provenance)
     for (kernel, name), row in rows.items():
         if not memory_slots(name) or (kernel, "stall_cycles") in rows or (kernel, "cycles") not in rows:
@@ -52,11 +54,13 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
         kernels.append(kernel)
         metrics.append("stall_cycles")
         values.append((share * series.values[rows[kernel, "cycles"]])[None])
+        worth.append(np.where(share > 0, share * known[rows[kernel, "cycles"]], np.nan)[None])
         provenance["stall_cycles"] = f"derived from {name}"
         if (kernel, "bytes_mem_read") in rows and not any((kernel, level) in rows for level in LEVELS):
             kernels.append(kernel)
             metrics.append("loads_mem")
             values.append(series.values[rows[kernel, "bytes_mem_read"]][None] / (line or LINE))
+            worth.append(known[rows[kernel, "bytes_mem_read"]][None] / (line or LINE))
             provenance["loads_mem"] = "derived from bytes_mem_read"
     if len(kernels) == len(series):
         return series
@@ -66,6 +70,7 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
         kernels=tuple(kernels),
         metrics=tuple(metrics),
         provenance=provenance,
+        worth=None if series.worth is None else np.concatenate(worth),
     )
 
 

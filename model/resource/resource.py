@@ -179,7 +179,10 @@ class Resources:
         reach = quantile * self.spread[:, None]
         sides.append((time * reach, time * np.expm1(reach)))
         down, up = (np.sqrt(sum(side[at] ** 2 for side in sides)) for at in (0, 1))
-        status, reason = self._judge(requirements, take, blocking, memory, time)
+        # What each level may take at most: the upper end of its loads at the same factor.
+        tops = np.stack([of(name, "upper") for name in LEVELS], axis=2)
+        at_most = np.nan_to_num(np.abs(factor)[:, :, None] * np.minimum(np.nan_to_num(tops), 1e300)) * latencies / f
+        status, reason = self._judge(requirements, take, blocking, memory, np.fmax(at_most, np.abs(memory)), time)
         time = np.where(time > 0, time, np.nan)
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
         lower = time * np.exp(-down / np.where(time > 0, time, 1.0))
@@ -219,6 +222,7 @@ class Resources:
         take: Mapping[str, NDArray[np.intp]],
         blocking: Forecast,
         memory: Array,
+        most: Array,
         time: Array,
     ) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
         """A part that is insufficient makes the time so when it holds more than a twentieth of it."""
@@ -229,11 +233,7 @@ class Resources:
             index = take[name]
             bad = (requirements.status[index] != forecast.OK) & (index[:, None] >= 0)
             if at:
-                with np.errstate(invalid="ignore"):
-                    high = np.nan_to_num(requirements.upper[index], nan=0.0, posinf=np.inf)
-                    middle = np.nan_to_num(requirements.value[index])
-                    part = memory[:, :, at - 1] * np.where(middle > 0, high / np.where(middle > 0, middle, 1.0), 1.0)
-                bad &= ~(np.abs(part) < 0.05 * np.abs(time))
+                bad &= ~(most[:, :, at - 1] < 0.05 * np.abs(time))
             bad &= status == forecast.OK
             status = np.where(bad, requirements.status[index], status)
             reason[bad] = [f"{name}: {text}" for text in requirements.reason[index][bad]]

@@ -4,26 +4,27 @@ Samples tell how a program's time divides among its kernels, with an error of on
 the ranks compute in all between MPI_Init and MPI_Finalize the tracer reads from the processor's clock, without
 sampling. Kernels' times are therefore scaled to that sum at each configuration, which takes the sampler's overhead and
 its luck out of the total; and kernels that were sampled but never counted between MPI_Init and MPI_Finalize are
-start-up and are left out.
+start-up and are left out. Of a sum that is known, a part of n samples of N has the relative error
+sqrt((1 - n/N) / n) (binomial).
 
-A rank on which no sample fell on a kernel spent next to nothing there, and so did a repetition: a kernel's time is that
-of all samples over all ranks that have the kernel, with or without samples. Leaving the others out would give a kernel
-of one sample in twenty ranks twenty times its time.
+What a series of samples is, is told in :mod:`ranksight.model.series.sampling`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.experiment import WHOLE, Experiment
 from ranksight.model.series.reduction import reduce
+from ranksight.model.series.sampling import counted_ranks
 from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
+LEAST = 0.01
+"""Part of its variance at least that a share of a known sum keeps: what is known of a processor's clock."""
 SLOWEST = 10e-9
 """Seconds an instruction of a library function takes at most: tens of cycles, a miss of all caches every few."""
 
@@ -53,10 +54,12 @@ def settle(experiment: Experiment, series: Series) -> Sampled:
     series : Series
         Means over ranks.
     """
-    samples = _samples(experiment, series)
+    number = np.nan_to_num(series.samples)
+    rows = [at for at in np.flatnonzero(series.sampled).tolist() if series.metrics[at] == "time"]
+    samples = {series.kernels[at]: number[at] for at in rows}
     if not samples:
         return Sampled(series, {})
-    series, part = _over_all(experiment, series, samples)
+    part = _part(experiment, series)
     kernels, names = np.array(series.kernels, dtype=object), np.array(series.metrics, dtype=object)
     counted = set(kernels[names == "instructions"])
     keep = (names != "time") | np.array([kernel in counted or not counted for kernel in series.kernels])
@@ -71,65 +74,23 @@ def settle(experiment: Experiment, series: Series) -> Sampled:
         exact = reduce(series.values[total[:1]], "median", axis=2)[0]
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = np.where((sampled > 0) & (exact > 0), exact / sampled, 1.0)
-        values = series.values.copy()
+            share = np.nan_to_num(part[times] * reduce(series.values[times], "mean", axis=2) / sampled)
+        values, worth = series.values.copy(), None if series.worth is None else series.worth.copy()
         values[times] *= factor[None, :, None]
-        series = replace(series, values=values)
+        if worth is not None:
+            known = exact > 0
+            worth[times] *= np.where(known, factor * np.maximum(1 - share, LEAST), 1.0)[:, :, None]
+        series = replace(series, values=values, worth=worth)
     return Sampled(series, samples)
 
 
-def _over_all(experiment: Experiment, series: Series, samples: Mapping[str, Array]) -> tuple[Series, Array]:
-    """Sampled times as means over all ranks that have a kernel, where `series` has means over those with samples.
-
-    Also the part of all ranks that have each kernel, (s, n). Ranks have a kernel where its instructions were counted on
-    them; where nothing was counted, all have it. A kernel that no sample fell on in some repetition keeps one value for
-    the configuration, that of all repetitions.
-    """
-    rows = {
-        kernel: at
-        for at, (kernel, name) in enumerate(zip(series.kernels, series.metrics, strict=True))
-        if name == "time" and kernel in samples
-    }
-    places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
-    slots: dict[int, list[int]] = {}  # of the repetitions of a configuration, as a series has them
-    for run in experiment.runs:
-        if run.state == "complete" and (place := _place(run, series, places)) is not None:
-            slots[place] = sorted({*slots.get(place, ()), run.repetition})
-    shape = series.values.shape
-    total, taken, having = np.zeros(shape), np.zeros(shape[1:], dtype=bool), np.zeros(shape[:2])
-    counted, every = np.zeros(shape[:2]), np.zeros(shape[1])
-    for run in experiment.runs:
-        place, table = _place(run, series, places), experiment.table(run, "counters")
-        if place is None or table is None or run.state != "complete" or (table["rank"] == ALL_RANKS).any():
-            continue
-        table = table[table["kernel"].isin(list(rows))]
-        index = table["kernel"].map(rows).to_numpy(dtype=np.intp)
-        if "time" in table.columns and experiment.table(run, "sampling") is not None:
-            slot = slots[place].index(run.repetition)
-            np.add.at(total[:, place, slot], index, np.nan_to_num(table["time"].to_numpy(dtype=np.float64)))
-            taken[place, slot] = True
-            every[place] = float(run.configuration.get("ranks", table["rank"].nunique()))
-            having[index, place] = every[place]
-        elif "instructions" in table.columns:
-            each = np.bincount(index, table["instructions"].notna().to_numpy(dtype=np.float64), minlength=shape[0])
-            counted[:, place] = np.maximum(counted[:, place], each)
-    having = np.where(counted > 0, counted, having)
-    part = np.where(having > 0, having / np.maximum(every, 1.0), 1.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        each_run = np.where(total > 0, total / having[:, :, None], np.nan)
-        together = np.where(total.any(axis=2), total.sum(axis=2) / (having * taken.sum(axis=1)), np.nan)
-    full = np.all((total > 0) | ~taken, axis=2)[:, :, None]
-    pooled = np.full(shape, np.nan)
-    pooled[:, :, 0] = together
-    mine = np.array(sorted(rows.values()), dtype=np.intp)
-    values = series.values.copy()
-    told = np.isfinite(together)[mine, :, None]
-    values[mine] = np.where(told, np.where(full, each_run, pooled)[mine], values[mine])
-    return replace(series, values=values), part
-
-
-def _place(run: Run, series: Series, places: Mapping[tuple[float, ...], int]) -> int | None:
-    """Which configuration of `series` a run is of."""
-    return places.get(tuple(float(run.configuration[name]) for name in series.parameters))
+def _part(experiment: Experiment, series: Series) -> Array:
+    """The part (s, n) of all ranks that have each kernel, as far as its instructions were counted on them."""
+    counted = counted_ranks(experiment, series)
+    every = counted.max(axis=0, initial=1.0)
+    if "ranks" in series.parameters:
+        every = np.maximum(every, series.points[:, series.parameters.index("ranks")])
+    return np.where(counted > 0, counted / every, 1.0)
 
 
 def _start_up(series: Series) -> NDArray[np.bool_]:
@@ -146,16 +107,4 @@ def _start_up(series: Series) -> NDArray[np.bool_]:
             with np.errstate(invalid="ignore", divide="ignore"):
                 each = np.nansum(values[at]) / np.nansum(np.where(np.isfinite(values[at]), values[count], np.nan))
             found[at] = bool(each > SLOWEST)
-    return found
-
-
-def _samples(experiment: Experiment, series: Series) -> dict[str, Array]:
-    places = {tuple(point): i for i, point in enumerate(series.points.tolist())}
-    found: dict[str, Array] = {}
-    for run in experiment.runs:
-        table, place = experiment.table(run, "sampling"), _place(run, series, places)
-        if table is None or place is None:
-            continue
-        for kernel, count in table.groupby("kernel", observed=True)["samples"].sum().items():
-            found.setdefault(str(kernel), np.zeros(len(series.points)))[place] += float(count)
     return found

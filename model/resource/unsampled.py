@@ -67,5 +67,6 @@ def with_unsampled(sampled: Sampled) -> Sampled:
         values=np.concatenate([series.values, found]),
         kernels=(*series.kernels, *silent),
         metrics=(*series.metrics, *["time"] * len(silent)),
+        worth=None if series.worth is None else np.concatenate([series.worth, np.full(found.shape, np.nan)]),
     )
     return replace(sampled, series=grown, samples={**sampled.samples, **dict.fromkeys(silent, none)})

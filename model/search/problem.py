@@ -85,7 +85,7 @@ def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: 
         unit[:, 0],
         count,
         positive,
-        positive & (kind in ("time", "other", "state")),
+        positive & (kind in ("time", "other", "state", "sampled")),
         kind == "requirement",
         tuple(len(np.unique(x)) for x in points.T),
         _change(points, present, y),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from ranksight.metrics import Kind, metric
 from ranksight.model.series import repetitions
 from ranksight.model.series.moderation import laws
 from ranksight.model.series.outliers import without_outliers
+from ranksight.model.series.poisson import located
 from ranksight.model.series.reduction import reduce
 
 Array = NDArray[np.float64]
@@ -42,6 +44,9 @@ class Location:
         Relative variance of one repetition, moderated by the other series; NaN where nothing was repeated.
     freedom : (s,)
         Degrees of freedom behind `variance`.
+    samples : (s,)
+        Samples behind the value of a configuration, in the mean; infinite where values are not made of samples. A
+        configuration of more samples counts for more repetitions.
     """
 
     values: Array
@@ -49,12 +54,11 @@ class Location:
     repeats: Array
     variance: Array
     freedom: Array
+    samples: Array
 
     def part(self, which: slice | NDArray[np.intp]) -> Location:
         """The same of some series."""
-        return Location(
-            self.values[which], self.scale[which], self.repeats[which], self.variance[which], self.freedom[which]
-        )
+        return Location(*(getattr(self, name)[which] for name in Location.__dataclass_fields__))
 
 
 def explained(location: Location) -> Array:
@@ -75,18 +79,27 @@ def explained(location: Location) -> Array:
 def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
     """Put parts together; `orders` says which series each part holds."""
     back = np.argsort(np.concatenate(orders))
-    names = ("values", "scale", "repeats", "variance", "freedom")
+    names = Location.__dataclass_fields__
     return Location(*(np.concatenate([getattr(part, name) for part in parts])[back] for name in names))
 
 
-def behaviour(name: str) -> Kind:
+def behaviour(name: str, sampled: bool = False) -> Kind:
     """Kind of a metric as its values behave: counts that caches decide scatter and change in steps like any measured
-    quantity."""
+    quantity, and counts that were sampled are deterministic as far as their samples tell."""
     described = metric(name)
-    return described.kind if described.steady else "other"
+    kind: Kind = described.kind if described.steady else "other"
+    return "sampled" if sampled and kind == "requirement" else kind
 
 
-def locate(values: Array, how: str = "auto") -> Location:
+def behaviours(names: Sequence[str], samples: Array) -> NDArray[np.object_]:
+    """:func:`behaviour` of series (s,) of so many samples."""
+    kinds = {name: (behaviour(name), behaviour(name, True)) for name in set(names)}
+    return np.array(
+        [kinds[name][few] for name, few in zip(names, np.isfinite(samples).tolist(), strict=True)], dtype=object
+    )
+
+
+def locate(values: Array, how: str = "auto", worth: Array | None = None, points: Array | None = None) -> Location:
     """Reduce repetitions (s, n, r) of series of one metric and estimate their relative scatter.
 
     The scatter of each series is moderated towards that of all series with the empirical-Bayes variance of Smyth
@@ -99,17 +112,24 @@ def locate(values: Array, how: str = "auto") -> Location:
         A reduction (:data:`ranksight.model.series.reduction.NAMES`), or ``"auto"`` for the one that suits the scatter
         (:mod:`ranksight.model.series.repetitions`), of the repetitions that are no outliers
         (:mod:`ranksight.model.series.outliers`).
+    worth : (s, n, r), optional
+        What a sample is worth in each value, where values are made of samples: all of them, then. Their scatter is
+        known (:mod:`ranksight.model.series.poisson`).
+    points : (n, m), optional
+        Configurations, by which samples are expected.
     """
     if how == "auto":
         values = without_outliers(values)
+    if worth is not None and points is not None and np.isfinite(worth).any():
+        return Location(*located(points, values, worth, how))
     repeats = (~np.isnan(values)).sum(axis=2).astype(np.float64)
     if how == "auto":
-        located, chance = repetitions.locate(values)
+        middle, chance = repetitions.locate(values)
         inefficiency = sum(c * _inefficiency(repeats, law) for c, law in zip(chance, repetitions.LAWS, strict=True))
     else:
-        located, inefficiency = reduce(values, how, axis=2), _inefficiency(repeats, how)
+        middle, inefficiency = reduce(values, how, axis=2), _inefficiency(repeats, how)
     centre = reduce(values, "mean", axis=2)
-    scale = _scale(np.where(repeats > 0, np.abs(located), 0.0), repeats, values - centre[..., None])
+    scale = _scale(np.where(repeats > 0, np.abs(middle), 0.0), repeats, values - centre[..., None])
     squares = np.nansum(((values - centre[..., None]) / scale[..., None]) ** 2, axis=2)
     freedom = np.where(repeats > 1, repeats - 1, 0.0).sum(axis=1)
     total = np.where(repeats > 1, squares, 0.0).sum(axis=1)
@@ -122,11 +142,12 @@ def locate(values: Array, how: str = "auto") -> Location:
     if prior_freedom > 0:
         moderated = np.where(known, moderated, prior_variance)
     return Location(
-        located,
+        middle,
         scale,
         repeats / inefficiency,
         moderated,
         np.where(known | (prior_freedom > 0), freedom + prior_freedom, 0.0),
+        np.full(len(values), np.inf),
     )
 
 

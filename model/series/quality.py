@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from ranksight.model.series.noise import locate
+from ranksight.model.series.noise import Location, join, locate
 from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
@@ -52,13 +52,20 @@ class Quality:
 
 def quality(series: Series, over_repetitions: str = "mean") -> Quality:
     """Judge the repetitions of every series."""
-    location = locate(series.values, over_repetitions)
-    return judge(location.values, location.scale, location.repeats, location.variance)
+    parts, orders = [], []
+    for sampled in np.unique(series.sampled):
+        rows = np.flatnonzero(series.sampled == sampled)
+        worth = None if series.worth is None else series.worth[rows]
+        parts.append(locate(series.values[rows], over_repetitions, worth, series.points))
+        orders.append(rows)
+    return judge(join(parts, orders))
 
 
-def judge(values: Array, scale: Array, repeats: Array, variance: Array) -> Quality:
-    """Judge located values; the arguments are those of :class:`ranksight.model.series.noise.Location`."""
+def judge(location: Location) -> Quality:
+    """Judge located values."""
+    scale, repeats, variance = location.scale, location.repeats, location.variance
     present = repeats > 0
+    values = np.where(present, location.values, 0.0)
     count = present.sum(axis=1)
     relative = np.where(present, values / np.median(scale, axis=1, keepdims=True), 0.0)
     weight = np.where(present, repeats, 0.0)
@@ -71,7 +78,9 @@ def judge(values: Array, scale: Array, repeats: Array, variance: Array) -> Quali
     repeated = ~np.isnan(variance) & (count > 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = square / noise
-        chance = fdtrc(count - 1, np.maximum(weight.sum(axis=1) - count, 1), ratio)
+        # What samples scatter by is known without repetitions.
+        told = np.where(np.isfinite(location.samples), location.freedom, weight.sum(axis=1) - count)
+        chance = fdtrc(count - 1, np.maximum(told, 1), ratio)
         mean_repeats = weight.sum(axis=1) / np.maximum(count, 1)
         between = np.sqrt(
             np.maximum(square - np.where(repeated, noise, 0.0), 0.0) / np.where(mean_repeats > 0, mean_repeats, 1.0)

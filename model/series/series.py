@@ -12,6 +12,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, Experiment, Run
 from ranksight.metrics import REDUCTIONS, Reduction, metric
 from ranksight.model.series.reduction import reduce
+from ranksight.model.series.sampling import with_sampling
 
 Array = NDArray[np.float64]
 
@@ -36,6 +37,9 @@ class Series:
         What else differed between the configurations, such as ranks and size where the parameter is work per rank:
         not fitted,
         but asking far outside of it widens the answer.
+    worth : (s, n, r) float64 or None
+        What a sample is worth in the values that are made of samples (:mod:`ranksight.sampled`); NaN where a value is
+        exact. A value of zero is then one that no sample fell on.
 
     Raises
     ------
@@ -50,6 +54,7 @@ class Series:
     metrics: tuple[str, ...]
     provenance: Mapping[str, str] = field(default_factory=dict)
     hidden: Array | None = None
+    worth: Array | None = None
 
     def __post_init__(self) -> None:
         points = np.ascontiguousarray(self.points, dtype=np.float64)
@@ -80,6 +85,11 @@ class Series:
                 raise InputError(
                     f"hidden parameters have the shape {hidden.shape}, not ({len(points)}, h), or are not finite"
                 )
+        if self.worth is not None:
+            worth = np.ascontiguousarray(self.worth, dtype=np.float64)
+            object.__setattr__(self, "worth", worth)
+            if worth.shape != values.shape or (worth <= 0).any() or np.isinf(worth).any():
+                raise InputError(f"samples of {worth.shape} values are worth what they cannot be")
         infinite = np.isinf(values)
         if infinite.any():
             at = int(np.argwhere(infinite)[0][0])
@@ -102,6 +112,7 @@ class Series:
             tuple(self.metrics[i] for i in index),
             self.provenance,
             self.hidden,
+            None if self.worth is None else self.worth[index],
         )
 
     def at(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
@@ -114,7 +125,24 @@ class Series:
             self.metrics,
             self.provenance,
             None if self.hidden is None else self.hidden[which],
+            None if self.worth is None else self.worth[:, which],
         )
+
+    @property
+    def sampled(self) -> NDArray[np.bool_]:
+        """Which series (s,) are made of samples."""
+        if self.worth is None:
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray(np.isfinite(self.worth).any(axis=(1, 2)))
+
+    @property
+    def samples(self) -> Array:
+        """Samples behind each configuration (s, n); infinite where values are exact, NaN where there is none."""
+        known = np.isfinite(self.values)
+        if self.worth is None:
+            return np.where(known.any(axis=2), np.inf, np.nan)
+        each = np.where(known, np.where(np.isfinite(self.worth), self.values / self.worth, np.inf), 0.0)
+        return np.where(known.any(axis=2), each.sum(axis=2), np.nan)
 
 
 def series_from_experiment(
@@ -128,7 +156,9 @@ def series_from_experiment(
     metrics
     it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are reduced;
     a value that its source had reduced already (:data:`~ranksight.experiment.ALL_RANKS`) is taken as it is.
-    Runs are read one at a time.
+    Runs are read one at a time. Values made of samples are those of all of them
+    (:mod:`ranksight.model.series.sampling`). What cannot be below zero, as a difference of two counts may have come
+    out, is zero.
 
     Parameters
     ----------
@@ -191,7 +221,9 @@ def series_from_experiment(
         raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
     values = np.concatenate(blocks)[: len(slots)]
     names = list(slots)
-    return Series(
+    signed = np.array([metric(name).kind == "other" for _, name in names], dtype=bool)
+    values = np.where(signed[:, None, None], values, np.maximum(values, 0.0))
+    found = Series(
         experiment.parameters,
         np.array(list(configurations), dtype=np.float64).reshape(len(configurations), len(experiment.parameters)),
         values,
@@ -199,6 +231,7 @@ def series_from_experiment(
         tuple(name for _, name in names),
         provenance,
     )
+    return with_sampling(experiment, found, {name: reduction == "mean" for name, reduction in how.items()})
 
 
 _BLOCK = 256

@@ -50,6 +50,9 @@ def bridge(
         fastest = np.where(slope > 0, _pair(levels, first, second, 0 * below, power, at), value)
         ratio = at / high
         sorting = _sorting(levels, first, second, below, at)
+        # Nothing changes its sign: the last does far below the levels, and is none there; the others by rounding alone.
+        sorting = np.where(sorting * first < 0, np.nan, sorting)
+        value, fastest = (np.where(x * first < 0, 0.0, x) for x in (value, fastest))
         spread = np.abs(np.log(np.where(at > high, ratio, np.where(at < low, at / low, 1.0)))) * 0.5
         edge = np.where(counted[:, None], 0.0, spread)
         lower = np.where(counted[:, None], np.fmin(np.minimum(value, fastest), sorting), value * np.exp(-edge))

@@ -31,9 +31,11 @@ ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
 WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
 WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")
 WHOLES |= {"branch_misses": "branches"}
+"""Metrics that count a part of another."""
 MINOR = 0.005
 """Share of its whole below which a part is minor."""
-"""Metrics that count a part of another."""
+UNSEEN = 3.0
+"""Samples of which none fell, once in twenty times."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ class Functions:
             rows = self.rows
             index = np.array([rows[key] for key in zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)])
             given = self.neighbours.predict(points, level)
-            answer = choose(answer, given, index, np.ones((len(index), len(points)), dtype=bool))
+            # Where the law would have some rank count less than nothing, functions know better.
+            answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
         return self._limited(self._varied(answer, points), points)
 
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
@@ -205,13 +208,19 @@ class Functions:
 
 
 def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
-    """The parts (:data:`WHOLES`) that were minor at every configuration where their whole was measured."""
+    """The parts (:data:`WHOLES`) that were minor at every configuration where their whole was measured.
+
+    A part made of samples is so only where :data:`UNSEEN` samples more would not make it larger.
+    """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     pairs = [key for key in rows if (key[0], WHOLES.get(key[1], "")) in rows]
     if not pairs:
         return ()
     values = reduce(series.values, "median", axis=2)
-    part = values[[rows[key] for key in pairs]]
+    index = np.array([rows[key] for key in pairs])
+    part = values[index]
+    if series.worth is not None:
+        part = part + UNSEEN * np.nan_to_num(np.nanmax(np.nan_to_num(series.worth[index]), axis=2))
     whole = values[[rows[key[0], WHOLES[key[1]]] for key in pairs]]
     small = np.all(
         np.where(np.isfinite(part), part, 0.0) <= MINOR * np.where(np.isfinite(whole), whole, np.inf), axis=1

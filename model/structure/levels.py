@@ -9,7 +9,7 @@ the working set outgrows a cache, and two sizes cannot tell where that is: beyon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -311,7 +311,7 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
             columns = [series.parameters.index(other) for other in others]
             halves.append(
                 fit_series(
-                    Series(others, part.points[:, columns], part.values, part.kernels, part.metrics, part.provenance),
+                    replace(part, parameters=others, points=part.points[:, columns], hidden=None),
                     **settings,
                 )
             )

@@ -7,7 +7,8 @@ least squares, exact for a deterministic count; the grid at any number of ranks 
 (:mod:`ranksight.comm.patterns.grid`), and with it mean and maximum over ranks. Bytes, and the work of packing them, go
 with the faces of a block as well: ``a + sum_d n_d f_d b_d``, where a block on a grid of x by y by z ranks has 1 / (y z)
 of the domain's face in x. Where the law does not hold to a fraction of a percent, or the neighbours do not vary
-enough to tell the directions apart, nothing is claimed.
+enough to tell the directions apart, nothing is claimed. Nor is it where some rank's count would be below zero, as that
+of a rank without neighbours where `a` is: no such law holds there.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class Neighbours:
             )
             ends = [x.reshape(s, terms, k) for x in (part.value, part.lower, part.upper)]
         value, lower, upper = (np.full((s, k), np.nan) for _ in range(3))
+        broken = np.zeros((s, k), dtype=bool)
         for at, count in enumerate(ranks):
             if count < 1 or not float(count).is_integer():
                 status[:, at], reason[:, at] = forecast.DOMAIN, f"{count:g} ranks cannot be placed on a grid"
@@ -109,7 +111,13 @@ class Neighbours:
             for target, end in zip((value, lower, upper), ends, strict=True):
                 end = np.concatenate([end[:, :1, at], end[:, 1:, at] * scale], axis=1)
                 each = np.einsum("st,ct->sc", end, basis)
+                if target is value:
+                    broken[:, at] = each.min(axis=1) < -CLOSE * np.abs(end @ np.abs(basis).max(axis=0))
+                each = np.maximum(each, 0.0)
                 target[:, at] = [_reduce(row, times, how) for row, how in zip(each, self.over_ranks, strict=True)]
+        value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
+        status = np.where(broken, forecast.NOT_POSITIVE, status)
+        reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
         form = np.ones((s, k))
         reach = float(ndtri((1 + level) / 2)) * self.residual[:, None] * np.abs(value)
         down, up = np.minimum(lower, upper) - reach, np.maximum(lower, upper) + reach
@@ -358,6 +366,8 @@ def _gather(
         place = tuple(float(run.configuration[name]) for name in others)
         here = parts.setdefault(place, {}).setdefault(ranks, {})
         for name in columns.intersection(table.columns):
+            if run.sampled(name):
+                continue  # of some ranks and not of others by chance
             wide = table.pivot(index="kernel", columns="rank", values=name).reindex(columns=range(ranks))
             wide = wide.dropna(how="all")
             if everywhere and metric(name).over_ranks in ("mean", "min"):

@@ -14,7 +14,7 @@ elements, and measure what other numbers of ranks cost).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -105,13 +105,16 @@ class WholeUnits:
         which = np.asarray(which).reshape(-1)
         most = int(np.bincount(which).max())
         repeats = series.values.shape[2]
-        values = np.full((len(series), len(points), most * repeats), np.nan)
+        values, worth = (np.full((len(series), len(points), most * repeats), np.nan) for _ in range(2))
         used = np.zeros(len(points), dtype=np.intp)
         for at, place in enumerate(which.tolist()):
             start = int(used[place]) * repeats
             values[:, place, start : start + repeats] = series.values[:, at]
+            if series.worth is not None:
+                worth[:, place, start : start + repeats] = series.worth[:, at]
             used[place] += 1
-        return Series(series.parameters, points, values, series.kernels, series.metrics, series.provenance)
+        kept = None if series.worth is None else worth
+        return replace(series, points=points, values=values, hidden=None, worth=kept)
 
     def remark(self, point: Array, parameters: Sequence[str]) -> str:
         """What is to be said of one configuration (m,): nothing where ranks divide the units nearly evenly."""

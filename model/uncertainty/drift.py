@@ -25,7 +25,8 @@ from ranksight.model.search.offer import Offer
 from ranksight.model.search.prevalence import of, shifted
 from ranksight.model.search.search import Found, evidence, keep
 from ranksight.model.search.terms import values
-from ranksight.model.series.noise import SMALLEST, Location, behaviour
+from ranksight.model.series.noise import SMALLEST, Location, behaviours
+from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty import prior
 from ranksight.model.uncertainty.discrepancy import configuration_variance
 from ranksight.model.uncertainty.forecast import components
@@ -45,6 +46,8 @@ STEADIEST = 0.003
 """Scatter below which a series is not believed to keep to its function any better."""
 JITTER = 1e-3
 """Scatter around functions, relative, from which on counts do not follow them."""
+CHANCE = 2.0
+"""Times the variance of samples up to which values are taken to scatter as samples do."""
 PSEUDO = 20.0
 """Series that the law before the data counts for."""
 LEAST_POINTS = 4
@@ -84,12 +87,13 @@ def expected_drift(kind: Kind) -> float:
     return float(before(kind) @ GRID)
 
 
-def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...]) -> Array:
+def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array) -> Array:
     """How much faster than usual (s,) series leave their functions: as many times as they scatter around them more.
 
     What was never repeated scatters by its noise, which nothing tells from departures, or lies on its function by luck:
     it has the usual pace. So have counts that lie on their functions; those that do not follow no such law exactly, and
-    drift up to as much as what is measured.
+    drift up to as much as what is measured. What samples scatter by is no departure, up to twice its variance, and of
+    counts that were sampled nothing is told.
 
     Parameters
     ----------
@@ -97,12 +101,18 @@ def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...
         Of the hypotheses kept (:class:`ranksight.model.search.search.Found`).
     repeated : (s,) bool
     metrics : tuple of str
+    samples : (s,)
+        Behind the value of a configuration; infinite where there are none.
     """
-    kinds = {name: behaviour(name) for name in set(metrics)}
-    counted = np.array([kinds[name] == "requirement" for name in metrics], dtype=bool)
-    scatter = np.sqrt((weight * np.where(weight > 0, variance, 0.0)).sum(axis=1))
+    kinds = behaviours(metrics, samples)
+    counted = kinds == "requirement"
+    around = (weight * np.where(weight > 0, variance, 0.0)).sum(axis=1)
+    scatter = np.sqrt(np.maximum(around - CHANCE / np.maximum(samples, HALF), 0.0))
     inexact = np.minimum(np.hypot(1.0, scatter / JITTER), EXPECTED / COUNTED)
-    return np.where(counted, inexact, np.where(repeated, np.hypot(STEADIEST, scatter) / USUAL, 1.0))
+    inexact = np.where(kinds == "sampled", 1.0, inexact)
+    return np.where(
+        counted | (kinds == "sampled"), inexact, np.where(repeated, np.hypot(STEADIEST, scatter) / USUAL, 1.0)
+    )
 
 
 def held_out(points: Array, present: Mask, axis: int) -> tuple[Mask, Array]:

@@ -13,7 +13,7 @@ from ranksight.model.uncertainty.strong import Change, less_likely, with_changes
 
 Array = NDArray[np.float64]
 
-OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED = range(10)
+OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED, FEW_SAMPLES = range(11)
 REASONS = (
     "",
     "too few configurations, {points}, for its number of parameters, {parameters}",
@@ -25,6 +25,8 @@ REASONS = (
     "the function has no value at this configuration",
     "{parameter} took one value in the measurements",
     "no sample fell on it, its pace is the program's: measure more ranks, or longer runs",
+    "few samples, {samples} a configuration, and the interval spans a factor of {factor}: measure "
+    "longer runs, or sample more often",
 )
 
 WIDEST = 4.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,7 +77,8 @@ def test_scatter_between_jobs_and_few_samples_widen() -> None:
     series = made({("k", "time"): lambda p: 1 + 0 * p}, noise=0.001)
     plain = measured_side("a", series, RANKS, 0.0)
     jobs = measured_side("a", series, RANKS, 0.03)
-    few = measured_side("a", series, RANKS, 0.03, {"k": np.full(5, 4.0)})
+    # Four samples a configuration, one in each of four repetitions.
+    few = measured_side("a", replace(series, worth=series.values), RANKS, 0.03)
     assert plain.error.max() < 0.002
     assert jobs.error == pytest.approx(0.03, rel=0.01)
     assert few.error[few.rows["k", "time"]] == pytest.approx(np.hypot(0.5, 0.03), rel=0.01)

@@ -14,6 +14,7 @@ from ranksight.counters.readers._numbers import decimal_mark, parse_number, pars
 from ranksight.counters.readers.csv_table import Columns, read_table
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, read
+from ranksight.model.series.series import series_from_experiment
 
 TABLE = "ne,p,kernel,job,wallmax,q\n32,4,a,1,1.25,10\n32,4,b,1,2.5,10\n32,4,a,2,1.5,10\n64,4,a,1,3.5,20\n"
 
@@ -305,3 +306,16 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
     else:
         assert found
         assert all((reading.counters["time"] >= 0).all() for reading in found if reading.counters is not None)
+
+
+def test_a_period_makes_a_column_one_of_samples(tmp_path: Path) -> None:
+    rows = [f"{p},k,{8e6 / p:.0f}" for p in (1, 2, 4, 8)]
+    path = written(tmp_path, "\n".join(["ranks,kernel,hits", *rows]))
+    options = ("--parameter", "ranks", "--kernel", "kernel", "--metric", "branches=hits", "--quiet")
+    for wrong in ("branches=0", "branches=-1", "loads=3"):
+        assert imported(tmp_path, path, *options, "--period", wrong) == 1
+    assert imported(tmp_path, path, *options, "--period", "branches=many") == 2
+    assert imported(tmp_path, path, *options, "--period", "branches=2000000") == 0
+    experiment = read(tmp_path / "made")
+    assert series_from_experiment(experiment).samples[0].tolist() == [4.0, 2.0, 1.0, 0.5]
+    assert experiment.runs[0].provenance["branches"].startswith("sampled")

@@ -53,6 +53,9 @@ def test_perf_script() -> None:
     flat = read("perf-script", DATA / "perf" / "script_flat.txt")
     assert cell(flat, "sweep", "cycles") == 2_000_006
     assert flat.configuration == {}
+    told = flat.tables["sampling"].set_index(["kernel", "metric"]).loc[("sweep", "cycles")]
+    assert told["samples"] == pytest.approx(2)
+    assert told["worth"] == pytest.approx(1_000_003)
 
 
 def test_perf_report() -> None:
@@ -63,6 +66,9 @@ def test_perf_report() -> None:
     assert cell(reading, "(system and start-up)", "cycles") == pytest.approx(0.2e9)
     assert "percentages" in reading.provenance["cycles"]
     assert "percentages" not in reading.provenance["time"]
+    told = reading.tables["sampling"]
+    assert set(told["metric"]) == {"cycles", "time"}
+    assert told["worth"].groupby(told["metric"]).nunique().eq(1).all()
 
 
 def test_gprof() -> None:
@@ -72,6 +78,9 @@ def test_gprof() -> None:
     assert cell(reading, "2d_halo", "visits") == 10
     assert cell(reading, "main", "time") == 0.5
     assert "n = 200" in reading.provenance["time"]
+    told = reading.tables["sampling"].set_index("kernel")
+    assert told.loc["main", "samples"] == pytest.approx(50)
+    assert (told["metric"] == "time").all()
 
 
 def test_vtune() -> None:
@@ -93,6 +102,8 @@ def test_folder_with_one_file_a_rank(tmp_path: Path, reader: str, name: str) -> 
     reading = read(reader, tmp_path)
     assert reading.configuration == {"ranks": 2.0}
     assert set(reading.counters["rank"]) == {0, 1}
+    if reader == "gprof":
+        assert set(reading.tables["sampling"]["rank"]) == {0, 1}
 
 
 @pytest.mark.parametrize(

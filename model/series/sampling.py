@@ -1,0 +1,143 @@
+"""Series of values that are made of samples: over all ranks and repetitions, with what a sample is worth in each.
+
+Where no sample fell on a kernel, on a rank or in a repetition, it may have done a little: a mean is that of all samples
+over all ranks that have the kernel, with or without samples. Leaving the others out would give a kernel of one sample
+in twenty ranks twenty times its value. Repetitions with few samples make one value together, since none of them tells
+more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import ALL_RANKS
+from ranksight.sampled import sampling_of
+
+if TYPE_CHECKING:
+    from ranksight.experiment import Experiment, Run
+    from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+FEW = 10
+"""Samples of a kernel in a repetition below which repetitions are taken together."""
+
+
+def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str, bool]) -> Series:
+    """The series with :attr:`~ranksight.model.series.series.Series.worth`, and means over all ranks and repetitions.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Its runs with a table of samples (:mod:`ranksight.sampled`) are those of a sampler.
+    series : Series
+    averaged : mapping of metric to bool
+        Whether its values are means over ranks. Others stay as they are, at what a sample is worth on one rank.
+    """
+    places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
+    slots: dict[int, list[int]] = {}  # of the repetitions of a configuration, as a series has them
+    complete = [run for run in experiment.runs if run.state == "complete"]
+    for run in complete:
+        place = _place(run, series, places)
+        slots[place] = sorted({*slots.get(place, ()), run.repetition})
+    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    shape = series.values.shape
+    total, square, one, given = (np.zeros(shape) for _ in range(4))
+    sampled, having = np.zeros(shape, dtype=bool), np.zeros(shape[:2])
+    names = np.array(series.metrics, dtype=object)
+    found = False
+    for run in complete:
+        table = sampling_of(experiment, run)
+        if table is None or table.empty:
+            continue
+        found, place = True, _place(run, series, places)
+        slot = slots[place].index(run.repetition)
+        keys = zip(table["kernel"].astype(str), table["metric"].astype(str), strict=True)
+        index = np.array([rows.get(key, -1) for key in keys], dtype=np.intp)
+        samples, worth = (table[name].to_numpy(dtype=np.float64)[index >= 0] for name in ("samples", "worth"))
+        ranks, index = table["rank"].to_numpy()[index >= 0], index[index >= 0]
+        np.add.at(total[:, place, slot], index, samples * worth)
+        np.add.at(square[:, place, slot], index, samples * worth**2)
+        np.maximum.at(one[:, place, slot], index, worth)
+        sampled[np.isin(names, table["metric"].astype(str).unique()), place, slot] = True
+        np.maximum.at(given[:, place, slot], index[ranks == ALL_RANKS], 1.0)
+        having[:, place] = np.maximum(having[:, place], float(run.configuration.get("ranks", len(np.unique(ranks)))))
+    if not found:
+        return series
+    counted = counted_ranks(experiment, series)
+    having = np.where((counted > 0) & ~given.any(axis=2), counted, np.where(given.any(axis=2), 1.0, having))
+    mine = np.asarray((one > 0).any(axis=(1, 2)))[:, None]
+    # Another collector may have measured the same in full.
+    sampled &= mine[:, :, None]
+    having = np.where(mine & np.array([averaged.get(name, True) for name in names])[:, None], having, 1.0)
+    return _with_values(series, total, square, one, sampled, np.maximum(having, 1.0), averaged)
+
+
+def _with_values(
+    series: Series,
+    total: Array,
+    square: Array,
+    one: Array,
+    sampled: NDArray[np.bool_],
+    having: Array,
+    averaged: Mapping[str, bool],
+) -> Series:
+    """Means over `having` (s, n) ranks of sums `total` (s, n, r) over ranks, whose squared errors are `square`."""
+    # What no sample fell on here is told by what one was worth elsewhere.
+    usual = np.where(one > 0, one, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = np.where(total > 0, square / np.where(total > 0, total, 1.0), np.nan)
+        place = np.fmax.reduce(usual, axis=2)[:, :, None]
+        usual = np.where(np.isfinite(place), place, np.fmax.reduce(usual, axis=(1, 2))[:, None, None])
+        worth = np.where(np.isfinite(each), each, usual) / having[:, :, None]
+        few = np.asarray((sampled & (total < FEW * np.where(np.isfinite(each), each, usual))).any(axis=2))
+        taken = np.maximum(sampled.sum(axis=2), 1)
+        together, squares = total.sum(axis=2), square.sum(axis=2)
+        pooled = np.where(together > 0, squares / np.where(together > 0, together, 1.0), usual[:, :, 0])
+        pooled = pooled / having / taken
+    means = total / having[:, :, None]
+    rows = np.array([averaged.get(name, True) for name in series.metrics])[:, None]
+    few = few & rows
+    first = np.zeros(sampled.shape, dtype=bool)
+    first[:, :, 0] = True
+    kept = np.where(few[:, :, None], first & sampled.any(axis=2, keepdims=True), sampled)
+    values = np.where(few[:, :, None], (together / having / taken)[:, :, None], means)
+    values = np.where(rows[:, :, None], values, np.nan_to_num(series.values))
+    worth = np.where(few[:, :, None], pooled[:, :, None], worth)
+    left = np.where(sampled, np.nan, series.values)
+    return replace(
+        series,
+        values=np.where(kept, values, np.where(few[:, :, None], np.nan, left)),
+        worth=np.where(kept, worth, np.nan),
+    )
+
+
+def counted_ranks(experiment: Experiment, series: Series) -> Array:
+    """On how many ranks (s, n) each series' kernel was counted to execute instructions, where that was not sampled."""
+    rows: dict[str, list[int]] = {}
+    for at, kernel in enumerate(series.kernels):
+        rows.setdefault(kernel, []).append(at)
+    places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
+    found = np.zeros(series.values.shape[:2])
+    for run in experiment.runs:
+        if run.state != "complete" or "instructions" not in experiment.columns(run, "counters"):
+            continue
+        table = experiment.table(run, "counters", ["kernel", "rank", "instructions"])
+        if table is None or (table["rank"] == ALL_RANKS).any() or run.sampled("instructions"):
+            continue
+        place = _place(run, series, places)
+        each = table[table["instructions"].notna()].groupby("kernel", observed=True)["rank"].nunique()
+        for name, ranks in each.items():
+            mine = rows.get(str(name), [])
+            found[mine, place] = np.maximum(found[mine, place], float(ranks))
+    return found
+
+
+def _place(run: Run, series: Series, places: Mapping[tuple[float, ...], int]) -> int:
+    """Which configuration of `series` a run is of."""
+    return places[tuple(float(run.configuration[name]) for name in series.parameters)]
