@@ -89,7 +89,8 @@ class Imbalances:
     def ratios(self, points: Array) -> Array:
         """r_k of the uneven kernels at `points` (k, m), (K, k); 1 on one rank.
 
-        A ratio that nothing tells stays the largest seen; no rank does more than all.
+        A ratio that nothing tells stays the largest seen. One that is told goes on by what was seen of it to change at
+        the most, or by as much more as even the interval's nearer end says; no rank does more than all.
         """
         said = self.fitted.predict(points)
         low, high = self.seen[:, :1], self.seen[:, 1:]
@@ -97,7 +98,10 @@ class Imbalances:
         most, mean = np.split(said.value, 2)
         known = (said.status == forecast.OK).reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
         ratio = most / np.where(known, mean, 1.0)
-        value = np.where(known & np.isfinite(ratio), np.clip(ratio, low / spare, high * spare), high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            (most_low, mean_low), (most_high, mean_high) = np.split(said.lower, 2), np.split(said.upper, 2)
+            bottom, top = np.fmin(low / spare, most_high / mean_low), np.fmax(high * spare, most_low / mean_high)
+        value = np.where(known & np.isfinite(ratio), np.clip(ratio, bottom, top), high)
         ranks = points[:, self.fitted.parameters.index("ranks")]
         return np.clip(value, 1.0, np.maximum(ranks, 1.0))
 

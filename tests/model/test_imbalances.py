@@ -74,6 +74,25 @@ def test_imbalance_belongs_to_the_kernel_that_has_it_and_goes_on(
     assert load == pytest.approx((EVEN + UNEVEN * _mean(128)) / (EVEN + UNEVEN * _most(128)), rel=0.03)
 
 
+def test_what_the_first_rank_does_besides_goes_on_with_the_ranks(tmp_path: Path) -> None:
+    """Work divided among the ranks, and a part that rank 0 does by itself within the same kernel (Amdahl)."""
+    made = Experiment.create(tmp_path / "serial.exp", "serial", ["ranks"])
+    noise = np.random.default_rng(5)
+
+    def work(p: int) -> np.ndarray:
+        return 1.0 / p + 0.02 * (np.arange(p) == 0)
+
+    for p in RANKS:
+        time = work(p) * noise.uniform(0.998, 1.002, p)
+        table = {"kernel": "k", "rank": np.arange(p), "time": time, "instructions": 2e9 * work(p)}
+        made.add(Run({"ranks": p}), pd.DataFrame(table))
+    model = fit(made, over_ranks={"time": "mean"})
+    balance = model.diagnose(ranks=1024).balance().set_index("kernel")
+    assert balance.loc["k", "ahead"] == pytest.approx(work(1024).max() / work(1024).mean(), rel=0.05)
+    broken = model.breakdown(np.array([[128.0], [1024.0]]))
+    assert broken.total.value[0] == pytest.approx([work(p).max() for p in (128, 1024)], rel=0.05)
+
+
 def test_people_read_whose_imbalance_it_is(
     planted: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
