@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
@@ -90,6 +91,10 @@ def fit(
     """
     if isinstance(experiment, (str, os.PathLike)):
         experiment = read(experiment)
+    if not isinstance(experiment, Experiment):
+        raise InputError(
+            f"{type(experiment).__name__} is no experiment", "give one of rs.read(FOLDER), or its folder; import tables"
+        )
     named = platform != "auto"
     if not named:
         platform = assumed_platform(experiment)

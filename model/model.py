@@ -93,8 +93,8 @@ class Model:
         self,
         *,
         level: float = 0.9,
-        kernels: Sequence[str] | None = None,
-        metrics: Sequence[str] | None = None,
+        kernels: str | Sequence[str] | None = None,
+        metrics: str | Sequence[str] | None = None,
         **values: float | Sequence[float],
     ) -> Prediction:
         """Predict at all combinations of the values given, such as ``predict(ranks=[1024, 2048], size=256)``.
@@ -103,7 +103,7 @@ class Model:
         ----------
         level : float
             Probability that the intervals hold.
-        kernels, metrics : sequence of str, optional
+        kernels, metrics : str or sequence of str, optional
             All when not given; the whole program is told in any case.
         **values : float or sequence of float
             A value or several for every parameter of the model; one that took a single value in the measurements may
@@ -166,10 +166,11 @@ class Model:
         points: NDArray[np.float64],
         *,
         level: float = 0.9,
-        kernels: Sequence[str] | None = None,
-        metrics: Sequence[str] | None = None,
+        kernels: str | Sequence[str] | None = None,
+        metrics: str | Sequence[str] | None = None,
     ) -> Prediction:
         """Predict at `points` (k, m); see :meth:`predict`."""
+        kernels, metrics = ((each,) if isinstance(each, str) else each for each in (kernels, metrics))
         wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
         known("metric", wanted, self.fitted.metrics)
         if kernels is not None:

@@ -35,6 +35,7 @@ class Measurements:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.points: dict[Point, dict[tuple[str, str], list[float]]] = {}
+        self.notes: list[str] = []
 
     def add(self, point: Mapping[str, object], kernel: object, metric: object, values: object, where: object) -> None:
         """Add the values of one kernel and metric at one configuration; `where` names the place in messages."""
@@ -83,6 +84,7 @@ class Measurements:
                     counters=counters.reset_index(drop=True),
                     repetition=repetition,
                     provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
+                    notes=tuple(self.notes),
                     source=(str(self.path),),
                 )
 
@@ -105,6 +107,15 @@ def read_text(path: Path, text: str) -> Measurements:
     parameters: list[str] = []
     points: list[tuple[float, ...]] = []
     kernel, metric, at = "", "", 0
+
+    def ended(line: int) -> None:
+        # A DATA line that is missing in the middle would move those behind it to other points.
+        if 0 < at < len(points):
+            found.notes.append(
+                f"{path.name}:{line}: {at} DATA lines of {metric or kernel or 'the program'} for {len(points)} POINTS: "
+                "taken for the first of them; write 'DATA nan' where nothing was measured"
+            )
+
     for line, content in enumerate(text.split("\n"), 1):
         word, _, rest = content.strip().partition(" ")
         word, rest = word.strip(), rest.strip()
@@ -117,6 +128,7 @@ def read_text(path: Path, text: str) -> Measurements:
         elif word == "POINTS":
             points += _points(path, line, rest, len(parameters))
         elif word in ("METRIC", "REGION"):
+            ended(line)
             metric, kernel, at = (rest, kernel, 0) if word == "METRIC" else (metric, rest, 0)
         elif word == "DATA":
             if at >= len(points):
@@ -125,6 +137,7 @@ def read_text(path: Path, text: str) -> Measurements:
             at += 1
         else:
             raise InputError(f"{path}:{line}: {word[:40]!r} is none of {', '.join(KEYWORDS)}")
+    ended(line)
     return found
 
 
@@ -239,8 +252,8 @@ class ExtraP:
         except RecursionError as error:
             raise InputError(f"{path} is nested too deeply", "the file is damaged or not Extra-P's") from error
         except ValueError as error:
-            lines = [line for line in text.split("\n") if line.strip()]
-            if all(line.lstrip().startswith(("{", "#")) and line.rstrip().endswith(("}", "#")) for line in lines[:2]):
+            # An entry that is whole on the first line has others below it.
+            if (first := text.lstrip().split("\n", 1)[0]).rstrip().endswith("}") and '"value"' in first:
                 return read_lines(path, text).readings()
             raise InputError(f"{path} is no JSON: {error}", "the file is damaged") from error
         if "value" in content and "measurements" not in content:

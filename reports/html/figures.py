@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,7 +93,9 @@ def draw(
     import matplotlib
     from matplotlib.figure import Figure as Canvas
 
-    with matplotlib.rc_context(STYLE):
+    # Text stays text in SVG: glyphs that matplotlib's font lacks are the reader's to draw.
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure = Canvas(figsize=size, dpi=72, layout="constrained")
         ax = figure.add_subplot()
         plot(ax)

@@ -105,6 +105,23 @@ def test_all_forms_say_the_same(tmp_path: Path, name: str, content: str, kernel:
     assert values(readings(path), kernel, "time") == {((4,), 0): 1.5, ((4,), 1): 1.75, ((8,), 0): 2.5}
 
 
+def test_fewer_data_lines_than_points_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text(TEXT)
+    notes = readings(path)[0].notes
+    assert len(notes) == 2
+    assert "input.txt:14: 2 DATA lines of time for 3 POINTS" in notes[0]
+    path.write_text("PARAMETER p\nPOINTS 2 4\nDATA 1\nDATA nan\n")
+    assert readings(path)[0].notes == ()
+
+
+def test_a_line_that_breaks_off_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "input.jsonl"
+    path.write_text('{"params":{"x":1},"value":1}\n{"params":{"x":2},"value":\n')
+    with pytest.raises(InputError, match="input.jsonl:2 is no JSON"):
+        readings(path)
+
+
 def test_one_line_is_a_file_too(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text('{"params":{"x":1},"value":2}\n')

@@ -14,6 +14,7 @@ import pytest
 
 import ranksight as rs
 from ranksight.cli.main import main
+from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model import modelfile
 
@@ -320,6 +321,15 @@ def test_traffic_on_an_unnamed_machine_asks_for_its_domains(
     assert said in " ".join(out.split())
     assert "NEVER_SEEN" not in out
     assert out.splitlines()[-1].endswith("--ranks 32 --threads 3")
+
+
+def test_names_alone_are_lists_of_one_and_tables_are_no_experiments(folder: Path) -> None:
+    model = rs.Model.load(folder / "heat.exp.model.json")
+    asked = {"ranks": 64, "size": 32}
+    one = model.predict(metrics="time", kernels="op", **asked).table()
+    assert one.equals(model.predict(metrics=["time"], kernels=["op"], **asked).table())
+    with pytest.raises(InputError, match="DataFrame is no experiment"):
+        rs.fit(pd.DataFrame({"ranks": [1]}))
 
 
 def test_ranks_that_were_never_varied_are_not_predicted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
