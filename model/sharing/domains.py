@@ -143,3 +143,16 @@ class Domains:
             return cls(cores, count, most, str(content["placement"]), *pairs)
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
             raise InputError(f"'domains' is damaged: {error}", "fit the model again") from error
+
+
+def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:
+    """Seconds that a core alone, and that a domain, needs for the traffic of one rank.
+
+    Without a platform only the traffic itself is known: nothing for the core, and bytes for seconds of the domain.
+    """
+    total = reads + writes
+    share = np.divide(reads, total, out=np.ones_like(total), where=total > 0)
+    given = domains.bandwidths(share)
+    if given is None:
+        return np.zeros_like(total), total
+    return total / given[0], total / given[1]

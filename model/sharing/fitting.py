@@ -17,9 +17,10 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import BYTES, MEMORY, TWICE, Demand
-from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.learning import BLIND, TOLD, Known, learn, times
-from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing, needs
+from ranksight.model.sharing.seen import Seen, by_share
+from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing
 from ranksight.model.sharing.traffic import factor, occupancy
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.departure import learn_departure
@@ -133,6 +134,11 @@ def fit_sharing(
     held = occupancy(reads, writes, work, ranks, active, domains.cores)
     without = reads / factor(held.effect, active, domains.cores)
     counts = _counts(series, kernels, {WORK: work, READ: without, WRITTEN: writes, ALIKE: reads}, settings)
+    seen = None
+    if counted:
+        own = np.where(countless[:, None], np.nan, work)
+        belief = by_share(every / own, series.points, series.parameters.index("ranks"))
+        seen = Seen(active, own, reads / own, writes / own, belief)
     if units is not None:  # from here on work and bytes are those of the fullest rank, which time is of
         uneven = units.unevenness(series.points, series.parameters)
         work, reads, writes, every = work * uneven, reads * uneven, writes * uneven, every * uneven
@@ -219,6 +225,7 @@ def fit_sharing(
         ),
         beyond,
         name,
+        seen,
     )
 
 

@@ -24,8 +24,9 @@ from ranksight.model.fitting.fitted import JOBS, Fitted
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY, loads_of
-from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.learning import times
+from ranksight.model.sharing.seen import Seen
 from ranksight.model.sharing.traffic import factor
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.departure import Departure
@@ -80,6 +81,8 @@ class Sharing:
     resource : str
         What they share: :data:`ranksight.model.sharing.demand.MEMORY`, or the name of a cache, whose instances stand
         for domains then.
+    seen : Seen or None
+        The traffic that was counted; None where none was.
     """
 
     measured: Domains
@@ -103,6 +106,7 @@ class Sharing:
     evidence: tuple[str, ...]
     beyond: Beyond | None = None
     resource: str = MEMORY
+    seen: Seen | None = None
 
     def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
@@ -119,20 +123,23 @@ class Sharing:
         z = float(ndtri((1 + level) / 2))
         given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
         given = self._kept(points if share is None else share, given, active, level)
+        if self.seen is not None:
+            given = self.seen.take(given, active, ~self.inside(points), z)
         inputs = tuple(middle for middle, _, _ in given)
         gone, spread = self.departure.at(self._inputs(points, active))
         time, core, busy = self._times(self.mode, inputs, active, gone)
         with np.errstate(invalid="ignore", divide="ignore"):
-            slope = np.stack(
-                [np.log(self._times(moved, inputs, active, gone)[0] / time) / STEP for moved in self._moved()]
-            )
+            moved = [self.mode + STEP * axis for axis in np.eye(4)]
+            slope = np.stack([np.log(self._times(mode, inputs, active, gone)[0] / time) / STEP for mode in moved])
             variance = np.einsum("isk,sij,jsk->sk", slope, self.covariance, slope)
-            down, up = np.zeros(time.shape), np.zeros(time.shape)
+            off = np.zeros((2, len(given), *time.shape))
             for at, (middle, below, above) in enumerate(given):
                 nudged = tuple(values * (1 + STEP) if i == at else values for i, values in enumerate(inputs))
                 gain = np.log(self._times(self.mode, nudged, active, gone)[0] / time) / STEP
-                down += np.where(middle > 0, (gain * below) ** 2, 0.0)
-                up += np.where(middle > 0, (gain * above) ** 2, 0.0)
+                off[:, at] = np.where(middle > 0, gain * np.stack([below, above]), 0.0)
+            # At sizes that were not measured, bytes read and written are off together: the same caches hold both.
+            both = np.where(self._elsewhere(points), off[:, 1] + off[:, 2], np.hypot(off[:, 1], off[:, 2]))
+            down, up = off[:, 0] ** 2 + both**2
         # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
         drift = expected_drift("time") * self._out(points)[None, :] * (1 - busy)
         reach = stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
@@ -162,9 +169,6 @@ class Sharing:
         time, busy = times(mode, work * before, transfer, domain, self.floor, active)
         core, _ = times(mode, work * before, transfer, domain, self.floor, np.ones_like(active))
         return time * after, core * after, busy
-
-    def _moved(self) -> list[Array]:
-        return [self.mode + STEP * np.eye(4)[i] for i in range(4)]
 
     def _row(self, said: Forecast, name: str) -> tuple[Array, Array, Array]:
         """One count of all kernels, zero where a kernel has none, and the logarithmic distances to its ends."""
@@ -200,11 +204,9 @@ class Sharing:
 
         Traffic that grows faster than the work does so as caches are outgrown, and no longer when they are.
         """
-        near = points.copy()
-        others = [at for at, name in enumerate(self.counts.parameters) if name != "ranks"]
-        near[:, others] = np.clip(points[:, others], *self.trained[others].T)
-        if (near == points).all():
+        if not self._elsewhere(points).any():
             return given
+        near = np.where(self._others, np.clip(points, *self.trained.T), points)
         said = self.counts.predict(near, level)
         before = [self._row(said, WORK), self._reads(said, active, 0.0), self._row(said, WRITTEN)]
         found = [given[0]]
@@ -214,6 +216,16 @@ class Sharing:
             apart = np.where(np.isfinite(apart), apart, 0.0)
             found.append((middle, np.hypot(below, np.minimum(apart, 0.0)), np.hypot(above, np.maximum(apart, 0.0))))
         return found
+
+    @property
+    def _others(self) -> NDArray[np.bool_]:
+        """Which parameters are not the ranks, (m,)."""
+        return np.array([name != "ranks" for name in self.counts.parameters])
+
+    def _elsewhere(self, points: Array) -> NDArray[np.bool_]:
+        """Which points (k, m) lie outside of what was measured of the other parameters, (k,)."""
+        out = (points < self.trained[:, 0]) | (points > self.trained[:, 1])
+        return np.asarray((out & self._others).any(axis=1))
 
     def _farthest(self, level: float) -> Array:
         """What holds the share `level` of the training times and one more, each foretold from the others (conformal).
@@ -315,6 +327,7 @@ class Sharing:
             "evidence": list(self.evidence),
             "beyond": None if self.beyond is None else self.beyond.to_dict(),
             "resource": self.resource,
+            "seen": None if self.seen is None else self.seen.to_dict(),
         }
 
     @classmethod
@@ -331,6 +344,8 @@ class Sharing:
             departure = Departure.from_dict(content["departure"])
             beyond, resource = content.get("beyond"), str(content["resource"])
             further = None if beyond is None else Beyond.from_dict(beyond, kernels)
+            traffic = content.get("seen")
+            seen = None if traffic is None else Seen.from_dict(traffic, len(kernels))
             counts, *nodes = (content[name] for name in ("counts", "measured", "domains"))
             if not all(isinstance(part, Mapping) for part in (counts, *nodes)):
                 raise TypeError("counts, measured or domains is no object")
@@ -359,9 +374,8 @@ class Sharing:
         count = given.pop("count").astype(np.intp)
         measured, domains = (Domains.from_dict(node) for node in nodes)
         given |= {"departure": departure, "varied": varied, "alike": alike, "beyond": further, "resource": resource}
-        return cls(
-            measured, domains, kernels, fitted, count=count, residual=residual, clock=clock, evidence=evidence, **given
-        )
+        given |= {"count": count, "residual": residual, "clock": clock, "evidence": evidence, "seen": seen}
+        return cls(measured, domains, kernels, fitted, **given)
 
 
 _ARRAYS = ("mode", "covariance", "scatter", "count", "floor", "alone", "effect", "belief", "trained")
@@ -390,16 +404,3 @@ class Shared:
     contention: Array
     other: Array
     busy: Array
-
-
-def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:
-    """Seconds that a core alone, and that a domain, needs for the traffic of one rank.
-
-    Without a platform only the traffic itself is known: nothing for the core, and bytes for seconds of the domain.
-    """
-    total = reads + writes
-    share = np.divide(reads, total, out=np.ones_like(total), where=total > 0)
-    given = domains.bandwidths(share)
-    if given is None:
-        return np.zeros_like(total), total
-    return total / given[0], total / given[1]

@@ -140,6 +140,7 @@ class Functions:
             most = getattr(answer, "value" if name == "value" else "upper")[of]
             array[part] = np.where(sound & (array[part] > most), most, array[part])
             arrays[name] = array
+        arrays["lower"] = np.fmin(arrays["lower"], arrays["value"])
         answer = replace(answer, **arrays)
         if not self.minor:
             return answer

@@ -1,0 +1,169 @@
+"""Traffic of ranks that work on as much, as many to a domain, as ranks that were measured.
+
+What caches hold goes by what each rank works on and by how many ranks share them, whichever domain they are on and
+however many there are: 72 ranks on four full domains find the caches as 18 ranks on one find them with a quarter of the
+problem. Functions of the ranks and the size do not know that. Where as many ranks to a domain were measured with more
+and with less work w a rank, the bytes per unit of work b / w lie between theirs,
+
+    ln(b / w) = (1 - t) ln(b_1 / w_1) + t ln(b_2 / w_2),    t = ln(w / w_1) / ln(w_2 / w_1),
+
+nearer to the one or to the other by min(t, 1 - t) of their distance at most.
+
+A parameter may change the traffic for other reasons: more variables in a cell are no larger share of the same. That the
+caches do it shows where traffic falls with the ranks as well, at the same other parameters, as each brings caches of
+its own; by as much as that is beyond doubt it is believed, and else the answer lies between that and the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.sharing.traffic import NOISE
+
+Array = NDArray[np.float64]
+
+Count = tuple[Array, Array, Array]
+
+NEAR = 0.05
+"""Logarithmic distance up to which work is as much as was measured."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What K kernels moved at the n configurations measured.
+
+    Attributes
+    ----------
+    active : (n,) intp
+        Ranks in the fullest domain.
+    work : (K, n)
+        Per rank; NaN where it was not counted.
+    reads, writes : (K, n)
+        Bytes per unit of work.
+    belief : (K,)
+        That the share of a rank tells its traffic, whatever the parameters are.
+    """
+
+    active: NDArray[np.intp]
+    work: Array
+    reads: Array
+    writes: Array
+    belief: Array
+
+    def take(self, given: list[Count], active: NDArray[np.intp], where: NDArray[np.bool_], z: float) -> list[Count]:
+        """Work, bytes read and bytes written, with the bytes as they were counted `where` (k,) that tells them.
+
+        Parameters
+        ----------
+        given : list of three (middle, below, above), each (K, k)
+            Counts per rank, and logarithmic distances to the ends of their intervals.
+        active, where : (k,)
+        z : float
+            Normal quantile of the intervals.
+        """
+        work, *ends = given[0]
+        known, rates, far = self.at(work, active)
+        share = np.where(known & where[None, :], self.belief[:, None], 0.0)
+        found = [given[0]]
+        for rate, (middle, *before) in zip(rates, given[1:], strict=True):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                apart = np.log(work * rate / middle)
+            apart = np.where(np.isfinite(apart), apart, 0.0)
+            between = share * (1 - share) * (z * apart) ** 2
+            below, above = (
+                np.sqrt(share * (end**2 + far**2 + (z * NOISE) ** 2) + (1 - share) * old**2 + between)
+                for end, old in zip(ends, before, strict=True)
+            )
+            found.append((middle * np.exp(share * apart), below, above))
+        return found
+
+    def at(self, work: Array, active: NDArray[np.intp]) -> tuple[NDArray[np.bool_], tuple[Array, Array], Array]:
+        """Where it is known, bytes read and written per unit of work, and how far off these may be, each (K, k).
+
+        Parameters
+        ----------
+        work : (K, k)
+            Per rank.
+        active : (k,)
+            Ranks in the fullest domain.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = np.log(self.work)[:, :, None] - np.log(work)[:, None, :]
+        same = (self.active[:, None] == active[None, :]) & np.isfinite(apart)
+        less, more = (np.where(same & side, np.abs(apart), np.inf) for side in (apart <= 0, apart >= 0))
+        first, second = less.argmin(axis=1), more.argmin(axis=1)
+        below, above = less.min(axis=1), more.min(axis=1)
+        # A little beyond the least or the most that was measured is as good as there.
+        first, below = np.where(np.isfinite(below), first, second), np.where(np.isfinite(below), below, 0.0)
+        beyond = ~np.isfinite(less.min(axis=1)) | ~np.isfinite(more.min(axis=1))
+        second, above = np.where(np.isfinite(above), second, first), np.where(np.isfinite(above), above, 0.0)
+        known = same.any(axis=1) & (~beyond | (below + above <= NEAR))
+        span = below + above
+        t = np.where(beyond | (span == 0), 0.0, below / np.where(span > 0, span, 1.0))
+        found, far = [], np.zeros(t.shape)
+        for rate in (self.reads, self.writes):
+            one, two = (np.take_along_axis(rate, place, axis=1) for place in (first, second))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                between = np.log(two / one)
+            between = np.where(np.isfinite(between), between, 0.0)
+            found.append(one * np.exp(t * between))
+            far = np.maximum(far, np.minimum(t, 1 - t) * np.abs(between))
+        known &= np.isfinite(found[0]) & (found[0] > 0)
+        return known, (found[0], np.nan_to_num(found[1])), far
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        arrays = {name: with_gaps(getattr(self, name)) for name in (*ROWS, "belief")}
+        return {"active": self.active.tolist(), **arrays}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], kernels: int) -> Seen:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'seen'"):
+            active = np.array(content["active"], dtype=np.intp)
+            work, reads, writes, belief = (from_gaps(content[name]) for name in (*ROWS, "belief"))
+        shapes = work.shape == reads.shape == writes.shape == (kernels, len(active)) and belief.shape == (kernels,)
+        if not (shapes and (active >= 1).all() and ((belief >= 0) & (belief <= 1)).all()):
+            raise InputError("'seen' does not fit together", "fit the model again")
+        return cls(active, work, reads, writes, belief)
+
+
+def by_share(rates: Array, points: Array, column: int) -> Array:
+    """Belief (K,) that each rank's share tells the bytes per unit of work, `rates` (K, n) at `points` (n, m).
+
+    Caches that come with further ranks are few beside the one that they share: where these make traffic fall at all,
+    larger problems make it rise by the same.
+
+    Parameters
+    ----------
+    column : int
+        The ranks among the parameters.
+    """
+    ranks, others = points[:, column], np.delete(points, column, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log(rates)
+    logs = np.where(np.isfinite(logs), logs, np.nan)
+    moved, fallen = np.zeros((2, len(rates)))
+    for mine in _groups(ranks[:, None]):
+        moved = np.fmax(moved, np.fmax.reduce(logs[:, mine], axis=1) - np.fmin.reduce(logs[:, mine], axis=1))
+    for mine in _groups(others):
+        first, last = mine[ranks[mine].argmin()], mine[ranks[mine].argmax()]
+        fallen = np.fmax(fallen, logs[:, first] - logs[:, last])
+    return np.asarray(np.where(moved > NEAR, 1 - np.exp(-((fallen / NEAR) ** 2)), 1.0))
+
+
+def _groups(keys: Array) -> list[NDArray[np.intp]]:
+    """Indices of equal rows."""
+    _, which = np.unique(keys, axis=0, return_inverse=True)
+    which = np.asarray(which).reshape(-1)
+    return [np.flatnonzero(which == one) for one in range(int(which.max()) + 1)]
+
+
+ROWS = ("work", "reads", "writes")
