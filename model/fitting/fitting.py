@@ -231,10 +231,12 @@ class _Task:
         score = prevalence.shifted(score, shift)
         score = score + prevalence.on_one_grid(problem, screened, score)
         found = keep(problem, screened, score, v0, d0)
-        single = self.points.shape[1] == 1
+        single, alone = self.points.shape[1] == 1, np.full(len(base), discrepancy.ALONE_FREEDOM)
         if single and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
-            found = without_first(self.space, self.points, location, positive, kind, found, score, ratio, v0, d0, shift)
+            found = without_first(
+                self.space, self.points, location, positive, kind, found, problem, screened, ratio, base, alone, shift
+            )
         stray = np.zeros((len(base), self.points.shape[1], 2))
         repeated = ~np.isnan(location.variance)
         pace = drift.pace(found.weight, found.variance, repeated, (group[0],) * len(base), location.samples)
@@ -256,7 +258,6 @@ class _Task:
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))
         breaks = np.full(len(base), np.nan)
         if self.segments and single:
-            alone = np.full(len(base), discrepancy.ALONE_FREEDOM)
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone).at
         return found, stray, known, breaks
 

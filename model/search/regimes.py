@@ -17,7 +17,8 @@ from scipy.special import logsumexp
 from ranksight.metrics import Kind
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.prevalence import of, shifted
-from ranksight.model.search.search import KEPT, Found, evidence, keep
+from ranksight.model.search.problem import Problem
+from ranksight.model.search.search import KEPT, Found, Screened, evidence, keep
 from ranksight.model.series.noise import Location
 
 Array = NDArray[np.float64]
@@ -40,7 +41,8 @@ def without_first(
     positive: Mask,
     kind: Kind,
     found: Found,
-    score: Array,
+    problem: Problem,
+    screened: Screened,
     ratio: Array,
     v0: Array,
     d0: Array,
@@ -49,15 +51,19 @@ def without_first(
     """Add the hypotheses that leave the first value out to those found with it.
 
     The value left out is given a log-normal density of one e-fold around what the others say, so that both evidences
-    are of
-    all values.
+    are of all values. They are those of each series by itself: where the first values of all are of another regime, all
+    stray from every form, and what series have in common would call that usual.
 
     Parameters
     ----------
-    score : (s, h)
-        Logarithm of the evidence of every hypothesis with the first value.
+    problem, screened
+        All hypotheses with the first value.
     ratio : (s,)
         Residual variance over that of the noise.
+    v0, d0 : (s,)
+        Prior of the variance of each series by itself.
+    shift
+        How much more common the hypotheses' classes are (:func:`ranksight.model.search.prevalence.shift`).
     """
     if points.shape[1] != 1 or kind not in ("time", "other"):
         return found
@@ -69,10 +75,12 @@ def without_first(
     mine = location.part(rows)
     repeats = mine.repeats.copy()
     repeats[np.arange(len(rows)), first] = 0.0
+    v0, d0, habits = v0[rows], d0[rows], of(shift, rows)
+    score = shifted(evidence(screened.part(rows), problem.count[rows], v0, d0), habits)
     problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
-    rest = shifted(evidence(screened, problem.count, v0[rows], d0[rows]), of(shift, rows))
-    other = keep(problem, screened, rest, v0[rows], d0[rows])
-    odds = logsumexp(rest, axis=1) + RARE - logsumexp(score[rows], axis=1)
+    rest = shifted(evidence(screened, problem.count, v0, d0), habits)
+    other = keep(problem, screened, rest, v0, d0)
+    odds = logsumexp(rest, axis=1) + RARE - logsumexp(score, axis=1)
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
     return merge(found, other, rows, share)
 

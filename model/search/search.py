@@ -85,6 +85,11 @@ class Screened:
         found = np.take_along_axis(self.choice, np.maximum(flat, 0), axis=1)
         return np.where(flat >= 0, found, -1).reshape(members.shape)
 
+    def part(self, rows: Index) -> Screened:
+        """The same on some series."""
+        choice = None if self.choice is None else self.choice[rows]
+        return Screened(self.residual[rows], self.offset[rows], self.members, self.prior, choice)
+
 
 @dataclass(frozen=True)
 class Found:
