@@ -96,7 +96,9 @@ class Imbalances:
         low, high = self.seen[:, :1], self.seen[:, 1:]
         spare = high / low
         most, mean = np.split(said.value, 2)
-        known = (said.status == forecast.OK).reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
+        # What leaves both open, as domains that fill, divides out: how wide each is says nothing of their ratio.
+        told = np.isin(said.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE))
+        known = told.reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
         ratio = most / np.where(known, mean, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             (most_low, mean_low), (most_high, mean_high) = np.split(said.lower, 2), np.split(said.upper, 2)
