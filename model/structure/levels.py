@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.search.terms import values
+from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.structure.bridge import bridge, slopes
@@ -62,6 +64,8 @@ class Levels:
     kernels, metrics : tuple of str
     steepest : (s,)
         Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none.
+    errors : (s, 2) or None
+        Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is.
     """
 
     parameters: tuple[str, ...]
@@ -73,6 +77,7 @@ class Levels:
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
     steepest: Array
+    errors: Array | None = None
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
@@ -111,7 +116,10 @@ class Levels:
         """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""
         if self.fitted is None:
             ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
-            return [], (ends, ends, ends)
+            if self.errors is None:
+                return [], (ends, ends, ends)
+            reach = np.exp(float(ndtri((1 + level) / 2)) * self.errors)[:, None, :]
+            return [], (ends, ends / reach, ends * reach)
         columns = [self.parameters.index(name) for name in self.others]
         parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]
         middle, lower, upper = (
@@ -235,6 +243,7 @@ class Levels:
             "kernels": list(self.kernels),
             "metrics": list(self.metrics),
             "steepest": self.steepest.tolist(),
+            **({} if self.errors is None else {"errors": self.errors.tolist()}),
         }
 
     @classmethod
@@ -249,6 +258,7 @@ class Levels:
             fitted = None if given is None else (Fitted.from_dict(given[0]), Fitted.from_dict(given[1]))
             parameter = str(content["parameter"])
             steepest = np.array(content.get("steepest", [0.0] * len(kernels)), dtype=np.float64)
+            errors = np.array(content["errors"], dtype=np.float64) if "errors" in content else None
         parts = fitted or ()
         if (
             not 0 < low < high < np.inf
@@ -257,10 +267,11 @@ class Levels:
             or len(metrics) != len(kernels)
             or steepest.shape != (len(kernels),)
             or not np.isfinite(steepest).all()
+            or (errors is not None and (errors.shape != (len(kernels), 2) or not ((errors >= 0) & (errors < 10)).all()))
             or any(part.kernels != kernels or part.parameters != others for part in parts)
         ):
             raise InputError("'levels' does not fit together", "fit the model again")
-        return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics, steepest)
+        return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics, steepest, errors)
 
 
 def _first(*refusals: tuple[NDArray[np.bool_], Any, Any]) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
@@ -304,6 +315,7 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
         other for i, other in enumerate(series.parameters) if i != at and len(np.unique(series.points[:, i])) > 1
     )
     constants = np.full((len(series), 2), np.nan)
+    errors = None if series.worth is None or others else np.zeros((len(series), 2))
     halves = []
     for end, level in enumerate((low, high)):
         part = series.at(series.points[:, at] == level)
@@ -317,10 +329,16 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
             )
         else:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)
+            if errors is not None and part.worth is not None:
+                few = part.sampled
+                number, worth = part.samples[few].sum(axis=1), np.nanmax(part.worth[few], axis=(1, 2))
+                # What no sample fell on had half of one.
+                constants[few, end] = np.where(number > 0, constants[few, end], HALF * worth)
+                errors[few, end] = 1 / np.sqrt(np.maximum(number, HALF))
     fitted = (halves[0], halves[1]) if others else None
     steepest = _steepest(series, at, (low, high))
     names = series.kernels, series.metrics
-    return Levels(series.parameters, name, (low, high), others, fitted, constants, *names, steepest)
+    return Levels(series.parameters, name, (low, high), others, fitted, constants, *names, steepest, errors)
 
 
 def _steepest(series: Series, at: int, levels: tuple[float, float]) -> Array:

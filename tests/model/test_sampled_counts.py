@@ -22,6 +22,7 @@ from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.series.poisson import HALF, expected, located
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.structure.functions import find_minor
+from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.uncertainty.forecast import FEW_SAMPLES, OK
 from ranksight.platforms import Platform, load
 from ranksight.platforms.events import load as load_events
@@ -214,6 +215,21 @@ def test_samples_that_cannot_be_are_refused(tmp_path: Path, samples: float, wort
     experiment.add(Run({"ranks": 1}, 0, "perf-clock"), table, tables={"sampling": bad})
     with pytest.raises(InputError, match="number of samples that cannot be"):
         series_from_experiment(experiment)
+
+
+def test_two_configurations_of_few_samples_are_no_exact_bridge() -> None:
+    values = PERIOD * np.array([[5.0, 10.0], [0.0, 0.0], [4e6, 8e6]])[:, :, None]
+    made = Series(("ranks",), RANKS[:2, None], values, ("a", "b", "c"), ("branches",) * 3, worth=0 * values + PERIOD)
+    levels = fit_levels(made)
+    assert levels is not None
+    for each in (levels, Levels.from_dict(levels.to_dict())):
+        said = each.predict(np.array([[1.0], [2.0], [4.0]]))
+        ratio = said.upper[:, 0] / said.value[:, 0]
+        assert ratio[0] == pytest.approx(np.exp(1.645 / np.sqrt(5)), rel=0.2)
+        assert ratio[1] > 5
+        assert ratio[2] < 1.01
+        assert said.status[0, 2] != OK
+        assert (said.lower >= 0).all()
 
 
 def few(loads: float, memory: float, worth: float | None) -> Series:
