@@ -32,8 +32,17 @@ KINDS = ("compute", "memory", "mixed", "cached")
 
 
 @dataclass(frozen=True)
+class Cache:
+    """Bandwidth in B/s that a domain's shared cache gives to one core, and to all of them."""
+
+    core: float
+    domain: float
+
+
+@dataclass(frozen=True)
 class Node:
-    """A node: `count` domains of `cores` cores, rates in B/s, capacities in B, and how far the clock falls."""
+    """A node: `count` domains of `cores` cores, rates in B/s, capacities in B, and how far
+    the clock falls, smoothly or in `steps`."""
 
     cores: int
     count: int
@@ -43,6 +52,8 @@ class Node:
     shared: float
     clock: float
     turbo: float
+    steps: int = 0
+    cache: Cache | None = None
 
     def active(self, ranks: int, placement: str) -> int:
         """Ranks in the fullest domain."""
@@ -56,7 +67,9 @@ class Node:
     def frequency(self, ranks: int) -> float:
         """Clock in Hz with so many ranks on the program's fullest node."""
         full = min(ranks, self.cores * self.count) / (self.cores * self.count)
-        return self.clock * (1 + self.turbo * (1 - full))
+        if self.steps:  # turbo comes in bins of so many active cores
+            full = np.ceil(full * self.steps - 1e-9) / self.steps
+        return float(self.clock * (1 + self.turbo * (1 - full)))
 
     def rate(self, active: int, edge: float) -> float:
         """Bandwidth of so many cores of a domain that do nothing else."""
@@ -78,6 +91,9 @@ class Node:
             replace(cache, size=size, shared_by=by, ways=8)
             for cache, size, by in zip(plain.caches, sizes, shared_by, strict=True)
         )
+        if self.cache is not None:
+            last = replace(caches[-1], bandwidth=self.cache.core, bandwidth_shared=self.cache.domain)
+            caches = (*caches[:-1], last)
         counts = sorted({1, 2, *(max(1, self.cores * i // 6) for i in range(1, 7))})
         curve = tuple((n, self.rate(n, 6.0)) for n in counts)
         memory = replace(
@@ -92,7 +108,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel: of all ranks together its instructions, traffic and working set in bytes, at size 1."""
+    """A kernel: of all ranks together its instructions, its traffic to memory and (`cached`) to a shared cache, and its
+    working set in bytes, at size 1."""
 
     name: str
     instructions: float
@@ -109,6 +126,7 @@ class Kernel:
     claimed: float
     replicated: float
     serial: float
+    cached: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -130,6 +148,7 @@ class Truth:
     instructions: dict[str, float]
     read: dict[str, float]
     written: dict[str, float]
+    cached: dict[str, float]
 
     @property
     def total(self) -> float:
@@ -139,7 +158,10 @@ class Truth:
 
 @dataclass(frozen=True)
 class Program:
-    """Kernels on a node, messages between their ranks, `blocks` that cannot be cut (0: work can), and noise."""
+    """Kernels on a node, messages between their ranks, `blocks` that cannot be cut (0: work can), and noise.
+
+    Shares of the work lie between 1 - d and 1 + d of their mean, d = `uneven` P^`spreading`, below a half.
+    """
 
     node: Node
     placement: str
@@ -148,13 +170,22 @@ class Program:
     blocks: int
     noise: float
     waiting: float
+    uneven: float = 0.0
+    spreading: float = 0.0
+
+    def shares(self, ranks: int) -> np.ndarray:
+        """Work of each rank over the mean, (P,)."""
+        if ranks == 1 or not self.uneven:
+            return np.ones(ranks)
+        return 1 + min(self.uneven * ranks**self.spreading, 0.5) * np.linspace(1, -1, ranks)
 
     def at(self, ranks: int, size: float = 1.0) -> Truth:
         """The truth, without noise."""
         node = self.node
         active, clock = node.active(ranks, self.placement), node.frequency(ranks)
         uneven = -(-int(self.blocks * size) // ranks) * ranks / int(self.blocks * size) if self.blocks else 1.0
-        times, work, read, written = {}, {}, {}, {}
+        uneven *= float(self.shares(ranks).max())
+        times, work, read, written, cached = {}, {}, {}, {}, {}
         for kernel in self.kernels:
             share = size / ranks
             capacity = node.private + node.shared / active
@@ -168,12 +199,18 @@ class Program:
             busy, alone = count * uneven * kernel.cpi / clock, bytes_moved / (node.core * kernel.reach)
             core = max(busy, alone) if kernel.overlap else busy + alone
             crowd = active * bytes_moved / (node.domain * kernel.width)
+            through = kernel.cached * share + moved
+            if node.cache is not None:
+                near = through * uneven
+                core += near / node.cache.core
+                crowd = max(crowd, active * near / node.cache.domain)
+            cached[kernel.name] = through
             times[kernel.name] = (core**kernel.edge + crowd**kernel.edge) ** (1 / kernel.edge)
             work[kernel.name], read[kernel.name], written[kernel.name] = count, reads, writes
         costs, far = self.costs, self.costs.far if node.nodes(ranks) > 1 else 1.0
         sent = costs.tree * np.log2(ranks) + costs.halo * (size / ranks) ** (2 / 3) + costs.linear * ranks
         times[MESSAGES] = 0.0 if ranks == 1 else costs.constant + far * float(sent)
-        return Truth(times, work, read, written)
+        return Truth(times, work, read, written, cached)
 
     def write(
         self,
@@ -188,6 +225,8 @@ class Program:
         experiment = Experiment.create(path, "made-up", ["ranks", "size"] if sized else ["ranks"])
         for ranks, size in points:
             truth = self.at(ranks, size)
+            part = self.shares(ranks)
+            pace = part / part.max()
             factor = float(np.exp(rng.normal(0, self.noise)))
             names = [kernel.name for kernel in self.kernels]
             rank = np.arange(ranks)
@@ -200,17 +239,22 @@ class Program:
                         {
                             "kernel": name,
                             "rank": rank,
-                            "time": truth.times[name] * spread,
-                            "instructions": truth.instructions[name],
-                            "bytes_mem_read": truth.read[name] * float(np.exp(rng.normal(0, 0.005))),
-                            "bytes_mem_written": truth.written[name] * float(np.exp(rng.normal(0, 0.005))),
+                            "time": truth.times[name] * spread * pace,
+                            "instructions": truth.instructions[name] * part,
+                            "bytes_mem_read": truth.read[name] * float(np.exp(rng.normal(0, 0.005))) * part,
+                            "bytes_mem_written": truth.written[name] * float(np.exp(rng.normal(0, 0.005))) * part,
+                            "bytes_l3": truth.cached[name] * part,
                         }
                     )
                     for name, spread in zip(names, own, strict=True)
                 ]
                 if ranks > 1:
                     sent = truth.times[MESSAGES] * float(np.exp(rng.normal(0, 2 * self.noise)))
-                    tables.append(pd.DataFrame({"kernel": MESSAGES, "rank": rank, "time": sent}))
+                    # Ranks with less to do wait for the fullest.
+                    waits = sum(truth.times[name] * spread for name, spread in zip(names, own, strict=True)) * (
+                        1 - pace
+                    )
+                    tables.append(pd.DataFrame({"kernel": MESSAGES, "rank": rank, "time": sent + waits}))
             configuration = {"ranks": float(ranks)} | ({"size": size} if sized else {})
             table = pd.concat(tables, ignore_index=True)
             kept = [name for name in table.columns if name in ("kernel", "rank", *metrics)]
@@ -221,8 +265,9 @@ class Program:
         time, ranks = truth.total * factor, len(rank)
         waits = np.linspace(0.0, self.waiting, ranks) if ranks > 1 else np.zeros(1)
         table = pd.DataFrame({"kernel": WHOLE, "rank": rank, "time": time})
-        table["instructions"] = sum(truth.instructions.values()) * (1 + waits)
+        table["instructions"] = sum(truth.instructions.values()) * self.shares(ranks) * (1 + waits)
         table["cycles"] = time * self.node.frequency(ranks)
+        table["bytes_l3"] = sum(truth.cached.values())
         first = (rank == 0).astype(float) * ranks
         table["bytes_mem_read"] = first * sum(truth.read.values()) * float(np.exp(rng.normal(0, 0.005)))
         table["bytes_mem_written"] = first * sum(truth.written.values()) * float(np.exp(rng.normal(0, 0.005)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.nodes import Program, draw
+from benchmarks.natures import NATURES, drawn
+from benchmarks.nodes import Program
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
 from ranksight.errors import InputError
@@ -19,11 +20,15 @@ from ranksight.model.assembly import fit
 
 TITLE = "Made-up programs on made-up nodes"
 PROGRAMS = 24
+OF_A_NATURE = 4
+"""Programs of each nature."""
+COUNTED = tuple((evidence, "platform") for evidence in ("whole, counters", "kernels, counters"))
+"""What natures are asked with."""
 GROSS = 0.5
 """Error from which on a value outside of its interval that is not called insufficient is gross."""
 EVIDENCE = {
-    "whole, counters": ("time", "instructions", "cycles", "bytes_mem_read", "bytes_mem_written"),
-    "kernels, counters": ("time", "instructions", "bytes_mem_read", "bytes_mem_written"),
+    "whole, counters": ("time", "instructions", "cycles", "bytes_mem_read", "bytes_mem_written", "bytes_l3"),
+    "kernels, counters": ("time", "instructions", "bytes_mem_read", "bytes_mem_written", "bytes_l3"),
     "whole, no traffic": ("time", "instructions", "cycles"),
     "kernels, no traffic": ("time", "instructions"),
     "whole, time alone": ("time",),
@@ -89,10 +94,12 @@ def asked(program: Program, points: list[tuple[int, float]]) -> dict[str, tuple[
     }
 
 
-def scores(seeds: Iterable[int], wanted: Container[tuple[str, str]] = GROUPS) -> Iterator[Score]:
+def scores(
+    seeds: Iterable[int], wanted: Container[tuple[str, str]] = GROUPS, nature: str = "as drawn"
+) -> Iterator[Score]:
     """Fit and ask; the same programs and runs for every kind of evidence and knowledge."""
     for seed in seeds:
-        program = draw(seed)
+        program = drawn(seed, nature)
         kind, points = trained(program, seed)
         targets = asked(program, points)
         rng = np.random.default_rng([11, seed])
@@ -179,6 +186,8 @@ def run(settings: Settings) -> str:
     count = PROGRAMS // 10 if settings.quick else PROGRAMS
     found = list(scores(range(count)))
     known = [s for s in found if s.group[1] == "platform"]
+    few = 1 if settings.quick else OF_A_NATURE
+    natures = [replace(s, group=(name, s.group[0])) for name in NATURES for s in scores(range(few), COUNTED, name)]
     return (
         f"{count} programs of one to four kernels (computing, streaming, mixed, sinking into caches), each on a node "
         "of its own with 1 to 8 domains of 8 to 64 cores, compact or scattered, with messages, blocks and 1 to 5 % "
@@ -191,4 +200,6 @@ def run(settings: Settings) -> str:
         + summary(known, lambda s: s.train)
         + "\n\nBy what is asked, the same:\n\n"
         + summary(known, lambda s: s.asked)
+        + f"\n\nBy what is peculiar to the first {few} of them, counters and the platform:\n\n"
+        + summary(natures, lambda s: ": ".join(s.group))
     )
