@@ -17,15 +17,15 @@ from ranksight.model.learning import model_of
 from ranksight.model.model import Model
 from ranksight.model.planning.candidates import Candidates
 from ranksight.model.planning.choice import choose_runs
-from ranksight.model.planning.cost import Cost
+from ranksight.model.planning.cost import LEVEL, Cost
 from ranksight.model.planning.goal import goal
 from ranksight.model.planning.rules import Rule
 from ranksight.model.series.series import Series
 
 SHARES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 1.0)
 """Parts of the whole grid's cost after which a campaign is judged."""
-STEP = 2
-"""Runs made before all is fitted and planned again."""
+FARTHEST = float(np.log(10.0))
+"""What an answer counts for, in logarithms, that is farther off than ten times either way, or none."""
 WORLDS = 24
 """Outcomes drawn: half of the default, as hundreds of plans are made."""
 
@@ -76,24 +76,59 @@ class Grid:
         ranks = "ranks" in model.parameters
         rows = np.arange(len(model.fitted)) if self.timer is None else [model.fitted.kernels.index(self.timer)]
 
-        def seconds(points: Array) -> Array:
-            said = model.fitted.predict(points).value[rows]
-            return np.nansum(said, axis=0, keepdims=True)
+        def seconds(points: Array) -> tuple[Array, Array]:
+            said = model.fitted.predict(points, LEVEL)
+            median, upper = (np.nansum(part[rows], axis=0, keepdims=True) for part in (said.value, said.upper))
+            return median, upper
 
         return Cost(seconds, np.array([False]), "predicted time", 0 if ranks else None)
 
-    def judged(self, model: Model) -> tuple[float, float]:
-        """Relative error in percent at the target, and the ratio of the ends of the interval there."""
+    def judged(self, made: np.ndarray) -> Standing:
+        """What the runs made tell of the target."""
+        model = self.model(made)
         row = model.fitted.kernels.index(self.kernel)
         said = model.fitted.predict(self.target)
+        value, low, high = (float(part[row, 0]) for part in (said.value, said.lower, said.upper))
         with np.errstate(all="ignore"):
-            error = 100 * abs(float(said.value[row, 0]) / self.truth - 1)
-            ratio = float(said.upper[row, 0] / said.lower[row, 0])
-        return (error if np.isfinite(error) else np.inf), (ratio if np.isfinite(ratio) else np.inf)
+            error = 100 * abs(value / self.truth - 1)
+            ratio = high / low
+            off = abs(float(np.log(value / self.truth)))
+        return Standing(
+            float(self.cost[made].sum() / self.cost.sum()),
+            error if np.isfinite(error) else np.inf,
+            ratio if np.isfinite(ratio) else np.inf,
+            min(off, FARTHEST) if np.isfinite(off) else FARTHEST,
+            low <= self.truth <= high,
+        )
 
 
-Curve = list[tuple[float, float, float]]
-"""At each of :data:`SHARES`: the share spent, the error in percent, and the ratio of the interval's ends."""
+@dataclass(frozen=True)
+class Standing:
+    """Where a campaign stands after a part of the whole grid's cost.
+
+    Attributes
+    ----------
+    spent : float
+        Part that was made use of.
+    error : float
+        At the target, in percent.
+    ratio : float
+        Of the ends of the interval there.
+    off : float
+        Logarithm of the ratio of predicted to true, its size, :data:`FARTHEST` at most.
+    inside : bool
+        Whether the truth is in the interval.
+    """
+
+    spent: float
+    error: float
+    ratio: float
+    off: float
+    inside: bool
+
+
+Curve = list[Standing]
+"""At each share."""
 Order = Callable[[Grid, int], list[int]]
 
 
@@ -125,53 +160,49 @@ def sparse(grid: Grid, seed: int) -> list[int]:
     return [*lines, *map(int, beside)]
 
 
-def replay(grid: Grid, order: Order, seed: int = 0) -> Curve:
-    """A campaign under a fixed order."""
-    found = []
+def replay(grid: Grid, order: Order, seed: int = 0, shares: tuple[float, ...] = SHARES) -> Curve:
+    """A campaign under a fixed order, in which each run is made that what is left pays for."""
+    found: Curve = []
     total = grid.cost.sum()
     wanted = order(grid, seed)
-    last: tuple[bytes, tuple[float, float]] | None = None
-    for share in SHARES:
+    last: bytes | None = None
+    for share in shares:
         made = grid.start.copy()
         spent = grid.cost[made].sum()
         for at in wanted:
             if not made[at] and spent + grid.cost[at] <= share * total * (1 + 1e-9):
                 made[at] = True
                 spent += grid.cost[at]
-        if last is None or last[0] != made.tobytes():
-            last = (made.tobytes(), grid.judged(grid.model(made)))
-        found.append((spent / total, *last[1]))
+        found.append(found[-1] if last == made.tobytes() else grid.judged(made))
+        last = made.tobytes()
     return found
 
 
-def replay_plan(grid: Grid) -> Curve:
+def replay_plan(grid: Grid, shares: tuple[float, ...] = SHARES) -> Curve:
     """The same with the runs that :func:`ranksight.model.planning.choice.choose_runs` asks for, a campaign a budget.
 
-    A plan is made for what is left of the budget, its first runs are made, all is fitted again, and so on until a plan
-    asks for nothing.
+    A plan is made for what is left of the budget, the cheaper half of its runs is made, all is fitted again, and so on
+    until a plan asks for nothing.
     """
     total = grid.cost.sum()
-    first = grid.model(grid.start)
     found: Curve = []
-    for share in SHARES:
-        made, barred, model = grid.start.copy(), np.zeros(len(grid.start), dtype=bool), first
-        while asked := _asked(grid, model, made | barred, share * total - grid.cost[made].sum()):
-            before = made.copy()
+    for share in shares:
+        made, barred = grid.start.copy(), np.zeros(len(grid.start), dtype=bool)
+        while asked := _asked(grid, made, barred, share * total - grid.cost[made].sum()):
             for at in asked:
                 # A run may turn out dearer than foretold; what does not fit is not made, and not asked for again.
                 fits = grid.cost[made].sum() + grid.cost[at] <= share * total * (1 + 1e-9)
                 (made if fits else barred)[at] = True
-            if (made != before).any():
-                model = grid.model(made)
-        found.append((float(grid.cost[made].sum() / total), *grid.judged(model)))
+        found.append(grid.judged(made))
     return found
 
 
-def _asked(grid: Grid, model: Model, made: np.ndarray, left: float) -> list[int]:
-    """Places of the runs that a plan within `left` core-hours asks for."""
-    rest = np.flatnonzero(~made)
+def _asked(grid: Grid, made: np.ndarray, barred: np.ndarray, left: float) -> list[int]:
+    """Places of the cheaper half of the runs that a plan within `left` core-hours asks for."""
+    rest = np.flatnonzero(~(made | barred))
     if not len(rest) or not left > 0:
         return []
+    model = grid.model(made)
     rules = {name: Rule("any") for name in grid.series.parameters}
     offered = Candidates(grid.series.points[rest], rules, dict.fromkeys(grid.series.parameters, (0.0, 0.0)), ())
     try:
@@ -180,10 +211,10 @@ def _asked(grid: Grid, model: Model, made: np.ndarray, left: float) -> list[int]
             offered,
             grid.foretold(model),
             budget=left,
-            most=STEP,
             worlds=WORLDS,
         )
     except RanksightError:
         return []
     places = {tuple(point): int(at) for at, point in zip(rest, grid.series.points[rest].tolist(), strict=True)}
-    return [places[tuple(run.configuration.values())] for run in choice.runs]
+    asked = [places[tuple(run.configuration.values())] for run in choice.runs]
+    return asked[: (len(asked) + 1) // 2]

@@ -7,12 +7,29 @@ from typing import Any
 import numpy as np
 
 from ranksight.metrics import Metric, metric
-from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTH, WORTHLESS, Choice, PlannedRun
+from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
+from ranksight.model.planning.designs import WORTH
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
 from ranksight.units import in_full
 
-COLUMNS = ("repetitions", "seconds", "core_hours", "core_hours_so_far", "interval_factor", "why", "helps")
+COLUMNS = (
+    "repetitions",
+    "seconds",
+    "core_hours",
+    "core_hours_upper",
+    "core_hours_so_far",
+    "interval_factor",
+    "why",
+    "helps",
+)
+
+
+SETTLED = (
+    "more runs hardly help: these are expected to take {part} of the interval away, and are made for forms that none "
+    "which fits foresees; what is left is scatter, and how far a program may leave its function before the target: "
+    "only runs nearer to it tell that"
+)
 
 
 def percent(factor: float) -> str:
@@ -58,7 +75,7 @@ def blocks(choice: Choice) -> list[Block]:
         total += run.core_hours
         place = [in_full(run.configuration[name]) for name in names]
         cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(run.core_hours), hours(total)]
-        lines.append([*place, *cost, percent(float(run.factor.mean())), run.why, run.helps])
+        lines.append([*place, *cost, _promised(choice, run), run.why, run.helps])
     columns = [
         *(Column(name) for name in names),
         Column("reps", spare=3),
@@ -69,19 +86,32 @@ def blocks(choice: Choice) -> list[Block]:
         Column("why", "word", spare=1),
         Column("mostly for", "text", spare=5),
     ]
-    return [*said, "", Table(columns, lines), _ending(choice)]
+    said += ["", Table(columns, lines), _ending(choice)]
+    if choice.settled and not goal.now.status.any():
+        said.append(Text(SETTLED.format(part=f"{100 * choice.narrowing:.2g} %"), 0, 2, "yellow"))
+    return said
+
+
+def _promised(choice: Choice, run: PlannedRun) -> str:
+    """The interval expected after a run; none where all targets still have no answer."""
+    carried = np.isin(choice.goal.now.status[0], (OK, WIDE))
+    if not carried.any() and (run.factor**2 > WIDEST).all():
+        return "no answer"
+    return percent(float(run.factor.mean()))
 
 
 def _ending(choice: Choice) -> Text:
     """What is spent, and why no more is planned."""
     left = choice.budget - choice.core_hours
-    spent = f"{hours(choice.core_hours)} of {hours(choice.budget)} core-hours; " if choice.runs else ""
+    upper = sum(run.upper for run in choice.runs)
+    spent = f"{hours(choice.core_hours)} of {hours(choice.budget)} core-hours, up to {hours(upper)}; "
+    if not choice.runs:
+        spent = ""
     if choice.ended == WORTHLESS:
-        other = "other " if choice.runs else ""
-        reason = (
-            f"no {other}run is worth its cost: none is expected to take away {WORTH:.0%} of the interval for the whole"
-        )
-        return Text(f"{spent}{reason} budget, or in proportion", 0, 2)
+        if not choice.runs:
+            reason = f"no run within the budget is expected to take {WORTH:.0%} of the interval away, or less for less"
+            return Text(reason, 0, 2)
+        return Text(f"{spent}{hours(left)} are left: no other run is worth its cost before these are made", 0, 2)
     reasons = {
         RUNS: f"more with --runs, {hours(left)} are left",
         BUDGET: f"the {hours(left)} left pay for no other run",
@@ -118,6 +148,7 @@ def _figures(run: PlannedRun) -> dict[str, Any]:
         "repetitions": run.repetitions,
         "seconds": run.seconds,
         "core_hours": run.core_hours,
+        "core_hours_upper": run.upper,
         "interval_factor": float(run.factor.mean()),
         "why": run.why,
         "helps": run.helps,
@@ -152,6 +183,7 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "budget": choice.budget,
         "core_hours": choice.core_hours,
         "ended": choice.ended,
+        "narrowing": choice.narrowing,
         "core_hours_of_the_targets": _finite(choice.target_cost),
         "runs": [
             {"configuration": {name: _number(x) for name, x in run.configuration.items()}, **_figures(run)}

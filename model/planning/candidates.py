@@ -88,7 +88,10 @@ def candidates(
             goal = float(targets[:, at].max())
             high = max(float(column.max()), goal / 2 if name == "ranks" else goal)
         if not low <= high:
-            raise InputError(f"--min-{name} {low:g} is above --max-{name} {high:g}", "give a smaller minimum")
+            top = (
+                f"--max-{name} {high:g}" if name in limits and limits[name][1] is not None else f"the largest, {high:g}"
+            )
+            raise InputError(f"--min-{name} {low:g} is above {top}", f"give a smaller minimum, or --max-{name}")
         whole = name == "ranks" or bool((column == np.round(column)).all() and (targets[:, at] % 1 == 0).all())
         rule = rules.setdefault(name, infer(column, whole))
         values = rule.values(low, high, whole)

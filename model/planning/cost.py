@@ -2,6 +2,9 @@
 
 The seconds are predicted: where an experiment knows how long its runs took, from that, collector by collector (a
 simulation takes 50 times as long as the program); else from the model's own time of the whole program.
+
+They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
+expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer is dearer.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.errors import InsufficientError
 from ranksight.experiment import WHOLE, Experiment
@@ -24,6 +28,29 @@ Array = NDArray[np.float64]
 TIMES = ("wall_time", "time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
 """Metrics that tell how long a run takes, the best first."""
 HOUR = 3600.0
+LEVEL = 0.9
+"""Probability of the intervals of seconds."""
+MOST_SIGMA = float(np.log(2.0))
+"""Largest standard deviation of the logarithm of seconds that is believed: beyond it an answer is insufficient."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What k runs cost.
+
+    Attributes
+    ----------
+    seconds : (k,)
+        Expected, of one run under all collectors.
+    core_hours : (k,)
+        Expected, of all repetitions.
+    upper : (k,)
+        Core-hours that they stay below with probability 95 %; of independent collectors no more than this.
+    """
+
+    seconds: Array
+    core_hours: Array
+    upper: Array
 
 
 @dataclass(frozen=True)
@@ -33,7 +60,8 @@ class Cost:
     Attributes
     ----------
     seconds : callable
-        Points (k, m) to seconds (c, k) of one run under each of c collectors; NaN where they cannot be told.
+        Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (c, k) of one run under each of c
+        collectors; NaN where they cannot be told.
     deterministic : (c,) bool
         Collectors that need no repetition.
     basis : str
@@ -42,17 +70,22 @@ class Cost:
         Column of the ranks; without it a run is counted as one core.
     """
 
-    seconds: Callable[[Array], Array]
+    seconds: Callable[[Array], tuple[Array, Array]]
     deterministic: NDArray[np.bool_]
     basis: str
     ranks: int | None
 
-    def core_hours(self, points: Array, repetitions: int) -> Array:
-        """Core-hours (k,) of all runs at `points`, in all collectors."""
-        each = self.seconds(points)
-        times = np.where(self.deterministic, 1, repetitions)
-        cores = points[:, self.ranks] if self.ranks is not None else 1.0
-        return np.asarray((times[:, None] * each).sum(axis=0) * cores / HOUR)
+    def of(self, points: Array, repetitions: int) -> Price:
+        """What runs at `points` (k, m) cost, under all collectors."""
+        median, upper = self.seconds(points)
+        with np.errstate(all="ignore"):
+            sigma = np.log(upper / median) / float(ndtri((1 + LEVEL) / 2))
+        sigma = np.clip(np.where(np.isfinite(sigma), sigma, MOST_SIGMA), 0.0, MOST_SIGMA)
+        expected = median * np.exp(sigma**2 / 2)
+        upper = median * np.exp(sigma * float(ndtri((1 + LEVEL) / 2)))
+        cores = points[:, self.ranks] if self.ranks is not None else np.ones(len(points))
+        each = np.where(self.deterministic, 1, repetitions)[:, None] * cores / HOUR
+        return Price(expected.sum(axis=0), (each * expected).sum(axis=0), (each * upper).sum(axis=0))
 
 
 def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
@@ -81,20 +114,24 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     every = [row for (_, metric), row in model.functions.rows.items() if metric == name]
     total = total_of(model, name)
 
-    def plain(points: Array) -> Array:
-        each = model.functions.predict(points).value[every]
-        both = np.nansum(each, axis=0) if total else np.nanmax(each, axis=0)
-        return np.asarray(both * _unvaried(model, points))
+    def plain(points: Array) -> tuple[Array, Array]:
+        each = model.functions.predict(points, LEVEL)
+        both = np.nansum if total else np.nanmax
+        grown = _unvaried(model, points)
+        median, upper = (both(part[every], axis=0) * grown for part in (each.value, each.upper))
+        return np.asarray(median), np.asarray(upper)
 
-    def seconds(points: Array) -> Array:
+    def seconds(points: Array) -> tuple[Array, Array]:
         if not total:
-            return plain(points)[None]
-        given = model.predict_at(points, kernels=[WHOLE], metrics=[name])
-        said = np.array([each.value for each in given.answers if (each.kernel or WHOLE) == WHOLE])
-        unknown = ~(said > 0)
+            median, upper = plain(points)
+            return median[None], upper[None]
+        given = model.predict_at(points, level=LEVEL, kernels=[WHOLE], metrics=[name])
+        whole = [each for each in given.answers if (each.kernel or WHOLE) == WHOLE]
+        median, upper = (np.array([getattr(each, end) for each in whole]) for end in ("value", "upper"))
+        unknown = ~(median > 0)
         if unknown.any():
-            said[unknown] = plain(points[unknown])
-        return said[None]
+            median[unknown], upper[unknown] = plain(points[unknown])
+        return median[None], upper[None]
 
     never = [model.parameters[at] for at in _fixed(model)]
     basis = f"predicted {name}" if total else f"largest predicted {name}"
@@ -141,4 +178,9 @@ def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
     most = max(often.values())
     once = np.array([often[name] == 1 and most > 1 for name in names])
     told = f"wall time of the runs made, {', '.join(names)}"
-    return Cost(lambda at: fitted.predict(at).value, once, told, ranks)
+
+    def seconds(points: Array) -> tuple[Array, Array]:
+        said = fitted.predict(points, LEVEL)
+        return said.value, said.upper
+
+    return Cost(seconds, once, told, ranks)

@@ -5,6 +5,8 @@ The equations are those of :mod:`ranksight.model.planning.belief`.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
@@ -66,6 +68,12 @@ class Worlds:
         self.strays = drawn(tilted(belief.law, belief.drift), np.moveaxis(quantiles, 2, 1))
         self.straying = generator.standard_normal((s, worlds, axes))
         self.tau = np.broadcast_to(belief.drift[:, None], (s, worlds, axes))
+
+    def fork(self) -> Worlds:
+        """The same worlds, in which other runs may be made."""
+        other = copy(self)
+        other.values = list(self.values)
+        return other
 
     def _jobs(self) -> Array:
         """Variance (s, k) of a new value beyond the scatter: it comes from another job."""

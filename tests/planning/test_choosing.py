@@ -11,11 +11,14 @@ from ranksight.errors import InputError, InsufficientError
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
+from ranksight.model.planning import designs
 from ranksight.model.planning.belief import Belief
 from ranksight.model.planning.candidates import candidates
 from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, choose_runs
-from ranksight.model.planning.cost import cost_of
+from ranksight.model.planning.cost import MOST_SIGMA, Cost, cost_of
+from ranksight.model.planning.designs import Means
 from ranksight.model.planning.goal import goal
+from ranksight.model.planning.prospect import Prospect
 from ranksight.model.planning.rules import Rule
 from ranksight.model.planning.worlds import Worlds
 from ranksight.model.series.series import Series
@@ -90,33 +93,71 @@ def test_a_run_nearer_the_target_is_wanted_though_few_points_lie_on_a_function()
     assert choice.runs[0].why == "farther in ranks"
 
 
-def test_half_of_the_runs_explore_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cheapest come first where a tenth of the budget pays for them; the others are chosen by what they are worth."""
+def both(points: np.ndarray, kernel: str) -> np.ndarray:
+    return 1e-4 * points[:, 1] ** 3 / points[:, 0] + 0.01 * points[:, 0]
 
-    def both(points: np.ndarray, kernel: str) -> np.ndarray:
-        return 1e-4 * points[:, 1] ** 3 / points[:, 0] + 0.01 * points[:, 0]
 
-    model = model_of(series(both, [[1, 8], [2, 8], [4, 8], [1, 16], [1, 32]], noise=0.05), "made")
-    cost = cost_of(model)
+def offer(noise: float = 0.05):  # type: ignore[no-untyped-def]
+    """A cross of five configurations, candidates of ranks to 32 and sizes to 64, a target beyond."""
+    model = model_of(series(both, [[1, 8], [2, 8], [4, 8], [1, 16], [1, 32]], noise=noise), "made")
     rules = {"ranks": Rule("1,2,4,8,16,32"), "size": Rule("8,16,32,64")}
-    offered = candidates(model.parameters, model.training, np.array([[64.0, 128.0]]), rules).points
-    price = cost.core_hours(offered, 1)
+    target = np.array([[64.0, 128.0]])
+    offered = candidates(model.parameters, model.training, target, rules).points
+    price = cost_of(model).of(offered, 1).core_hours
+    return model, goal(model, target), offered, price
+
+
+def test_the_cheapest_runs_explore_but_half_of_a_plan_at_most() -> None:
+    model, asked, offered, price = offer()
     cheap = offered[np.argsort(price, kind="stable")]
+    rules = {"ranks": Rule("1,2,4,8,16,32"), "size": Rule("8,16,32,64")}
     rich = plan(model, [64, 128], rules=rules, budget=1e4 * price.min(), most=4)
     made = [list(run.configuration.values()) for run in rich.runs]
     assert made[:2] == cheap[:2].tolist()
+    assert made[2:]
     assert made[2] != cheap[2].tolist()
-    tight = plan(model, [64, 128], rules=rules, budget=9 * price.min(), most=4)
-    monkeypatch.setattr("ranksight.model.planning.choice.EXPLORED", 0.0)
-    assert tight.runs == plan(model, [64, 128], rules=rules, budget=9 * price.min(), most=4).runs
-    assert rich.runs != plan(model, [64, 128], rules=rules, budget=1e4 * price.min(), most=4).runs
+    means = Means(price, np.arange(len(price)), 1.5 * price.min() / designs.EXPLORED, 4)
+    assert designs._explored(Prospect(asked, offered, 8), means) == (int(np.argmin(price)),)
+
+
+def test_no_rule_of_thumb_is_expected_to_leave_less() -> None:
+    """What is chosen is at least as good, by interval and cost together, as every design of the same means."""
+    _, asked, offered, price = offer()
+    now = Prospect(asked, offered, 16)
+    for budget in (5 * price.min(), np.median(price), price.sum()):
+        means = Means(price, np.flatnonzero(price <= budget), float(budget), 4)
+        chosen = designs.best(now, means)
+        assert means.spent(chosen.chosen) <= budget * designs.ROUNDING
+        assert list(price[list(chosen.chosen)]) == sorted(price[list(chosen.chosen)])
+        for design in designs.DESIGNS:
+            rule = designs.ordered(now, design(now.after(designs._explored(now, means)), means), means)
+            assert means.spent(rule.chosen) <= budget * designs.ROUNDING
+            assert designs.loss(chosen, means) <= designs.loss(rule, means) + 1e-12
+
+
+def test_runs_are_weighed_together() -> None:
+    """What is expected after a set of runs is counted once, however they are reached, and forks do not meet."""
+    _, asked, offered, _ = offer()
+    now = Prospect(asked, offered, 16)
+    first = now.after((0, 5))
+    assert now.chosen == ()
+    again = now.after((0,)).after((5,))
+    assert np.array_equal(first.widths[-1], again.widths[-1])
+    assert first.width <= now.after((0,)).width <= now.width == 1.0
+
+
+@pytest.mark.parametrize("spread", [1.0, 1.5, 1000.0])
+def test_a_run_that_may_take_long_is_dearer(spread: float) -> None:
+    points, median = np.array([[4.0], [8.0]]), np.array([[10.0, 10.0]])
+    price = Cost(lambda at: (median, median * spread), np.array([False]), "made", 0).of(points, 3)
+    sigma = min(np.log(spread) / 1.6448536, MOST_SIGMA)
+    assert price.seconds == pytest.approx(10 * np.exp(sigma**2 / 2))
+    assert price.core_hours == pytest.approx(price.seconds * points[:, 0] * 3 / 3600)
+    assert price.upper == pytest.approx(10 * np.exp(1.6448536 * sigma) * points[:, 0] * 3 / 3600)
 
 
 def test_why_a_plan_ends_and_what_each_run_adds() -> None:
-    def both(points: np.ndarray, kernel: str) -> np.ndarray:
-        return 1e-4 * points[:, 1] ** 3 / points[:, 0] + 0.01
-
-    model = model_of(series(both, [[1, 8], [2, 8], [4, 8], [1, 16], [1, 32]], noise=0.05), "made")
+    model = offer()[0]
     rules = {"ranks": Rule("1,2,3,4,8"), "size": Rule("8,16,32")}
     choice = plan(model, [64, 64], rules=rules, most=30, budget=1e9)
     assert choice.ended in (WORTHLESS, NOTHING)

@@ -68,6 +68,9 @@ def test_a_plan_for_machines(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert ranks <= {6, 24, 54, 96, 150}
     assert content["core_hours"] == pytest.approx(sum(run["core_hours"] for run in content["runs"]))
     assert content["core_hours"] <= 1
+    assert all(run["core_hours"] <= run["core_hours_upper"] for run in content["runs"])
+    prices = [run["core_hours"] for run in content["runs"]]
+    assert prices == sorted(prices)
     low, high = content["targets"][0]["interval"]
     after = content["targets"][0]["expected_interval"]
     assert low <= after[0] < after[1] <= high
@@ -83,7 +86,10 @@ def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixtur
     model = str(folder / "heat.exp.model.json")
     assert main(["plan", model, "--ranks", "512", "--size", "32", "--kernel", "halo", "--format", "csv"]) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert rows[0] == "ranks,size,repetitions,seconds,core_hours,core_hours_so_far,interval_factor,why,helps"
+    assert (
+        rows[0]
+        == "ranks,size,repetitions,seconds,core_hours,core_hours_upper,core_hours_so_far,interval_factor,why,helps"
+    )
     assert rows[1].endswith(",halo")
 
 
@@ -97,6 +103,11 @@ def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixtur
         (["--ranks", "64", "--size", "64", "--max-ranks", "2,4"], 2, "takes one number"),
         (["--ranks", "64", "--size", "64", "--max-cores", "2"], 1, "there is no parameter cores"),
         (["--ranks", "64", "--size", "64", "--budget", "-1"], 2, "no number of core-hours"),
+        (["--ranks", "64", "--size", "64", "--budget", "0"], 2, "no number of core-hours"),
+        (["--ranks", "64", "--size", "64", "--budget", "nan"], 2, "no number of core-hours"),
+        (["--ranks", "64", "--size", "64", "--nodes", "2"], 1, "nodes"),
+        (["--ranks", "64", "--size", "64", "--ranks-rule", "100..200", "--max-ranks", "64"], 1, "has no value from"),
+        (["--ranks", "64", "--size", "64", "--min-ranks", "50", "--max-ranks", "40"], 1, "is above"),
         (["--ranks", "64", "--size", "64", "--budget", "1e-12"], 4, "the cheapest run costs"),
         (["--ranks", "64", "--size", "64", "--runs", "0"], 2, "give at least 1"),
         (["--ranks", "64", "--size", "64", "--level", "1"], 2, "no probability"),

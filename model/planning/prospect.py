@@ -1,0 +1,103 @@
+"""What is expected of an answer after runs that are not made yet, whichever they are."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ranksight.model.planning.belief import Belief
+from ranksight.model.planning.goal import REACH, Goal
+from ranksight.model.planning.worlds import Worlds
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Prospect:
+    """The goal's interval after runs, one after another, expected over outcomes drawn from what is believed now.
+
+    Parameters
+    ----------
+    goal : Goal
+    points : (k, m)
+        Candidates.
+    worlds : int
+        Outcomes drawn for every series; the same for every order of runs, so that orders are compared in the same
+        worlds.
+
+    Attributes
+    ----------
+    chosen : tuple of int
+        Candidates run so far.
+    widths : tuple of (t,)
+        Half-widths of the goal's interval in logarithms, before any run and after each.
+    helps : tuple of str
+        The kernel that gained most by each run, and its metric where it is another than the goal's.
+    half : (g, t)
+        Half-widths of the series now.
+    beyond : (t,)
+        How many times farther the uncertainty of a series reaches than an answer may.
+    """
+
+    def __init__(self, goal: Goal, points: Array, worlds: int) -> None:
+        self.goal, self.points = goal, points
+        every = np.concatenate([points, goal.targets])
+        self._worlds = [
+            Worlds(Belief.of(source.fitted, source.rows, every, goal.training), len(goal.targets), worlds, seed=number)
+            for number, source in enumerate(goal.sources)
+        ]
+        self._first = np.concatenate([each.spread() for each in self._worlds])
+        self._start = self.half = np.concatenate([source.half for source in goal.sources])
+        most = REACH / float(ndtri((1 + goal.now.level) / 2))
+        self.beyond = np.maximum(self._first / most, 1.0).max(axis=0, initial=1.0)
+        self._names = [
+            source.fitted.kernels[row]
+            + ("" if source.fitted.metrics[row] == goal.metric else f": {source.fitted.metrics[row]}")
+            for source in goal.sources
+            for row in source.rows
+        ]
+        self.chosen: tuple[int, ...] = ()
+        self.helps: tuple[str, ...] = ()
+        self.widths: tuple[Array, ...] = (goal.width(self.half),)
+
+    def fork(self) -> Prospect:
+        """The same, to go on in another way."""
+        other = copy(self)
+        other._worlds = [each.fork() for each in self._worlds]
+        return other
+
+    @property
+    def width(self) -> float:
+        """Half-width now, the mean over the targets, in that before any run."""
+        first = float(self.widths[0].mean())
+        return float(self.widths[-1].mean()) / first if first > 0 else 0.0
+
+    def outlook(self, candidates: Index) -> tuple[Array, Array]:
+        """Half-widths (k, g, t) of the series after each of the candidates, and the goal's (k, t)."""
+        outlook = np.concatenate([each.outlook(candidates) for each in self._worlds])
+        with np.errstate(all="ignore"):
+            ratio = np.where(self._first[:, None] > 0, outlook / self._first[:, None], 1.0)
+        # (g, k, t) to (k, g, t), so that the goal's width is told for every candidate.
+        after = np.moveaxis(self._start[:, None] * np.minimum(ratio, 1.0), 1, 0)
+        return after, self.goal.width(after)
+
+    def take(self, candidate: int) -> None:
+        """Run a candidate."""
+        after, width = self.outlook(np.array([candidate]))
+        for each in self._worlds:
+            each.choose(candidate)
+        better = (self.half - after[0]).mean(axis=1)
+        self.helps = (*self.helps, self._names[int(np.argmax(better))])
+        self.chosen = (*self.chosen, candidate)
+        self.widths = (*self.widths, np.minimum(width[0], self.widths[-1]))
+        self.half = after[0]
+
+    def after(self, candidates: tuple[int, ...]) -> Prospect:
+        """What is expected after these runs, in this order; this one stays as it is."""
+        other = self.fork()
+        for candidate in candidates:
+            other.take(candidate)
+        return other
