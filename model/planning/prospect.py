@@ -62,6 +62,8 @@ class Prospect:
         self.chosen: tuple[int, ...] = ()
         self.helps: tuple[str, ...] = ()
         self.widths: tuple[Array, ...] = (goal.width(self.half),)
+        # What was asked in this state, by all forks that are still in it.
+        self._asked: dict[bytes, tuple[Array, Array]] = {}
 
     def fork(self) -> Prospect:
         """The same, to go on in another way."""
@@ -77,12 +79,15 @@ class Prospect:
 
     def outlook(self, candidates: Index) -> tuple[Array, Array]:
         """Half-widths (k, g, t) of the series after each of the candidates, and the goal's (k, t)."""
+        if (known := self._asked.get(candidates.tobytes())) is not None:
+            return known
         outlook = np.concatenate([each.outlook(candidates) for each in self._worlds])
         with np.errstate(all="ignore"):
             ratio = np.where(self._first[:, None] > 0, outlook / self._first[:, None], 1.0)
         # (g, k, t) to (k, g, t), so that the goal's width is told for every candidate.
         after = np.moveaxis(self._start[:, None] * np.minimum(ratio, 1.0), 1, 0)
-        return after, self.goal.width(after)
+        found = self._asked[candidates.tobytes()] = after, self.goal.width(after)
+        return found
 
     def take(self, candidate: int) -> None:
         """Run a candidate."""
@@ -94,6 +99,7 @@ class Prospect:
         self.chosen = (*self.chosen, candidate)
         self.widths = (*self.widths, np.minimum(width[0], self.widths[-1]))
         self.half = after[0]
+        self._asked = {}
 
     def after(self, candidates: tuple[int, ...]) -> Prospect:
         """What is expected after these runs, in this order; this one stays as it is."""
