@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksight.campaign import Outcome, Plan, Watcher, measure
+from ranksight.cli._outcome import report
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment, Run
 from ranksight.reports.terminal import Block, Text, next_step, show
@@ -59,7 +60,6 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
             break
     if not quiet and said is not None:
         _tell(experiment, said, ended)
-    from ranksight.cli.measure import report
 
     return report(experiment, total, quiet=True) if quiet or total.failures else 0
 

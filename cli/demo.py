@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Run the demonstration; 1 when a run failed."""
-    from ranksight.cli.measure import report
+    from ranksight.cli._outcome import report
     from ranksight.experiment import Experiment
     from ranksight.model.assembly import assemble
     from ranksight.platforms import load

@@ -9,9 +9,9 @@ from typing import Any
 from ranksight.metrics import metric
 from ranksight.model.expectations.checking import Result
 from ranksight.model.expectations.cost import Cost
-from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.judging import Finding
 from ranksight.model.expectations.rules import Comparison, RuleFinding
+from ranksight.model.search.growth import Growth
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.units import counted
 

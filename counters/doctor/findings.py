@@ -1,8 +1,8 @@
-"""Findings about a machine, and the registry-free list of examinations that make them."""
+"""Findings about a machine, and what examinations that make them look at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -56,12 +56,3 @@ class Machine:
 
 
 Examination = Callable[[Machine], Iterator[Finding]]
-
-
-def examine(machine: Machine | None = None) -> Sequence[Finding]:
-    """Look at everything; an examination that finds no such thing on this system says nothing."""
-    from ranksight.counters.doctor import counting, mpi, system
-
-    machine = machine or Machine()
-    examinations: tuple[Examination, ...] = (*counting.EXAMINATIONS, *mpi.EXAMINATIONS, *system.EXAMINATIONS)
-    return [finding for examination in examinations for finding in examination(machine)]

@@ -14,13 +14,13 @@ from fractions import Fraction
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.model.expectations.document import Expectation, Study
-from ranksight.model.expectations.growth import Growth, Order
 from ranksight.model.expectations.judging import judge
 from ranksight.model.expectations.match import limit_of
 from ranksight.model.expectations.measured import measured
 from ranksight.model.expectations.models import Key, Model, fit_models
-from ranksight.model.expectations.space import Ruler
+from ranksight.model.search.growth import Growth, Order
 from ranksight.model.series.series import Series
+from ranksight.model.spaces.rulers import Ruler
 
 STEP = Fraction(1, 4)
 QUARTERS = tuple(Fraction(n, 4) for n in range(-8, 13))

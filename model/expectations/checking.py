@@ -14,14 +14,14 @@ from ranksight.metrics import metric
 from ranksight.model.expectations.baseline import status_quo, status_quo_rulers
 from ranksight.model.expectations.cost import costs, doubled, fit_expected, forecasts, usual_targets
 from ranksight.model.expectations.document import Expectation, Study
-from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.judging import Finding, judge
 from ranksight.model.expectations.litmus import with_litmus
 from ranksight.model.expectations.measured import functions_of, measured, resolve
 from ranksight.model.expectations.models import Key, Model, fit_models
 from ranksight.model.expectations.rules import RuleFinding, check_rule
-from ranksight.model.expectations.space import MPI, UNIT, Ruler
+from ranksight.model.search.growth import Growth
 from ranksight.model.series.series import Series
+from ranksight.model.spaces.rulers import MPI, UNIT, Ruler
 
 Array = NDArray[np.float64]
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.expectations.growth import NONE, Growth
 from ranksight.model.expectations.models import Key, Model, one
-from ranksight.model.expectations.space import stated
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search.growth import NONE, Growth
 from ranksight.model.series.series import Series
+from ranksight.model.spaces.rulers import stated
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]

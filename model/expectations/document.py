@@ -46,10 +46,10 @@ from typing import Any, TypeVar
 from ranksight._toml import decode, read
 from ranksight.errors import InputError
 from ranksight.model.expectations import grammar
-from ranksight.model.expectations.growth import NONE, Growth
 from ranksight.model.expectations.inequality import Inequality, inequality
 from ranksight.model.expectations.places import locate
-from ranksight.model.expectations.space import DEPTH, Ruler
+from ranksight.model.search.growth import NONE, Growth
+from ranksight.model.spaces.rulers import DEPTH, Ruler
 
 T = TypeVar("T")
 LEAST_R2 = 0.5

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ranksight.errors import InputError
-from ranksight.model.expectations.growth import LARGEST_DENOMINATOR, Growth, Order, leading
+from ranksight.model.search.growth import LARGEST_DENOMINATOR, Growth, Order, leading
 
 LOGARITHMS = ("log", "log2", "ln", "lg", "log10")
 ROOTS = {"sqrt": Fraction(1, 2), "cbrt": Fraction(1, 3)}

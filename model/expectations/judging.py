@@ -17,9 +17,9 @@ from typing import Literal
 
 from ranksight.model.expectations.cost import Cost
 from ranksight.model.expectations.document import Expectation, Study
-from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.match import Match, limit_of, match
 from ranksight.model.expectations.models import Model
+from ranksight.model.search.growth import Growth
 from ranksight.units import counted
 
 Status = Literal["ok", "insufficient"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from ranksight.model.expectations.growth import NONE, Growth
-from ranksight.model.expectations.space import deviation
+from ranksight.model.search.growth import NONE, Growth
+from ranksight.model.spaces.rulers import deviation
 
 Rank = Literal["total", "approximate", "none"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.expectations.growth import Growth, leading
-from ranksight.model.expectations.space import Ruler, offer, terms, wider
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.search.growth import Growth, leading
 from ranksight.model.series.noise import locate
 from ranksight.model.series.series import Series
+from ranksight.model.spaces.rulers import Ruler, offer, terms, wider
 from ranksight.model.uncertainty.forecast import FEW_POINTS, NO_DATA
 
 Array = NDArray[np.float64]

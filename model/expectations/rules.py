@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.expectations.document import Rule, Study
-from ranksight.model.expectations.growth import Growth
 from ranksight.model.expectations.inequality import Sum
 from ranksight.model.expectations.judging import AGREEMENT, weakness
 from ranksight.model.expectations.models import Key, Model
+from ranksight.model.search.growth import Growth
 from ranksight.model.series.noise import locate
 
 Array = NDArray[np.float64]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ranksight.errors import InputError
-from ranksight.model.expectations.growth import Growth
-from ranksight.model.expectations.space import MPI
-from ranksight.model.expectations.space import offer as offer_terms
+from ranksight.model.search.growth import Growth
 from ranksight.model.search.offer import Offer
 from ranksight.model.spaces import SPACES
+from ranksight.model.spaces.rulers import MPI
+from ranksight.model.spaces.rulers import offer as offer_terms
 
 
 @SPACES.register("mpi")

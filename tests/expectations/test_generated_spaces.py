@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from ranksight.errors import InputError
 from ranksight.model.expectations.grammar import growth
-from ranksight.model.expectations.growth import NONE, Growth, Order
 from ranksight.model.expectations.match import limit_of, match
-from ranksight.model.expectations.space import MPI, Ruler, deviation, offer, ruler, stated, terms, wider
+from ranksight.model.search.growth import NONE, Growth, Order
 from ranksight.model.search.offer import Listed
 from ranksight.model.spaces import SPACES
+from ranksight.model.spaces.rulers import MPI, Ruler, deviation, offer, ruler, stated, terms, wider
 
 
 def written(text: str, names: tuple[str, ...] = ("p",), **how: object) -> list[str]:

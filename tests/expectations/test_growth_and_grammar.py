@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.model.expectations.grammar import ParseError, growth
-from ranksight.model.expectations.growth import Growth, Order, leading
 from ranksight.model.expectations.inequality import inequality
+from ranksight.model.search.growth import Growth, Order, leading
 
 F = Fraction
 

@@ -14,7 +14,7 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.experiment import read
 from ranksight.model.expectations.document import read_study
-from ranksight.model.expectations.space import terms
+from ranksight.model.spaces.rulers import terms
 
 STUDY = Path(__file__).resolve().parents[2] / "examples" / "mpi_scalability"
 TIMED = ["Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Allgather", "Alltoall", "Bcast_tree"]

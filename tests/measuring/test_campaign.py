@@ -14,8 +14,8 @@ import pytest
 
 from ranksight import campaign
 from ranksight.campaign import Plan, measure
+from ranksight.cli._outcome import report
 from ranksight.cli.main import main
-from ranksight.cli.measure import report
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.errors import ToolError
 from ranksight.experiment import Experiment, read

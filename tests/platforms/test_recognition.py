@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.counters.doctor.findings import Finding, Machine, examine
+from ranksight.counters.doctor import Finding, examine
+from ranksight.counters.doctor.findings import Machine
 from ranksight.platforms import Layout, load
 from ranksight.platforms.recognition import described, measured_on, named, options, related
 from ranksight.platforms.topology import read_topology

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ranksight.errors import InputError
-from ranksight.model.expectations.growth import NONE, Growth, Order
+from ranksight.model.search.growth import NONE, Growth, Order
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.terms import ONE, Factor, hypotheses
 

@@ -1,0 +1,49 @@
+"""What came of a campaign of runs, as it is said at its end."""
+
+from __future__ import annotations
+
+from ranksight.campaign import FAILURES_IN_A_ROW, Outcome
+from ranksight.cli._saying import say
+from ranksight.experiment import Experiment
+from ranksight.reports.terminal import Text, next_step, show
+
+
+def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
+    """Say what came of a campaign; 1 when a run failed."""
+    told: set[tuple[str, ...]] = set()
+    causes: set[str] = set()
+    for failure in outcome.failures:
+        if failure.what in causes and not failure.last_lines:
+            say(f"run {failure.run.id} failed as one before")
+            continue
+        causes.add(failure.what)
+        say(f"run {failure.run.id} failed: {failure.what}")
+        if failure.last_lines and failure.last_lines in told:
+            say("(the same as before)", "  | ")
+        else:
+            told.add(failure.last_lines)
+            for line in failure.last_lines:
+                say(line, "  | ")
+        if failure.remedy:
+            say(failure.remedy, "  ")
+        stands = failure.folder.exists()
+        say(f"its output is kept in {failure.folder}" if stands else "there was no room to keep its output", "  ")
+    if outcome.stopped:
+        say("stopped, the last runs failed one after another; mend the cause and give the same line again")
+    elif outcome.left_out:
+        say(
+            f"left out after {FAILURES_IN_A_ROW} failures one after another: {', '.join(outcome.left_out)}; "
+            "mend the cause and give the same line again"
+        )
+    elif outcome.failures:
+        say("give the same line again to measure what is missing")
+    if not quiet:
+        kept = f", {outcome.kept} kept from before" if outcome.kept else ""
+        show(
+            Text(
+                f"{outcome.measured} runs measured{kept}, {len(outcome.failures)} failed: {experiment.path}", hanging=0
+            )
+        )
+        if len(experiment) and not outcome.stopped:
+            show(next_step(f"ranksight fit {experiment.path}"))
+    return 1 if outcome.failures else 0
