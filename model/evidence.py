@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
-from ranksight.model.application.application import Refined
+from ranksight.model.application.refined import Refined
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.units import counted
 

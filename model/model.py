@@ -17,8 +17,10 @@ from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model.answers import Answers
 from ranksight.model.application import whole
-from ranksight.model.application.application import Application, Breakdown, Refined
+from ranksight.model.application.application import Application
+from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.doubts import with_doubts
+from ranksight.model.application.refined import Refined
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.table import MessageTable

@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 @dataclass(frozen=True)
 class Prediction:
     """All answers to one question, what is to be known of the configurations asked for, and, where the program's time
-    was asked for, the seconds of each of :data:`ranksight.model.application.application.PARTS` at each
+    was asked for, the seconds of each of :data:`ranksight.model.application.breakdown.PARTS` at each
     configuration."""
 
     application: str

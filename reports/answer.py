@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranksight.metrics import metric
-from ranksight.model.application.application import PARTS
+from ranksight.model.application.breakdown import PARTS
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
 from ranksight.reports.refusals import next_run

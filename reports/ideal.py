@@ -59,7 +59,7 @@ class Loss:
     Attributes
     ----------
     kernel, part : str
-        Part is one of :data:`ranksight.model.application.application.PARTS`.
+        Part is one of :data:`ranksight.model.application.breakdown.PARTS`.
     seconds : float
     share : float
         Of all that is lost.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
-from ranksight.model.application.application import Breakdown
+from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis.diagnosis import Diagnosis, diagnose
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.model import Model

@@ -122,7 +122,7 @@ def _shares(series: Series, measured: np.ndarray) -> np.ndarray:
 
 def _computed(breakdown: object) -> list[np.ndarray]:
     """The sum over kernels, mean per rank, without imbalance and communication; its interval in proportion."""
-    from ranksight.model.application.application import Breakdown
+    from ranksight.model.application.breakdown import Breakdown
 
     assert isinstance(breakdown, Breakdown)
     total = breakdown.total

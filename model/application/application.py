@@ -9,7 +9,7 @@ measured. T_others, the start and end of MPI, lies outside the time from MPI_Ini
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,80 +21,23 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
+from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.network import Network
+from ranksight.model.application.refined import Better, Refined, Refining
+from ranksight.model.plaindata import reading
 from ranksight.model.resource.pace import Pace, narrower
 from ranksight.model.resource.resource import COUNTED, LEVELS, Parts, Resources
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Shared, Sharing
-from ranksight.model.structure.functions import Functions, choose, rows_of
+from ranksight.model.structure.functions import Functions, rows_of
 from ranksight.model.structure.staircase import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
-
-PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
-"""What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,
-``direct`` the time of kernels that have no counters, and what grows with the ranks beside what such a law holds."""
-
-
-@dataclass(frozen=True)
-class Refined:
-    """The forecast of all series with times by the equations that carry them, and what these were made of.
-
-    Attributes
-    ----------
-    said : Forecast
-    parts : Parts or None
-        Of the kernels of :attr:`Application.resources`.
-    shared : tuple of (Sharing, Shared)
-        Of the kernels of :attr:`Application.laws`.
-    carried : tuple of ((r,) intp, (r, k) bool, r str)
-        Rows, the configurations at which an equation gives them, and that equation's evidence.
-    uneven : (k,) or None
-        What the fullest rank has of whole units of work over the mean, where times are means.
-    """
-
-    said: Forecast
-    parts: Parts | None = None
-    shared: tuple[tuple[Sharing, Shared], ...] = ()
-    carried: tuple[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]], ...] = ()
-    uneven: Array | None = None
-
-
-@dataclass(frozen=True)
-class Breakdown:
-    """Time of the whole application at k configurations, and what it is made of.
-
-    Attributes
-    ----------
-    total : Forecast
-        One row.
-    kernels : tuple of str
-        All K kernels that have a time, then those that only send messages.
-    each : mapping of str to (K, k)
-        Seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds its messages' time.
-    blocking : Forecast or None
-        BF_mem of the kernels of :attr:`Application.resources`.
-    """
-
-    total: Forecast
-    kernels: tuple[str, ...]
-    each: Mapping[str, Array]
-    blocking: Forecast | None = None
-
-    @property
-    def parts(self) -> dict[str, Array]:
-        """Seconds of each of :data:`PARTS` over all kernels, each (k,)."""
-        return {name: values.sum(axis=0) for name, values in self.each.items()}
-
-    @property
-    def by_kernel(self) -> Array:
-        """Seconds of each kernel with all its parts, (K, k)."""
-        return np.asarray(sum(self.each.values()), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -155,69 +98,58 @@ class Application:
         share : Share, optional
             What the fullest rank works on, where work comes in whole units.
         """
-        rows = functions.rows
-        parts = None
-        shared: list[tuple[Sharing, Shared]] = []
-        carried: list[tuple[NDArray[np.intp], NDArray[np.bool_], tuple[str, ...]]] = []
-
-        def take(given: Forecast, kernels: tuple[str, ...], name: str, told: tuple[str, ...], better: Any) -> None:
-            nonlocal said
-            mine = np.array([i for i, kernel in enumerate(kernels) if (kernel, name) in rows], dtype=np.intp)
-            if not len(mine):
-                return
-            index = np.array([rows[kernels[i], name] for i in mine], dtype=np.intp)
-            picked = rows_of(given, mine)
-            where = better(picked, index, mine)
-            said = choose(said, picked, index, where)
-            carried.append((index, where, tuple(told[i] for i in mine)))
+        rows, told = functions.rows, Refining(said, functions.rows)
 
         def asked(name: str) -> tuple[Array, Forecast]:
             """Configurations and counts that an equation of a metric is asked with."""
-            return (share.points, share.said) if share is not None and name in share.fullest else (points, said)
+            return (share.points, share.said) if share is not None and name in share.fullest else (points, told.said)
 
         at, counts = asked("time")
         for pace in self.paces:
             where, work = asked(pace.metric)
             given = pace.forecast(where, rows_of(work, pace.rows(rows)), level)
-            take(
+            told.take(
                 given,
                 pace.kernels,
                 pace.metric,
                 pace.evidence,
-                lambda given, index, _: narrower(given, rows_of(said, index)),
+                lambda given, index, _: narrower(given, rows_of(told.said, index)),
             )
-        if self.resources is not None:
-            parts = self.resources.parts(at, counts, rows, level)
+        parts = None if self.resources is None else self.resources.parts(at, counts, rows, level)
+        if self.resources is not None and parts is not None:
             borrowed = self.resources.borrowed
             # Where the equation lacks a part, what the times alone say is still an answer, if they were measured.
-            take(
+            told.take(
                 parts.forecast(),
                 self.resources.kernels,
                 "time",
                 self.resources.evidence,
                 lambda given, index, mine: (
-                    (given.status == forecast.OK) | (said.status[index] != forecast.OK) | borrowed[mine][:, None]
+                    (given.status == forecast.OK) | (told.said.status[index] != forecast.OK) | borrowed[mine][:, None]
                 ),
             )
-        for law in self.laws:
-            found = law.forecast(points, level, at)
-            shared.append((law, found))
-
-            def better(
-                given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp], law: Sharing = law
-            ) -> NDArray[np.bool_]:
-                # Between measured values a function may follow them more closely than the law does.
-                closer = (functions.fitted.press[index] < law.scatter[mine]) & (law.domains == law.measured)
-                known = law.inside(points)[None, :] & closer[:, None] & (said.status[index] == forecast.OK)
-                known |= self.by_cache(law.kernels)[mine, None] & (law is self.sharing)
-                return np.asarray(np.isfinite(given.value) & ~known & law.tells(points)[mine])
-
-            take(found.time, law.kernels, "time", law.evidence, better)
-            take(law.cycles(found.time), law.kernels, "cycles", law.evidence, better)
+        shared = tuple((law, law.forecast(points, level, at)) for law in self.laws)
+        for law, found in shared:
+            better = self._where_shared(law, told, functions, points)
+            told.take(found.time, law.kernels, "time", law.evidence, better)
+            told.take(law.cycles(found.time), law.kernels, "cycles", law.evidence, better)
+        said = told.said
         if self.cache is not None and self.resources is not None:
             said = self._opened(said, functions, points, counts)
         uneven = np.ones(len(points)) if share is None or "time" in share.fullest else share.unevenness
-        return Refined(said, parts, tuple(shared), tuple(carried), uneven)
+        return Refined(said, parts, shared, tuple(told.carried), uneven)
+
+    def _where_shared(self, law: Sharing, told: Refining, functions: Functions, points: Array) -> Better:
+        """Where a law of shared bandwidth tells more than what is told so far."""
+
+        def better(given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp]) -> NDArray[np.bool_]:
+            # Between measured values a function may follow them more closely than the law does.
+            closer = (functions.fitted.press[index] < law.scatter[mine]) & (law.domains == law.measured)
+            known = law.inside(points)[None, :] & closer[:, None] & (told.said.status[index] == forecast.OK)
+            known |= self.by_cache(law.kernels)[mine, None] & (law is self.sharing)
+            return np.asarray(np.isfinite(given.value) & ~known & law.tells(points)[mine])
+
+        return better
 
     def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast) -> Forecast:
         """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.
@@ -240,10 +172,8 @@ class Application:
         upper, status, reason = said.upper.copy(), said.status.copy(), said.reason.astype(object)
         upper[index] += more[mine] * blocked * apart / machine.frequency
         with np.errstate(invalid="ignore", divide="ignore"):
-            factor = upper[index] / said.lower[index]
-        wide = (more[mine] > 0) & (status[index] == forecast.OK) & ~(factor <= forecast.WIDEST)
-        status[index] = np.where(wide, forecast.WIDE, status[index])
-        reason[index] = np.where(wide, forecast.too_wide(factor.ravel()).reshape(factor.shape), reason[index])
+            factor = np.where(more[mine] > 0, upper[index] / said.lower[index], 1.0)
+        status[index], reason[index] = forecast.judged_by_width(factor, status[index], reason[index])
         return replace(said, upper=upper, status=status, reason=reason)
 
     def by_cache(self, kernels: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -292,11 +222,7 @@ class Application:
             up = (messages.upper - messages.value).sum(axis=0)
             low, high = total + sent - np.hypot(total - low, down), total + sent + np.hypot(high - total, up)
             total = total + sent
-            lost = np.where(messages.status != forecast.OK, messages.value, 0.0).sum(axis=0) > 0.05 * total
-            for k in np.flatnonzero(lost & (status == forecast.OK)):
-                worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
-                status[k] = messages.status[worst, k]
-                reason[k] = f"{self.communication.names[worst]}: {messages.reason[worst, k]}"
+            self.communication.judge(messages, total, status, reason)
         codes, reasons = whole.judged(low, high, status, reason)
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
             codes, reasons = self.sharing.without_far(points, codes, reasons)
@@ -400,43 +326,31 @@ class Application:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        content: dict[str, Any] = {"imbalance": self.imbalance}
-        if self.resources is not None:
-            content["resources"] = self.resources.to_dict()
-        if self.communication is not None:
-            content["communication"] = self.communication.to_dict()
-        if self.network is not None:
-            content["network"] = self.network.to_dict()
-        if self.sharing is not None:
-            content["sharing"] = self.sharing.to_dict()
-        if self.cached is not None:
-            content["cached"] = self.cached.to_dict()
-        if self.cache is not None:
-            content["cache"] = self.cache.to_dict()
-        if self.paces:
-            content["paces"] = [pace.to_dict() for pace in self.paces]
-        if self.balance is not None:
-            content["balance"] = self.balance.to_dict()
-        if self.imbalances is not None:
-            content["imbalances"] = self.imbalances.to_dict()
-        return content
+        given = ((name, getattr(self, name)) for name in _READ)
+        content = {name: part.to_dict() for name, part in given if part is not None}
+        paces = {"paces": [pace.to_dict() for pace in self.paces]} if self.paces else {}
+        return {"imbalance": self.imbalance, **content, **paces}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Application:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
-            resources = Resources.from_dict(content["resources"]) if "resources" in content else None
-            communication = Communication.from_dict(content["communication"]) if "communication" in content else None
-            sharing = Sharing.from_dict(content["sharing"]) if "sharing" in content else None
-            cached = Sharing.from_dict(content["cached"]) if "cached" in content else None
-            cache = SharedCache.from_dict(content["cache"]) if "cache" in content else None
+        with reading("'application'"):
+            parts = {name: read(content[name]) for name, read in _READ.items() if name in content}
             paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
-            balance = Balance.from_dict(content["balance"]) if "balance" in content else None
-            imbalances = Imbalances.from_dict(content["imbalances"]) if "imbalances" in content else None
-            network = Network.from_dict(content["network"]) if "network" in content else None
             imbalance = float(content["imbalance"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'application' is damaged: {error}", "fit the model again") from error
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)
+        return cls(imbalance=imbalance, paces=paces, **parts)
+
+
+_READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "resources": Resources.from_dict,
+    "communication": Communication.from_dict,
+    "network": Network.from_dict,
+    "sharing": Sharing.from_dict,
+    "cached": Sharing.from_dict,
+    "cache": SharedCache.from_dict,
+    "balance": Balance.from_dict,
+    "imbalances": Imbalances.from_dict,
+}
+"""How each part is read that is there or not."""

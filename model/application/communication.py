@@ -163,6 +163,21 @@ class Communication:
         half = np.full(shape, 0.5)
         return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, half, half, level)
 
+    def judge(self, messages: Forecast, total: Array, status: NDArray[np.intp], reason: list[str]) -> None:
+        """Put into `status` and `reason` (k,) of sums what keeps messages untold that are over a twentieth of `total`.
+
+        Parameters
+        ----------
+        messages : Forecast
+            From :meth:`times`.
+        total : (k,)
+        """
+        untold = np.where(messages.status != forecast.OK, messages.value, 0.0)
+        for k in np.flatnonzero((untold.sum(axis=0) > 0.05 * total) & (status == forecast.OK)):
+            worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
+            status[k] = messages.status[worst, k]
+            reason[k] = f"{self.names[worst]}: {messages.reason[worst, k]}"
+
     @property
     def names(self) -> tuple[str, ...]:
         """Kernel and operation of each row of :meth:`times`."""

@@ -121,7 +121,4 @@ def judged(
         As :func:`add` gives them, with what was added since.
     """
     factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
-    wide = ~(factor <= forecast.WIDEST) & (codes == forecast.OK)
-    reason = np.array(reasons, dtype=object)
-    reason[wide] = forecast.too_wide(factor[wide])
-    return np.where(wide, forecast.WIDE, codes), reason
+    return forecast.judged_by_width(factor, codes, np.array(reasons, dtype=object))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
-from ranksight.model.application.application import Application, Breakdown
+from ranksight.model.application.application import Application
+from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis import counted, few, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.resource.resource import COUNTED, LEVELS

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.application.application import Breakdown
+from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.phases.pet import Pet
 from ranksight.model.uncertainty import forecast
 

@@ -21,6 +21,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model.fitting.fitted import JOBS
+from ranksight.model.plaindata import reading
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
@@ -78,15 +79,12 @@ class Pace:
             lower = value * np.exp(-np.sqrt(own + np.nan_to_num(down, nan=50.0) ** 2))
             upper = value * np.exp(np.minimum(np.sqrt(own + np.nan_to_num(up, nan=50.0) ** 2), 50.0))
             ratio = upper / lower
-        status, reason = instructions.status.copy(), instructions.reason.astype(object)
         # An interval that is too wide is judged anew, as other parts of it count here.
-        again = np.isin(status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.NOISE))
-        wide = ~(ratio <= forecast.WIDEST)
-        status = np.where(again, np.where(wide, forecast.WIDE, forecast.OK), status)
-        reason[again] = ""
-        reason[again & wide] = forecast.too_wide(ratio[again & wide])
-        given = replace(instructions, value=value, lower=lower, upper=upper)
-        return replace(given, status=status.astype(np.intp), reason=reason)
+        again = np.isin(instructions.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.NOISE))
+        status, reason = forecast.judged_by_width(
+            ratio, np.where(again, forecast.OK, instructions.status), np.where(again, "", instructions.reason)
+        )
+        return replace(instructions, value=value, lower=lower, upper=upper, status=status, reason=reason)
 
     def rows(self, functions_rows: Mapping[tuple[str, str], int]) -> NDArray[np.intp]:
         """Rows of the kernels' instructions.
@@ -125,13 +123,11 @@ class Pace:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Pace:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'pace'"):
             kernels, parameters = tuple(map(str, content["kernels"])), tuple(map(str, content["parameters"]))
             varied = tuple(int(x) for x in content["varied"])
             rate, count = np.array(content["rate"], dtype=np.float64), np.array(content["count"], dtype=np.intp)
             departure, name = Departure.from_dict(content["departure"]), str(content["metric"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"'pace' is damaged: {error}", "fit the model again") from error
         if (
             rate.shape != (len(kernels),)
             or count.shape != rate.shape

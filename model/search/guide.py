@@ -50,14 +50,18 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
     """Move weight, within what fits, to the forms that the requirements of the same kernel have."""
     weight = found.weight.copy()
     changed: list[int] = []
+    growing = _growing(found)
+
+    def form(series: int, hypothesis: int) -> frozenset[int]:
+        """Terms of a hypothesis besides the constant."""
+        return frozenset(found.members[series, hypothesis][growing[series, hypothesis]].tolist())
+
     for time, requirements in pairs(kernels, metrics):
-        forms = {
-            _form(found, r, 0) for r in requirements if found.weight[r, 0] > 0.5 and np.sqrt(found.press[r, 0]) <= EXACT
-        }
+        forms = {form(r, 0) for r in requirements if found.weight[r, 0] > 0.5 and np.sqrt(found.press[r, 0]) <= EXACT}
         forms.discard(frozenset())
         if not forms:
             continue
-        same = np.array([_form(found, time, c) in forms for c in range(weight.shape[1])])
+        same = np.array([form(time, c) in forms for c in range(weight.shape[1])])
         if same.any() and (same & (weight[time] > 0)).any():
             weight[time] = np.where(same, weight[time] * np.exp(PREFERRED), weight[time])
             weight[time] /= weight[time].sum()
@@ -79,13 +83,12 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
     return replace(found, **arrays)
 
 
-def _form(found: Found, series: int, hypothesis: int) -> frozenset[int]:
-    """Terms of a hypothesis besides the constant."""
-    terms = found.members[series, hypothesis]
-    terms = terms[terms >= 0]
-    if not len(terms):
-        return frozenset()
-    return frozenset(int(t) for t, exponents in zip(terms, found.basis.decode(terms), strict=True) if exponents.any())
+def _growing(found: Found) -> NDArray[np.bool_]:
+    """Which members (s, c, q) are terms besides the constant."""
+    held = np.where(found.members >= 0, found.members, 0)
+    listed, place = np.unique(held, return_inverse=True)
+    grows: NDArray[np.bool_] = np.asarray(found.basis.decode(listed).any(axis=(1, 2)))
+    return np.asarray(grows[place].reshape(held.shape) & (found.members >= 0))
 
 
 def remarks(

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.model.uncertainty import forecast
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.uncertainty.drift import expected_drift
-from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, WIDEST, Forecast, too_wide
+from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, judged_by_width
 from ranksight.model.uncertainty.mixture import quantiles
 
 Array = NDArray[np.float64]
@@ -114,9 +114,7 @@ class Beyond:
             upper[at] = law * np.exp(np.minimum(middle + np.hypot(up, high - middle), 50.0))
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = upper / lower
-        wide = ~(ratio <= WIDEST) & (status == OK)
-        reason[wide] = too_wide(ratio[wide])
-        status = np.where(wide, forecast.WIDE, status).astype(np.intp)
+        status, reason = judged_by_width(ratio, status, reason)
         return replace(given, status=status, reason=reason, value=value, lower=lower, upper=upper)
 
     @cached_property
@@ -151,33 +149,22 @@ class Beyond:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        blank = {
-            name: [[None if np.isnan(x) else float(x) for x in row] for row in getattr(self, name)] for name in ROWS
-        }
-        return blank | {
+        return {
+            **{name: with_gaps(getattr(self, name)) for name in ("law", "left")},
             "active": self.active,
-            "ranks": self.ranks.tolist(),
-            "nodes": self.nodes.tolist(),
-            "scatter": self.scatter.tolist(),
-            "guessed": self.guessed.tolist(),
-            "whole": self.whole.tolist(),
+            **{name: getattr(self, name).tolist() for name in ("ranks", "nodes", "scatter", "guessed", "whole")},
         }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], kernels: tuple[str, ...]) -> Beyond:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
+        with reading("'beyond'"):
             ranks, nodes, scatter = (
                 np.array(content[name], dtype=np.float64) for name in ("ranks", "nodes", "scatter")
             )
-            law, left = (
-                np.array([[np.nan if x is None else float(x) for x in row] for row in content[name]], dtype=np.float64)
-                for name in ROWS
-            )
+            law, left = (from_gaps(content[name]) for name in ("law", "left"))
             active = int(content["active"])
             guessed, whole = (np.array(content[name], dtype=np.bool_) for name in ("guessed", "whole"))
-        except (KeyError, TypeError, ValueError, OverflowError) as cause:
-            raise InputError(f"'beyond' is damaged: {cause}", "fit the model again") from cause
         shapes = law.shape == left.shape == (
             len(kernels),
             len(ranks),
@@ -186,9 +173,6 @@ class Beyond:
         if not (sound and (ranks >= 1).all() and (nodes >= 1).all() and (law[np.isfinite(left)] > 0).all()):
             raise InputError("'beyond' does not fit together", "fit the model again")
         return cls(active, ranks, nodes, law, left, scatter, guessed, whole)
-
-
-ROWS = ("law", "left")
 
 
 _FORMS = tuple(product(range(len(FORMS)), DEARER))

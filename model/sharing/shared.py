@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model.fitting.fitted import JOBS, Fitted
-from ranksight.model.resource.resource import LEVELS
 from ranksight.model.sharing.beyond import Beyond
-from ranksight.model.sharing.demand import MEMORY, loads_of
+from ranksight.model.sharing.demand import MEMORY
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.learning import times
 from ranksight.model.sharing.seen import Seen
@@ -292,10 +290,10 @@ class Sharing:
     ) -> tuple[NDArray[np.intp], NDArray[Any]]:
         status = np.full(time.shape, forecast.OK, dtype=np.intp)
         reason = np.full(time.shape, "", dtype=object)
-        for row, (kernel, name) in enumerate(zip(self.counts.kernels, self.counts.metrics, strict=True)):
-            at = self.kernels.index(kernel)
-            bad = np.isin(said.status[row], (forecast.NO_DATA, forecast.FEW_POINTS, forecast.DOMAIN, forecast.UNVARIED))
-            bad &= status[at] == forecast.OK
+        unknown = np.isin(said.status, (forecast.NO_DATA, forecast.FEW_POINTS, forecast.DOMAIN, forecast.UNVARIED))
+        for row in np.flatnonzero(unknown.any(axis=1)):
+            at, name = self.kernels.index(self.counts.kernels[row]), self.counts.metrics[row]
+            bad = unknown[row] & (status[at] == forecast.OK)
             status[at] = np.where(bad, said.status[row], status[at])
             reason[at] = np.where(bad, [f"{name}: {text}" for text in said.reason[row]], reason[at])
         if WHOLE in self.kernels:
@@ -303,9 +301,7 @@ class Sharing:
             status[at], reason[at] = self.without_far(points, status[at], reason[at])
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = upper / lower
-        wide = ~(ratio <= forecast.WIDEST) & (status == forecast.OK)
-        reason[wide] = forecast.too_wide(ratio[wide])
-        return np.where(wide, forecast.WIDE, status).astype(np.intp), reason
+        return forecast.judged_by_width(ratio, status, reason)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Sharing:
         """The same kernels with ranks placed in another way."""
@@ -313,72 +309,18 @@ class Sharing:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        return {
-            "measured": self.measured.to_dict(),
-            "domains": self.domains.to_dict(),
-            "kernels": list(self.kernels),
-            "counts": self.counts.to_dict(),
-            **{name: getattr(self, name).tolist() for name in _ARRAYS},
-            "residual": [[None if np.isnan(x) else float(x) for x in row] for row in self.residual],
-            "departure": self.departure.to_dict(),
-            "varied": list(self.varied),
-            "alike": self.alike,
-            "clock": [None if np.isnan(x) else float(x) for x in self.clock],
-            "evidence": list(self.evidence),
-            "beyond": None if self.beyond is None else self.beyond.to_dict(),
-            "resource": self.resource,
-            "seen": None if self.seen is None else self.seen.to_dict(),
-        }
+        from ranksight.model.sharing.plain import sharing_to_dict
+
+        return sharing_to_dict(self)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Sharing:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
-            kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
-            given: dict[str, Any] = {name: np.array(content[name], dtype=np.float64) for name in _ARRAYS}
-            residual = np.array(
-                [[np.nan if x is None else float(x) for x in row] for row in content["residual"]], dtype=np.float64
-            )
-            clock = np.array([np.nan if x is None else float(x) for x in content["clock"]], dtype=np.float64)
-            varied, alike = tuple(int(x) for x in content["varied"]), bool(content["alike"])
-            departure = Departure.from_dict(content["departure"])
-            beyond, resource = content.get("beyond"), str(content["resource"])
-            further = None if beyond is None else Beyond.from_dict(beyond, kernels)
-            traffic = content.get("seen")
-            seen = None if traffic is None else Seen.from_dict(traffic, len(kernels))
-            counts, *nodes = (content[name] for name in ("counts", "measured", "domains"))
-            if not all(isinstance(part, Mapping) for part in (counts, *nodes)):
-                raise TypeError("counts, measured or domains is no object")
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"'sharing' is damaged: {error}", "fit the model again") from error
-        fitted, k = Fitted.from_dict(counts), len(kernels)
-        shapes = {
-            "mode": (k, 4), "covariance": (k, 4, 4), "scatter": (k,), "count": (k,), "floor": (k,), "alone": (k,),
-            "effect": (k, 2), "belief": (k,), "trained": (len(fitted.parameters), 2),
-        }  # fmt: skip
-        if (
-            any(given[name].shape != shape or not np.isfinite(given[name]).all() for name, shape in shapes.items())
-            or len(clock) != k
-            or residual.ndim != 2
-            or (np.isfinite(residual).sum(axis=1) != given["count"]).any()
-            or (given["count"] < 1).any()
-            or len(evidence) != k
-            or "ranks" not in fitted.parameters
-            or not all(0 <= at < len(fitted.parameters) for at in varied)
-            or departure.inputs.shape[1] != len(varied) + (not alike)
-            or len(departure.values) != k
-            or not set(fitted.kernels) <= set(kernels)
-            or loads_of(resource) not in LEVELS
-        ):
-            raise InputError("'sharing' does not fit together", "fit the model again")
-        count = given.pop("count").astype(np.intp)
-        measured, domains = (Domains.from_dict(node) for node in nodes)
-        given |= {"departure": departure, "varied": varied, "alike": alike, "beyond": further, "resource": resource}
-        given |= {"count": count, "residual": residual, "clock": clock, "evidence": evidence, "seen": seen}
-        return cls(measured, domains, kernels, fitted, **given)
+        from ranksight.model.sharing.plain import sharing_from_dict
+
+        return sharing_from_dict(content)
 
 
-_ARRAYS = ("mode", "covariance", "scatter", "count", "floor", "alone", "effect", "belief", "trained")
 STEP = 1e-4
 """Step of the derivatives, relative."""
 

@@ -51,6 +51,22 @@ def too_wide(factors: Array) -> NDArray[np.object_]:
     )
 
 
+def judged_by_width(
+    factor: Array, status: NDArray[np.intp], reason: NDArray[np.object_]
+) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    """Status and reason with :data:`WIDE` where an answer would be one, but for an interval that spans too much.
+
+    Parameters
+    ----------
+    factor, status, reason : (...)
+        Upper over lower end, and what is known of the answers so far; NaN is too wide.
+    """
+    wide = ~(factor <= WIDEST) & (status == OK)
+    told = reason.astype(object)
+    told[wide] = too_wide(factor[wide])
+    return np.where(wide, WIDE, status).astype(np.intp), told
+
+
 @dataclass(frozen=True)
 class Forecast:
     """What s functions say at k configurations.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.model.application.application import PARTS as NAMED
+from ranksight.model.application.breakdown import PARTS as NAMED
 from ranksight.reports.palette import NAMES, PARTS
 from ranksight.reports.plots._axes import legend, new_axes, number, second_axis
 from ranksight.reports.sweep import Sweep

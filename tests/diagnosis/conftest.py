@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ranksight.model.application.application import PARTS, Breakdown
+from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.evidence import Evidence
 from ranksight.model.uncertainty.forecast import Forecast

@@ -11,7 +11,7 @@ from written import sweeps, write
 
 from ranksight.cli import main
 from ranksight.experiment import Experiment, Run
-from ranksight.model.application.application import PARTS, Breakdown
+from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.beside import beside
 from ranksight.model.phases.pet import Pet

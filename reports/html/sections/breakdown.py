@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.application.application import PARTS
+from ranksight.model.application.breakdown import PARTS
 from ranksight.reports.answer import parts_of
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw

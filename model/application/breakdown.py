@@ -1,0 +1,50 @@
+"""What a program's time is made of, part by part and kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
+"""What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,
+``direct`` the time of kernels that have no counters, and what grows with the ranks beside what such a law holds."""
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Time of the whole application at k configurations, and what it is made of.
+
+    Attributes
+    ----------
+    total : Forecast
+        One row.
+    kernels : tuple of str
+        All K kernels that have a time, then those that only send messages.
+    each : mapping of str to (K, k)
+        Seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds its messages' time.
+    blocking : Forecast or None
+        BF_mem of the kernels of :attr:`Application.resources`.
+    """
+
+    total: Forecast
+    kernels: tuple[str, ...]
+    each: Mapping[str, Array]
+    blocking: Forecast | None = None
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """Seconds of each of :data:`PARTS` over all kernels, each (k,)."""
+        return {name: values.sum(axis=0) for name, values in self.each.items()}
+
+    @property
+    def by_kernel(self) -> Array:
+        """Seconds of each kernel with all its parts, (K, k)."""
+        return np.asarray(sum(self.each.values()), dtype=np.float64)

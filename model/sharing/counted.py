@@ -1,0 +1,174 @@
+"""What was counted of the kernels that share memory or a cache: their work, and what of it loads what they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.model.sharing.demand import BYTES, Demand
+from ranksight.model.sharing.domains import Domains
+
+Array = NDArray[np.float64]
+
+FEWEST = 3
+"""Configurations that a kernel must have."""
+BEGINS = -0.7
+"""Slope of ln time over ln ranks at the fewest ranks below which times are those of strong scaling."""
+EARLY = 0.2
+"""Share of a domain's cores that may fill its memory interface."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Times and counts of K kernels at n configurations, means per rank; NaN where missing.
+
+    Attributes
+    ----------
+    series : Series
+        All that was read.
+    kernels : tuple of str
+    ranks, active : (n,)
+        Ranks, and those in the fullest domain.
+    time, cycles, work, reads, writes : (K, n)
+        Seconds of the slowest rank; instructions, or what stands for them; bytes, or what goes with them.
+    traffic, instructions : bool
+        Whether traffic and instructions were counted.
+    guessed : (K,) bool
+        Kernels of which nothing tells how their work is divided.
+    """
+
+    series: Series
+    kernels: tuple[str, ...]
+    ranks: Array
+    active: NDArray[np.intp]
+    time: Array
+    cycles: Array
+    work: Array
+    reads: Array
+    writes: Array
+    traffic: bool
+    instructions: bool
+    guessed: NDArray[np.bool_]
+
+    @property
+    def countless(self) -> NDArray[np.bool_]:
+        """Kernels (K,) without work of their own: the traffic is their work."""
+        return np.asarray(~(np.isfinite(self.work) & (self.work > 0)).any(axis=1))
+
+    @property
+    def alike(self) -> bool:
+        """Whether all runs had the same number of ranks in a domain."""
+        return len(np.unique(self.active)) == 1
+
+
+def read_counts(experiment: Experiment, domains: Domains, demand: Demand | None, how: str) -> Counted | None:
+    """Read what :func:`ranksight.model.sharing.fitting.fit_sharing` learns from; None where there is nothing.
+
+    Parameters
+    ----------
+    how : str
+        How repetitions become one value; the median where ``auto``.
+    """
+    present = experiment.metrics()
+    traffic = BYTES if demand is None else demand.metrics
+    counted = demand is not None or bool(set(BYTES) & set(present))
+    if "ranks" not in experiment.parameters or "time" not in present or (counted and _simulated(experiment, traffic)):
+        return None
+    if not counted and set(LEVELS) & set(present):  # what memory served is then known better than by the work
+        return None
+    wanted = tuple(name for name in ("time", "cycles", "instructions", *traffic) if name in present)
+    series = series_from_experiment(experiment, wanted)
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    values = reduce(series.values, "median" if how == "auto" else how, axis=2)
+    nothing = np.full(len(series.points), np.nan)
+    ranks = series.points[:, series.parameters.index("ranks")]
+    active = domains.active(ranks)
+    least = _least(experiment, series, how) if (WHOLE, "instructions") in rows else nothing
+
+    def of(kernel: str, name: str) -> Array:
+        if kernel == WHOLE and name == "instructions":
+            return least
+        return values[rows[kernel, name]] if (kernel, name) in rows else nothing
+
+    def work(kernel: str) -> tuple[Array, Array, Array]:
+        """Work, bytes read and bytes written."""
+        if counted:
+            moved = _traffic(of, kernel) if demand is None else (demand.traffic(of, kernel), nothing)
+            return of(kernel, "instructions"), *moved
+        found = _work(of, kernel, series.parameters, ranks, domains)
+        return found, found, nothing
+
+    found = {}
+    for kernel in dict.fromkeys(series.kernels):
+        own = work(kernel)
+        loads = np.isfinite(own[1]) if counted else own[1] > 0
+        at = (of(kernel, "time") > 0) & loads
+        if at.sum() >= FEWEST and len(np.unique(active[at])) >= (1 if counted else FEWEST):
+            found[kernel] = own
+    if not found:
+        return None
+    done, reads, writes = (np.array(column) for column in zip(*found.values(), strict=True))
+    time, cycles = (np.array([of(kernel, name) for kernel in found]) for name in ("time", "cycles"))
+    guessed = np.array([not counted and _guessed(of, kernel, ranks, domains) for kernel in found])
+    told = counted, "instructions" in present
+    return Counted(series, tuple(found), ranks, active, time, cycles, done, reads, writes, *told, guessed)
+
+
+def _simulated(experiment: Experiment, traffic: tuple[str, ...]) -> bool:
+    """Whether traffic was simulated."""
+    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in traffic]
+    return any("simulated" in text for text in told)
+
+
+def _work(of: Any, kernel: str, parameters: tuple[str, ...], ranks: Array, domains: Domains) -> Array:
+    """Work of a rank where no traffic was counted: instructions, or that of strong scaling where times begin like it.
+
+    Where it is guessed (:func:`_guessed`), it is that as well. Other times, and those that another parameter moves,
+    tell no work: NaN.
+    """
+    work, time = of(kernel, "instructions"), of(kernel, "time")
+    if np.isfinite(work).any():
+        return np.asarray(work)
+    if parameters == ("ranks",) and (_begins(time, ranks) or _guessed(of, kernel, ranks, domains)):
+        return np.asarray(np.nanmax(np.where(time > 0, time, np.nan)) / ranks)
+    return np.full(len(ranks), np.nan)
+
+
+def _begins(time: Array, ranks: Array) -> bool:
+    """Whether times (n,) fall nearly as 1 / ranks at the fewest of them."""
+    known = np.flatnonzero(time > 0)
+    if len(known) < FEWEST:
+        return False
+    first, second = known[np.argsort(ranks[known])][:2]
+    return bool(np.log(time[second] / time[first]) / np.log(ranks[second] / ranks[first]) < BEGINS)
+
+
+def _guessed(of: Any, kernel: str, ranks: Array, domains: Domains) -> bool:
+    """Whether times alone, of one domain that may have been full from the first, leave open how work is divided."""
+    if np.isfinite(of(kernel, "instructions")).any() or _begins(of(kernel, "time"), ranks):
+        return False
+    return bool((ranks <= domains.active(ranks)).all() and ranks.min() > EARLY * domains.cores)
+
+
+def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
+    """Bytes read and written, or all bytes and nothing where they were not told apart."""
+    reads, writes = of(kernel, "bytes_mem_read"), of(kernel, "bytes_mem_written")
+    if np.isfinite(reads).any() and np.isfinite(writes).any():
+        return reads, writes
+    return of(kernel, "bytes_mem"), np.full(len(reads), np.nan)
+
+
+def _least(experiment: Experiment, series: Series, how: str) -> Array:
+    """Instructions of the rank with the fewest, at the configurations of `series`."""
+    given = series_from_experiment(experiment, ("instructions",), "min")
+    row = given.kernels.index(WHOLE)
+    values = reduce(given.values[row], "median" if how == "auto" else how, axis=1)
+    places = {tuple(point): float(value) for point, value in zip(given.points.tolist(), values, strict=True)}
+    return np.array([places.get(tuple(point), np.nan) for point in series.points.tolist()])
