@@ -15,7 +15,7 @@ PIECE = 20_000
 """Components evaluated at a time: as many as stay in a processor's cache."""
 ALIKE = 1.25
 """Mixtures are worked on together whose numbers of components lie within this factor."""
-LAST = 1e-10
+LAST = 1e-8
 """Distance from the probability wanted, on the normal scale, times the square of the step in spreads of the narrowest
 component, below which the step ends at the root: what Halley's step leaves is of third order."""
 NEAR = 1e-10
