@@ -22,6 +22,7 @@ from ranksight.model.series.series import Series
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
+from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -54,6 +55,8 @@ class Functions:
         Parts that were less than :data:`MINOR` of their whole at every configuration: a few events that scatter.
     stated : Stated or None
         How volumes of messages go on beyond what was measured, as the user knows it.
+    unserved : Unserved or None
+        Levels that served nothing, which larger working sets may outgrow others into.
     """
 
     fitted: Fitted
@@ -61,6 +64,7 @@ class Functions:
     neighbours: Neighbours | None = None
     minor: tuple[tuple[str, str], ...] = ()
     stated: Stated | None = None
+    unserved: Unserved | None = None
 
     @cached_property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -105,7 +109,11 @@ class Functions:
             given = self.neighbours.predict(points, level)
             # Where the law would have some rank count less than nothing, functions know better.
             answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
-        return self._limited(self._varied(answer, points), points)
+        answer = self._limited(self._varied(answer, points), points)
+        if self.unserved is None:
+            return answer
+        fitted = self.fitted
+        return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
 
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
         """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
@@ -173,7 +181,12 @@ class Functions:
         """The structures as plain data, for :meth:`with_structures`."""
         found: dict[str, Any] = {
             name: given.to_dict()
-            for name, given in (("levels", self.levels), ("neighbours", self.neighbours), ("stated", self.stated))
+            for name, given in (
+                ("levels", self.levels),
+                ("neighbours", self.neighbours),
+                ("stated", self.stated),
+                ("unserved", self.unserved),
+            )
             if given is not None
         }
         return found | ({"minor": [list(key) for key in self.minor]} if self.minor else {})
@@ -186,7 +199,8 @@ class Functions:
         with reading("'minor'"):
             minor = tuple((str(kernel), str(name)) for kernel, name in content.get("minor", ()))
         stated = Stated.from_dict(content["stated"]) if "stated" in content else None
-        functions = cls(fitted, levels, neighbours, minor, stated)
+        unserved = Unserved.from_dict(content["unserved"]) if "unserved" in content else None
+        functions = cls(fitted, levels, neighbours, minor, stated, unserved)
         functions._check()
         return functions
 
@@ -206,6 +220,9 @@ class Functions:
         rows = self.rows
         if any(key not in rows or (key[0], WHOLES.get(key[1], "")) not in rows for key in self.minor):
             raise InputError("'minor' does not fit the functions", "fit the model again")
+        none = self.unserved
+        if none is not None and not set(zip(none.kernels, none.metrics, strict=True)) <= set(rows):
+            raise InputError("'unserved' does not fit the functions", "fit the model again")
 
 
 def find_minor(series: Series) -> tuple[tuple[str, str], ...]:

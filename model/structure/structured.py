@@ -11,6 +11,7 @@ from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.neighbours import Tables, fit_neighbours
 from ranksight.model.structure.stated import Stated
+from ranksight.model.structure.unserved import find_unserved
 
 
 def structured(
@@ -31,4 +32,4 @@ def structured(
     law = fit_neighbours(experiment, names, tables, everywhere, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    return Functions(fitted, fit_levels(series, **each), law, minor, stated)
+    return Functions(fitted, fit_levels(series, **each), law, minor, stated, find_unserved(series))

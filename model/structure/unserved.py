@@ -1,0 +1,192 @@
+"""Cache levels that served nothing in any run: with larger problems they may, as a working set outgrows a cache.
+
+A count of zero at every size measured is met by the constant zero and by any number of steps beyond them. Where the
+working set is larger than it ever was, the loads that the outermost level with a share of them served may move to any
+level further out:
+
+    0 <= loads_j <= loads_i,    i the last level before j that served more than next to nothing,
+
+or all loads, where the first level served them all. The working set is not counted. It goes with the loads, as each
+turn of a loop loads what it works on, and is no larger than the memory of the program; where either of the two is not
+above the largest measured, a zero stands. So it does inside of the range, and for more ranks at sizes measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+from ranksight.model.structure.levels import SERVED
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+OUTWARDS = (("loads", "loads_l2", "loads_l3", "loads_mem"), ("stores", "store_misses_l2", "store_misses_l3"))
+"""What is loaded or stored, and its parts that leave the first level, the nearest first."""
+MEMORY = ("memory_pss", "memory_peak")
+"""Memory of a rank of the program, the better evidence first."""
+NOTHING = 0.005
+"""Share of its whole up to which a level served next to nothing."""
+LARGER = 0.01
+"""What the loads or the memory grow by before a working set is larger than the largest measured."""
+
+
+@dataclass(frozen=True)
+class Unserved:
+    """The levels that served nothing, or next to nothing, at every configuration.
+
+    Attributes
+    ----------
+    kernels, metrics : tuple of str
+        Of u series.
+    sources : tuple of str
+        The metric of the same kernel whose loads may move there; empty where none was counted.
+    most : (u,)
+        Largest loads (or stores) of the kernel at any configuration; NaN where they were not counted.
+    memory : (str, float) or None
+        What tells the program's memory, and the largest measured.
+    """
+
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    sources: tuple[str, ...]
+    most: Array
+    memory: tuple[str, float] | None = None
+
+    def opened(
+        self,
+        answer: Forecast,
+        rows: Mapping[tuple[str, str], int],
+        points: Array,
+        parameters: tuple[str, ...],
+        trained: Array,
+        iterations: str | None,
+    ) -> Forecast:
+        """`answer` with the upper ends of these series opened where a working set may outgrow a cache.
+
+        Parameters
+        ----------
+        answer : Forecast
+            Of s series at k configurations.
+        rows : mapping of (kernel, metric) to int
+        points : (k, m)
+        parameters : tuple of str
+        trained : (s, m, 2)
+            Smallest and largest value of each parameter among the configurations of a series.
+        iterations : str or None
+            The parameter along which work is repeated, and no working set grows.
+        """
+        index = np.array([rows[key] for key in zip(self.kernels, self.metrics, strict=True)], dtype=np.intp)
+        sizes = [at for at, name in enumerate(parameters) if name not in ("ranks", iterations)]
+        beyond = points[None, :, sizes] > trained[index][:, None, sizes, 1]
+        wholes = [(kernel, _whole(name)) for kernel, name in zip(self.kernels, self.metrics, strict=True)]
+        at = np.array([rows.get(key, -1) for key in wholes], dtype=np.intp)
+        with np.errstate(invalid="ignore"):
+            kept = (at >= 0)[:, None] & (answer.value[at] <= (1 + LARGER) * self.most[:, None])
+            if self.memory is not None and (WHOLE, self.memory[0]) in rows:
+                row = rows[WHOLE, self.memory[0]]
+                kept |= (answer.status[row] == forecast.OK) & (answer.value[row] <= (1 + LARGER) * self.memory[1])
+        where = beyond.any(axis=2) & ~kept
+        if not where.any():
+            return answer
+        source = np.array(
+            [rows.get(key, -1) for key in zip(self.kernels, self.sources, strict=True)],
+            dtype=np.intp,
+        )
+        top = np.where((source >= 0)[:, None], answer.upper[source], np.inf)
+        arrays: dict[str, Any] = {
+            name: np.array(getattr(answer, name)) for name in ("lower", "upper", "status", "reason")
+        }
+        arrays["reason"] = arrays["reason"].astype(object)
+        arrays["lower"][index] = np.where(where, 0.0, arrays["lower"][index])
+        arrays["upper"][index] = np.where(where, np.fmax(top, arrays["upper"][index]), arrays["upper"][index])
+        told = where & (arrays["status"][index] == forecast.OK)
+        arrays["status"][index] = np.where(told, forecast.WIDE, arrays["status"][index])
+        first = beyond.argmax(axis=2)
+        for i, k in zip(*np.nonzero(told), strict=True):
+            axis = sizes[first[i, k]]
+            largest = trained[index[i], axis, 1]
+            arrays["reason"][index[i], k] = f"the working set may outgrow a cache beyond {parameters[axis]} {largest:g}"
+        return replace(answer, **arrays)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "kernels": list(self.kernels),
+            "metrics": list(self.metrics),
+            "sources": list(self.sources),
+            "most": with_gaps(self.most),
+            **({} if self.memory is None else {"memory": list(self.memory)}),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Unserved:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'unserved'"):
+            kernels, metrics, sources = (tuple(map(str, content[key])) for key in ("kernels", "metrics", "sources"))
+            most = from_gaps(content["most"]).reshape(-1)
+            given = content.get("memory")
+            memory = None if given is None else (str(given[0]), float(given[1]))
+        if not len(kernels) == len(metrics) == len(sources) == len(most) or not set(metrics) <= SERVED:
+            raise InputError("'unserved' does not fit together", "fit the model again")
+        return cls(kernels, metrics, sources, most, memory)
+
+
+def _whole(name: str) -> str:
+    """Loads or stores: what a level serves a part of."""
+    return "stores" if name.startswith("store") else "loads"
+
+
+def find_unserved(series: Series) -> Unserved | None:
+    """The levels that served nothing, or next to nothing, at any configuration of `series`; None where each did.
+
+    Where loads were not counted, only a count of zero is nothing. Sampled counts are not looked at: no sample is not
+    nothing, and what it may be is told with them.
+    """
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    sampled = series.sampled
+    found = [(key, i) for key, i in rows.items() if key[1] in SERVED and not sampled[i]]
+    if not found:
+        return None
+    values = reduce(series.values, "median", axis=2)
+    none = np.full(values.shape[1], np.nan)
+
+    def of(kernel: str, name: str) -> Array:
+        row = rows.get((kernel, name))
+        return none if row is None else values[row]
+
+    def nothing(kernel: str, name: str) -> bool:
+        mine, every = of(kernel, name), of(kernel, _whole(name))
+        with np.errstate(invalid="ignore"):
+            return bool((np.isnan(mine) | (mine <= np.where(every > 0, NOTHING * every, 0.0))).all())
+
+    keys, sources, most = [], [], []
+    for (kernel, name), row in found:
+        if np.isnan(values[row]).all() or not nothing(kernel, name):
+            continue
+        chain = next((chain for chain in OUTWARDS if name in chain), ())
+        before = [each for each in chain[: chain.index(name)] if (kernel, each) in rows] if chain else []
+        serving = [each for each in before[1:] if not nothing(kernel, each)]
+        every = of(kernel, _whole(name))
+        keys.append((kernel, name))
+        sources.append((serving or before[:1] or [""])[-1])
+        most.append(np.nan if np.isnan(every).all() else float(np.nanmax(every)))
+    if not keys:
+        return None
+    memory = None
+    for name in MEMORY:
+        used = of(WHOLE, name)
+        if memory is None and np.isfinite(used).any():
+            memory = (name, float(np.nanmax(used)))
+    kernels, metrics = zip(*keys, strict=True)
+    return Unserved(tuple(kernels), tuple(metrics), tuple(sources), np.array(most), memory)
