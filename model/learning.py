@@ -43,7 +43,7 @@ def model_of(
     said = fitted.at_training(series.points)
     names = np.array(series.metrics, dtype=object)
     shares = np.zeros(len(series))
-    common: dict[str, float] = {}
+    common: dict[str, whole.Correlation] = {}
     for name in dict.fromkeys(series.metrics):
         rows = np.flatnonzero((names == name) & (np.array(series.kernels, dtype=object) != WHOLE))
         if not len(rows):
@@ -52,5 +52,7 @@ def model_of(
         total = size.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
-            common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
+            noise = whole.correlation(located[rows] / said[rows] - 1, said[rows])
+        form = whole.correlation_of_form(None if fitted.missed is None else fitted.missed[rows], shares[rows])
+        common[name] = whole.Correlation(noise, form)
     return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

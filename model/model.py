@@ -57,7 +57,7 @@ class Model:
         Configurations that were measured.
     shares : (s,)
         Mean share of each series in the sum of its metric over kernels, at the configurations measured.
-    correlation : mapping of str to float
+    correlation : mapping of str to Correlation
         For each metric the common correlation of its kernels' errors.
     provenance : mapping of str to str
         For each metric where its numbers come from.
@@ -70,7 +70,7 @@ class Model:
     fitted: Fitted
     training: NDArray[np.float64]
     shares: NDArray[np.float64]
-    correlation: Mapping[str, float] = field(default_factory=dict)
+    correlation: Mapping[str, whole.Correlation] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
 
@@ -183,7 +183,7 @@ class Model:
         every = np.array(self.fitted.kernels, dtype=object)
         broken = None
         if "time" in wanted and (kernels is None or WHOLE in kernels):
-            rho = self.correlation.get("time", 0.5)
+            rho = self.correlation.get("time", whole.Correlation())
             broken = self.equation.breakdown(refined, self.functions, points, self.shares, rho)
         asked = every != WHOLE if kernels is None else np.isin(every, [name for name in kernels if name != WHOLE])
         texts = evidence_of_series(self.fitted, self.provenance, refined)
@@ -267,7 +267,7 @@ class Model:
     def ask(self, points: NDArray[np.float64], level: float = 0.9) -> tuple[Forecast, Breakdown]:
         """Both :meth:`forecast` and :meth:`breakdown` at `points` (k, m), for the price of one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        refined, rho = self._refined(points, level), self.correlation.get("time", 0.5)
+        refined, rho = self._refined(points, level), self.correlation.get("time", whole.Correlation())
         return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
 
     def placed(
@@ -353,7 +353,7 @@ class Model:
             return None
         if name == "time" and broken is not None:
             return broken.total
-        rho = self.correlation.get(name, 0.5)
+        rho = self.correlation.get(name, whole.Correlation())
         total, low, high, codes, reasons = whole.add(refined.said, rows, self.shares[rows], rho)
         status, reason = whole.judged(low, high, codes, reasons)
         unknown = np.full((1, len(total)), np.nan)
@@ -372,7 +372,7 @@ class Model:
                 "parameters": list(self.parameters),
                 "training": self.training.tolist(),
                 "provenance": dict(self.provenance),
-                "correlation": dict(self.correlation),
+                "correlation": {name: [rho.noise, rho.form] for name, rho in self.correlation.items()},
                 "shares": [float(f"{x:.6g}") for x in self.shares],
                 "fitted": self.fitted.to_dict(),
                 "extras": dict(self.extras),

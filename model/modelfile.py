@@ -17,6 +17,7 @@ import numpy as np
 from ranksight import __version__
 from ranksight._files import check_output, write_output
 from ranksight.errors import InputError
+from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 
 SCHEMA_VERSION = 2
@@ -112,13 +113,16 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
     try:
         training = np.array(content.get("training"), dtype=np.float64).reshape(-1, len(fitted.parameters))
         shares = np.array(content.get("shares"), dtype=np.float64).reshape(len(fitted))
-        correlation = {str(k): float(v) for k, v in dict(content.get("correlation", {})).items()}
+        given = dict(content.get("correlation", {})).items()
+        correlation = {str(k): Correlation(float(noise), float(form)) for k, (noise, form) in given}
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"training points, shares or correlations are damaged: {error}", "fit the model again"
         ) from error
     if not (
-        np.isfinite(training).all() and np.isfinite(shares).all() and all(0 <= v <= 1 for v in correlation.values())
+        np.isfinite(training).all()
+        and np.isfinite(shares).all()
+        and all(0 <= v <= 1 for rho in correlation.values() for v in (rho.noise, rho.form))
     ):
         raise InputError("training points, shares or correlations hold a number out of range", "fit the model again")
     provenance, extras = content.get("provenance", {}), content.get("extras", {})

@@ -26,6 +26,7 @@ from ranksight.model.application.communication import Communication
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.network import Network
 from ranksight.model.application.refined import Better, Refined, Refining
+from ranksight.model.application.whole import Correlation
 from ranksight.model.plaindata import reading
 from ranksight.model.resource.pace import Pace, narrower
 from ranksight.model.resource.resource import COUNTED, LEVELS, Parts, Resources
@@ -180,7 +181,9 @@ class Application:
         """Which of `kernels` go by a shared cache."""
         return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
 
-    def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
+    def breakdown(
+        self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: Correlation
+    ) -> Breakdown:
         """Sum everything up at `points` (k, m).
 
         Parameters
@@ -189,8 +192,8 @@ class Application:
             Of the same points, from :meth:`refine`.
         shares : (s,)
             Share of each series in the measured total of its metric.
-        rho : float
-            Common correlation of the kernels' errors.
+        rho : Correlation
+            Of the kernels' errors.
         """
         said, rows = refined.said, functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}

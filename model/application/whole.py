@@ -1,7 +1,14 @@
-"""The whole program from its parts: sums of forecasts over kernels."""
+"""The whole program from its parts: sums of forecasts over kernels.
+
+Errors of kernels add as correlated ones do, but not all of them alike. Noise averages out over many kernels. What is
+not known of the form of a function, and of what it turns into beyond the range measured, tends to be the same in all
+kernels of a program: how far it goes together is learned where the largest values were left out and foretold by the
+others. Kernels that tell nothing by themselves tell no more for being many: their errors of form count as one.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +27,22 @@ Array = NDArray[np.float64]
 
 SAME = 1e-6
 """Largest relative difference between a program's count and the sum of its kernels' where both are one number."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Common correlation of the errors of a program's kernels, in [0, 1].
+
+    Attributes
+    ----------
+    noise : float
+        Of what scatters around functions.
+    form : float
+        Of what is not known of the functions; 1 where nothing tells it.
+    """
+
+    noise: float = 0.5
+    form: float = 1.0
 
 
 def without_sums(series: Series) -> Series:
@@ -58,26 +81,55 @@ def correlation(residuals: Array, sizes: Array) -> float:
     errors = np.where(np.isfinite(residuals), residuals, 0.0) * np.where(np.isfinite(sizes), sizes, 0.0)
     scale = np.nansum(sizes, axis=0)
     errors = errors / np.where(scale > 0, scale, 1.0)
+    if errors.shape[1] < 3:
+        return Correlation.noise
+    return _solved(errors, Correlation.noise)
+
+
+def correlation_of_form(missed: Array | None, sizes: Array) -> float:
+    """Common correlation of what the forms of the parts miss by: the largest along any parameter, 1 where none tells.
+
+    Parameters
+    ----------
+    missed : (s, m) or None
+        What values at the largest of each parameter missed by, relative
+        (:class:`ranksight.model.fitting.fitted.Fitted`).
+    sizes : (s,)
+        Values they refer to.
+    """
+    if missed is None:
+        return Correlation.form
+    errors = np.where(np.isfinite(missed), missed, 0.0) * sizes[:, None]
+    told = errors[:, np.isfinite(missed).any(axis=0)].T
+    return max((_solved(each[:, None], Correlation.form) for each in told), default=Correlation.form)
+
+
+def _solved(errors: Array, untold: float) -> float:
+    """rho of errors (s, n), `untold` where there is no error or that of one part alone."""
     squares = (errors**2).mean(axis=1)
     independent, common = squares.sum(), np.sqrt(squares).sum() ** 2
-    if not common - independent > 1e-12 * common or errors.shape[1] < 3:
-        return 0.5
+    if not common - independent > 1e-12 * common:
+        return untold
     return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
 
 
 def add(
-    parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: float
+    parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Correlation
 ) -> tuple[Array, Array, Array, NDArray[np.intp], list[str]]:
     """Sum the forecasts of `rows`: value, lower, upper, status and reason at each configuration.
 
-    Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part
-    that has no answer makes the sum insufficient when parts like it held more than a twentieth of the measured total.
+    Distances from the value to the ends are added as correlated standard deviations, each side for itself, those of
+    noise and of form apart; errors of form of parts that have no answer, such as an interval too wide, count as one. A
+    part that has no value makes the sum insufficient when parts like it held more than a twentieth of the measured
+    total.
     Whether the interval is too wide is told by :func:`judged`, when all that the sum holds has been added.
 
     Parameters
     ----------
     weight_of_row : (len(rows),)
         Share of each part in the measured total.
+    rho : Correlation
+        Of the parts' errors.
     """
     value, lower, upper = parts.value[rows], parts.lower[rows], parts.upper[rows]
     status = parts.status[rows]
@@ -85,9 +137,15 @@ def add(
     known = np.where(usable, value, 0.0)
     total = known.sum(axis=0)
 
+    share = np.clip(np.where(np.isfinite(parts.form[rows]), parts.form[rows], 1.0), 0.0, 1.0)
+    answered = status == forecast.OK
+
     def side(distance: Array) -> Array:
         distance = np.where(usable, distance, 0.0)
-        return np.asarray(np.sqrt(rho * distance.sum(axis=0) ** 2 + (1 - rho) * (distance**2).sum(axis=0)))
+        form = distance * np.sqrt(share)
+        lone = np.where(answered, 0.0, form).sum(axis=0, keepdims=True)
+        form = np.concatenate([np.where(answered, form, 0.0), lone])
+        return np.hypot(_summed(distance * np.sqrt(1 - share), rho.noise), _summed(form, rho.form))
 
     low, high = total - side(value - lower), total + side(upper - value)
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
@@ -107,6 +165,11 @@ def add(
             )
     total, low, high = (np.where(none, np.nan, end) for end in (total, low, high))
     return total, low, high, codes, reasons
+
+
+def _summed(deviations: Array, rho: float) -> Array:
+    """Standard deviation (k,) of the sum of what has these (s, k)."""
+    return np.asarray(np.sqrt(rho * deviations.sum(axis=0) ** 2 + (1 - rho) * (deviations**2).sum(axis=0)))
 
 
 def judged(

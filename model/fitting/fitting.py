@@ -42,7 +42,7 @@ MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
 
-Searched = tuple[Found, Array, Lasting | None, Array]
+Searched = tuple[Found, Array, Array, Lasting | None, Array]
 
 
 @dataclass
@@ -122,7 +122,7 @@ def fit_series(
     ]
     location = noise.join(located, list(groups.values()))
     task = _Task(offered, series.points, groups, positive, intervals, segments, line)
-    found, stray, known, breaks = task.search(location)
+    found, stray, missed, known, breaks = task.search(location)
     if guide:
         found = prefer(found, series.kernels, series.metrics)
     if line is not None:
@@ -130,7 +130,7 @@ def fit_series(
     label = space if isinstance(space, str) else "own"
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
-        fitted = _assemble(series, label, location, positive, found, stray, known)
+        fitted = _assemble(series, label, location, positive, found, stray, missed, known)
         return fitted if line is None else replace(fitted, iterations=iterations)
     # Both sides of a break are fitted again, each with its own points; beyond the range the right one goes on.
     some = series.select(rows)
@@ -140,16 +140,16 @@ def fit_series(
         mine = location.part(rows)
         mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
         part = replace(task, groups=_groups(some.metrics, sampled[rows]), positive=positive[rows], segments=False)
-        sides.append((mine, *part.search(mine)[:3]))
-    low, (high_location, high_found, high_stray, high_known) = sides
+        sides.append((mine, *part.search(mine)[:4]))
+    low, (high_location, high_found, high_stray, high_missed, high_known) = sides
     below_fit = _assemble(some, label, low[0], positive[rows], *low[1:])
     order = np.arange(len(series))
     order[rows] = len(series) + np.arange(len(rows))
     found = _join([found, high_found], order)
-    stray[rows] = high_stray
+    stray[rows], missed[rows] = high_stray, high_missed
     known = Lasting.join([known, high_known], [len(series), len(rows)], order)
     location.repeats[rows] = high_location.repeats
-    fitted = _assemble(series, label, location, positive, found, stray, known)
+    fitted = _assemble(series, label, location, positive, found, stray, missed, known)
     return replace(fitted, breaks=breaks[:, None], below=below_fit, below_rows=rows)
 
 
@@ -186,7 +186,8 @@ class _Task:
     habits: dict[Group, _Habits] = field(default_factory=dict)
 
     def search(self, location: Location) -> Searched:
-        """Found hypotheses, drift (s, m, 2), departures that last and breaks (s,) of all series."""
+        """Found hypotheses, drift (s, m, 2), what largest values missed by (s, m), departures that last and breaks
+        (s,) of all series."""
         parts = [self._metric(group, rows, location.part(rows)) for group, rows in self.groups.items()]
         return _joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
 
@@ -238,12 +239,14 @@ class _Task:
                 self.space, self.points, location, positive, kind, found, problem, screened, ratio, base, alone, shift
             )
         stray = np.zeros((len(base), self.points.shape[1], 2))
+        missed = np.full(stray.shape[:2], np.nan)
         repeated = ~np.isnan(location.variance)
         pace = drift.pace(found.weight, found.variance, repeated, (group[0],) * len(base), location.samples)
         axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
         known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         for axis in axes:
             left = drift.leave_out(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
+            missed[:, axis] = left.missed
             if known is None:
                 density = left.density[..., 0]
             else:
@@ -259,14 +262,15 @@ class _Task:
         breaks = np.full(len(base), np.nan)
         if self.segments and single:
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone).at
-        return found, stray, known, breaks
+        return found, stray, missed, known, breaks
 
 
 def _joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
     """Parts of the search together."""
-    founds, strays, known, breaks = zip(*parts, strict=True)
+    founds, strays, misses, known, breaks = zip(*parts, strict=True)
     found, lasting = _join(list(founds), order), Lasting.join(known, list(map(len, breaks)), order)
-    return found, np.concatenate(strays)[order], lasting, np.concatenate(breaks)[order]
+    stray, missed, broken = (np.concatenate(each)[order] for each in (strays, misses, breaks))
+    return found, stray, missed, lasting, broken
 
 
 def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
@@ -304,6 +308,7 @@ def _assemble(
     positive: NDArray[np.bool_],
     found: Found,
     stray: Array,
+    missed: Array,
     known: Lasting | None,
 ) -> Fitted:
     weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
@@ -359,4 +364,5 @@ def _assemble(
         location.samples,
         None if series.hidden is None else np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
         lasting=known,
+        missed=missed,
     )

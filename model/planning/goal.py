@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
+from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.model import Model
 from ranksight.model.resource.resource import LEVELS
@@ -135,7 +136,8 @@ def goal(
     if name == "time" and kernel is None and model.equation.communication is not None:
         sources += _messages(model, targets, level, size)
     what = f"{name} of {'the whole program' if kernel is None else kernel}"
-    return Goal(what, name, targets, model.training, now, tuple(sources), model.correlation.get(name, 0.5))
+    rho = model.correlation.get(name, Correlation()).noise
+    return Goal(what, name, targets, model.training, now, tuple(sources), rho)
 
 
 def _half(said: Forecast, row: int) -> Array:

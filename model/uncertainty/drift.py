@@ -66,11 +66,14 @@ class LeftOut:
         Series of which some are.
     found : Found or None
         What the others of these r series were met by.
+    missed : (s,)
+        Mean logarithm of these values over what the others foretell; NaN where none is left out.
     """
 
     density: Array
     rows: NDArray[np.intp]
     found: Found | None
+    missed: Array
 
 
 def before(kind: Kind) -> Array:
@@ -159,17 +162,19 @@ def leave_out(
     use = np.flatnonzero(held.any(axis=1) & positive)
     lengths = len(LENGTHS) if points.shape[1] == 1 else 1
     result = np.zeros((len(held), len(GRID), lengths))
+    missed = np.full(len(held), np.nan)
     if not len(use):
-        return LeftOut(result, use, None)
+        return LeftOut(result, use, None, missed)
     mine, held = location.part(use), held[use]
     rest = replace(mine, repeats=np.where(held, 0.0, mine.repeats))
     problem, screened = space.screen(points, rest, positive[use], kind)
     score = shifted(evidence(screened, problem.count, v0[use], d0[use]), of(shift, use))
     found = keep(problem, screened, score, v0[use], d0[use], kept=8)
     if not (found.members >= 0).any():
-        return LeftOut(result, use, None)
+        return LeftOut(result, use, None, missed)
     log_y = np.log(np.where(held, mine.values, 1.0))
     total = np.zeros((len(use), len(GRID), lengths))
+    apart = np.zeros(len(use))
     known = Lasting.of(points, rest, positive[use], found, configuration_variance(rest, kind))
     for n, length in itertools.product(np.flatnonzero(held.any(axis=0)), range(lengths)):
         rows = np.flatnonzero(held[:, n])
@@ -178,6 +183,9 @@ def leave_out(
             part[:, rows, 0].T
             for part in foretold(found, points[n : n + 1], positive[use], lasting if length else None)
         )
+        if not length:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                apart[rows] += log_y[rows, n] - (share * centre).sum(axis=1) / share.sum(axis=1)
         added = GRID[None, :] * (pace * distance)[use][rows, None]
         wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + added[:, None, :] ** 2)
         z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
@@ -198,8 +206,9 @@ def leave_out(
                 (peak + np.log(np.exp(density - peak).sum(axis=1, keepdims=True)))[:, 0], -700.0
             )
     # Values left out together share their drift: they count as one.
-    result[use] = total / np.maximum(held.sum(axis=1), 1)[:, None, None]
-    return LeftOut(result, use, found)
+    count = np.maximum(held.sum(axis=1), 1)
+    result[use], missed[use] = total / count[:, None, None], apart / count
+    return LeftOut(result, use, found, missed)
 
 
 def foretold(

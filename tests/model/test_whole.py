@@ -28,7 +28,9 @@ def test_a_sum_is_carried_by_its_parts(code: int, share: float, carried: bool) -
     reason = np.array([["why" if code else ""], [""]], dtype=object)
     half = np.full((2, 1), 0.5)
     parts = Forecast(value, 0.95 * value, 1.05 * value, status, reason, half, half, 0.9)
-    total, low, high, codes, reasons = whole.add(parts, np.array([0, 1]), np.array([share, 1 - share]), 0.5)
+    total, low, high, codes, reasons = whole.add(
+        parts, np.array([0, 1]), np.array([share, 1 - share]), whole.Correlation()
+    )
     assert (codes[0] == forecast.OK) == carried
     if code != forecast.NO_DATA:
         assert total[0] == pytest.approx(10)
@@ -72,3 +74,60 @@ def test_a_count_that_is_the_sum_of_its_kernels_has_no_function_of_its_own() -> 
     sent = next(a for a in model_of(kept, "ft").predict(ranks=64, metrics=["bytes_sent"]).answers if a.kernel is None)
     assert sent.value == pytest.approx(2**24 / 64 + 20, rel=1e-3)
     assert sent.status == forecast.OK
+
+
+def parts(half: float, code: int, form: float) -> Forecast:
+    """A hundred parts of 1 each, with intervals of one half-width."""
+    one = np.ones((100, 1))
+    none = np.full(one.shape, "", dtype=object)
+    return Forecast(one, one - half, one + half, np.full(one.shape, code), none, form * one, (1 - form) * one, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("code", "form", "times"),
+    [
+        (forecast.OK, 0.0, 10),  # noise of a hundred parts goes by the root of their number
+        (forecast.OK, 1.0, 10 * (1 + 0.25 * 99) ** 0.5),  # form goes together as far as its correlation says
+        (forecast.WIDE, 1.0, 100),  # what tells nothing by itself tells no more for being many
+        (forecast.WIDE, 0.0, 10),
+    ],
+)
+def test_noise_averages_out_over_kernels_and_form_does_not(code: int, form: float, times: float) -> None:
+    total, low, high, _, _ = whole.add(
+        parts(0.2, code, form), np.arange(100), np.full(100, 0.01), whole.Correlation(0.0, 0.25)
+    )
+    assert high[0] - total[0] == pytest.approx(0.2 * times)
+    assert total[0] - low[0] == pytest.approx(0.2 * times)
+
+
+def test_forms_that_miss_the_same_way_go_together() -> None:
+    rng = np.random.default_rng(1)
+    alike, apart = 0.1 + 0.01 * rng.normal(size=(200, 1)), 0.1 * rng.normal(size=(200, 1))
+    sizes, none = np.ones(200), np.full((200, 1), np.nan)
+    assert whole.correlation_of_form(alike, sizes) > 0.9
+    assert whole.correlation_of_form(apart, sizes) < 0.1
+    assert whole.correlation_of_form(np.hstack([none, apart]), sizes) < 0.1
+    assert whole.correlation_of_form(np.hstack([alike, apart]), sizes) > 0.9
+    assert whole.correlation_of_form(none, sizes) == 1
+    assert whole.correlation_of_form(None, sizes) == 1
+
+
+def test_many_kernels_of_one_form_are_no_surer_of_it_than_one() -> None:
+    """Eight times beyond the runs, where no kernel answers by itself for it grows in another way than it did."""
+    points = np.array([[p, s] for p in (1.0, 2, 4, 8, 16) for s in (16.0, 32, 64)])
+    asked = np.array([[128.0, 64.0]])
+
+    def time(at: np.ndarray) -> np.ndarray:
+        ranks, size = at.T
+        return 1e-5 * size**3 / ranks + 0.002 * np.log2(ranks) + 0.01
+
+    inside = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        scale = rng.uniform(0.1, 1.0, 150)[:, None, None]
+        values = scale * time(points)[None, :, None] * np.exp(0.05 * rng.normal(size=(150, 15, 3)))
+        kernels = tuple(f"kernel {k}" for k in range(150))
+        model = model_of(Series(("ranks", "size"), points, values, kernels, ("time",) * 150), "many")
+        answer = next(a for a in model.predict_at(asked).answers if a.kernel is None)
+        inside.append(answer.lower <= scale.sum() * time(asked)[0] <= answer.upper)
+    assert sum(inside) >= 5
