@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,9 +17,12 @@ from ranksight.model.series.noise import SMALLEST
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+SPARSE = 8
+"""How many entries of a Gram matrix take as long as one inner product for itself."""
+
 
 def solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Screened:
-    """Solve hypotheses over local terms from one Gram matrix a series, in batches that fit the cache."""
+    """Solve hypotheses over local terms from the normal equations of each series, in batches."""
     residual = np.full((len(choice), len(members)), np.inf)
     offset = np.full_like(residual, -np.inf)
     sizes = (members >= 0).sum(axis=1)
@@ -27,7 +32,7 @@ def solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scre
         mine = choice[part]
         shape = problem.basis.shape(mine)
         weighted = shape * np.sqrt(problem.weights[part])[:, None, :]
-        gram = weighted @ weighted.transpose(0, 2, 1)
+        product = _products(weighted, int((sizes * (sizes + 1) // 2).sum()))
         right = (weighted @ (np.sqrt(problem.weights[part]) * problem.values[part])[:, :, None])[:, :, 0]
         total = (problem.weights[part] * problem.values[part] ** 2).sum(axis=1)
         largest = np.abs(weighted).max(axis=2)
@@ -42,7 +47,7 @@ def solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scre
             if size > problem.weights.shape[1]:
                 continue
             local = members[rows, :size]
-            pairs = {(a, b): gram[:, local[:, a], local[:, b]] for a in range(size) for b in range(a + 1)}
+            pairs = {(a, b): product(local[:, a], local[:, b]) for a in range(size) for b in range(a + 1)}
             solved = leastsquares.cholesky(pairs, [right[:, local[:, a]] for a in range(size)], total)
             # The fastest growing term last, as physics is checked on it.
             order = np.argsort(growth[:, local], axis=2, kind="stable")
@@ -58,6 +63,17 @@ def solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scre
             known = known + DIVIDED * divided[:, local].any(axis=2)
             offset[part, rows] = np.where(allowed, known - determinant / 2, -np.inf)
     return Screened(residual, offset, members, prior, choice)
+
+
+def _products(columns: Array, wanted: int) -> Callable[[Index, Index], Array]:
+    """What gives inner products (s, h) of columns (s, t, n) by their numbers (h,) and (h,).
+
+    All at once from one Gram matrix or, where few are `wanted` of very many, each for itself.
+    """
+    if columns.shape[1] ** 2 <= SPARSE * wanted:
+        gram = columns @ columns.transpose(0, 2, 1)
+        return lambda first, second: np.asarray(gram[:, first, second])
+    return lambda first, second: np.asarray(np.einsum("shn,shn->sh", columns[:, first], columns[:, second]))
 
 
 def best_of(problem: Problem, screened: Screened, kept: int, largest: int = 3, smallest: int = 1) -> Index:

@@ -22,6 +22,8 @@ Index = NDArray[np.intp]
 
 KEPT, LIKELY = 8, 128
 """Pairs kept of a series, and of all those that are solved."""
+CACHED = 30_000
+"""Pairs of columns weighed at a time: as many as stay in a processor's cache."""
 ALIKE = 1e-10
 """Squared sine of the angle between columns, or part of their squares, below which they cannot be told apart."""
 NATURAL: tuple[Factor, ...] = (
@@ -63,42 +65,60 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
 
 
 def _likely(problem: Problem, terms: Index, pairs: Index) -> Index:
-    """Of the pairs (p, 2) of some terms the :data:`LIKELY` (s, l, 2) of each series that leave least, by their BIC,
-    whether they are possible or not."""
+    """Of the pairs (p, 2), first below second, of some terms the :data:`LIKELY` (s, l, 2) of each series that leave
+    least, by their BIC, whether they are possible or not."""
     shape = problem.basis.shape(terms)
     kept = min(LIKELY, len(pairs))
     found = np.empty((len(problem.weights), kept), dtype=np.intp)
-    step = max(1, SOLVED // len(pairs))
+    place = pairs[:, 0] * len(terms) + pairs[:, 1]
+    step = max(1, SOLVED // len(terms) ** 2)
     for start in range(0, len(found), step):
         part = slice(start, start + step)
-        weights, values, count = problem.weights[part], problem.values[part], problem.count[part, None]
-        gram, right = (weights[:, None, :] * shape) @ shape.T, (weights * values) @ shape.T
-        square = (weights * values**2).sum(axis=1)
-        without = _left(gram, right, square, pairs)
+        weights, values, count = problem.weights[part], problem.values[part], problem.count[part, None, None]
+        root = np.sqrt(weights)
+        without = _left(root[:, None] * shape, root * values)
         # Next to a constant what counts is the distance from the mean.
         total = np.maximum(weights.sum(axis=1), np.finfo(float).tiny)
-        level, mean = (weights * values).sum(axis=1), weights @ shape.T / total[:, None]
-        gram -= total[:, None, None] * mean[:, :, None] * mean[:, None, :]
-        beside = _left(gram, right - level[:, None] * mean, square - level**2 / total, pairs)
+        mean = weights @ shape.T / total[:, None]
+        level = (weights * values).sum(axis=1) / total
+        beside = _left(root[:, None] * (shape - mean[:, :, None]), root * (values - level[:, None]))
         floor, dear = count * SMALLEST**2, np.maximum(count, 2) ** (1 / np.maximum(count, 1))
-        least = np.minimum(without + floor, (beside + floor) * dear)
+        without += floor
+        beside += floor
+        beside *= dear
+        least = np.minimum(without, beside, out=without).reshape(len(weights), -1).take(place, axis=1)
         found[part] = np.argpartition(least, kept - 1, axis=1)[:, :kept]
     return pairs[found]
 
 
-def _left(gram: Array, right: Array, square: Array, pairs: Index) -> Array:
-    """What pairs (p, 2) of columns leave of values (s, p): with columns of length one whose cosine is c,
-    ``y'y - (g_a^2 + g_b^2 - 2 c g_a g_b) / (1 - c^2)``."""
-    first, second = pairs.T
-    own = np.diagonal(gram, axis1=1, axis2=2)
+def _left(columns: Array, values: Array) -> Array:
+    """What pairs of columns (s, t, n) leave of values (s, n), (s, t, t), right above the diagonal only: with columns of
+    length one whose cosine is c, ``y'y - (g_a^2 + g_b^2 - 2 c g_a g_b) / (1 - c^2)``."""
+    own = np.einsum("stn,stn->st", columns, columns)
+    told = own > ALIKE * own.max(axis=1, keepdims=True, initial=0.0)
+    unit = columns * np.where(told, 1 / np.sqrt(np.where(told, own, 1.0)), np.nan)[:, :, None]
+    along = (unit @ values[:, :, None])[:, :, 0]
+    square = (values**2).sum(axis=1)[:, None, None]
+    count = along.shape[1]
+    left = np.full((len(along), count, count), np.inf)
+    step = max(1, CACHED // max(1, len(along) * count))
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = 1 / np.sqrt(np.where(own > ALIKE * own.max(axis=1, keepdims=True, initial=0.0), own, np.nan))
-        along = right * scale
-        a, b = along[:, first], along[:, second]
-        cosine = gram[:, first, second] * scale[:, first] * scale[:, second]
-        apart = 1 - cosine**2
-        left = square[:, None] - (a**2 + b**2 - 2 * cosine * a * b) / np.where(apart > ALIKE, apart, np.nan)
-    return np.where(np.isfinite(left), np.maximum(left, 0.0), np.inf)
+        for start in range(0, count, step):
+            rows, after = slice(start, start + step), slice(start, count)
+            cosine = unit[:, rows] @ unit[:, after].transpose(0, 2, 1)
+            first, second = along[:, rows, None], along[:, None, after]
+            taken = cosine * (-2 * first)
+            taken += second
+            taken *= second
+            taken += first**2
+            cosine *= cosine
+            apart = np.subtract(1, cosine, out=cosine)
+            apart[apart <= ALIKE] = np.nan
+            taken /= apart
+            rest = np.maximum(np.subtract(square, taken, out=taken), 0.0, out=taken)
+            rest[~np.isfinite(rest)] = np.inf
+            left[:, rows, after] = rest
+    return left
 
 
 def _paired(problem: Problem, pairs: Index) -> Screened:
