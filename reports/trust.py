@@ -109,6 +109,11 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
     ]
 
 
+def _by_part(share: float) -> Grade:
+    """How much it matters that so large a part of something is not known well."""
+    return "good" if share < 0.01 else "fair" if share < 0.1 else "poor"
+
+
 def _parts(sweep: Sweep) -> list[Fact]:
     """Kernels whose time the evidence does not carry at the target."""
     rows = [(kernel, row) for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"]
@@ -125,7 +130,7 @@ def _parts(sweep: Sweep) -> list[Fact]:
         return [Fact("good", "Kernels", f"The times of all {len(kernels)} kernels are carried by their measurements.")]
     return [
         Fact(
-            "good" if share < 0.01 else "fair" if share < 0.1 else "poor",
+            _by_part(share),
             "Kernels",
             f"{int(lost.sum())} of {len(kernels)} kernels are not carried: {measured:.1%} of the computing time "
             f"measured and {there:.1%} of that predicted.",
@@ -175,7 +180,7 @@ def _samples(sweep: Sweep) -> list[Fact]:
     carried = max((float(shares[few & (names == name)].sum()) for name in set(names[few])), default=0.0)
     return [
         Fact(
-            "good" if carried < 0.01 else "fair" if carried < 0.1 else "poor",
+            _by_part(carried),
             "Samples",
             f"{int(few.sum())} of {int(sampled.sum())} functions of sampled values rest on fewer than {FEW:.0f} "
             f"samples a configuration, {carried:.1%} of their metric at most.",

@@ -21,7 +21,7 @@ from ranksight.model.search.regimes import without_first
 from ranksight.model.search.search import Found, Screened, evidence, keep
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
-from ranksight.model.series.noise import Location, locate
+from ranksight.model.series.noise import Location
 from ranksight.model.series.quality import judge
 from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
@@ -115,12 +115,7 @@ def fit_series(
     sampled = series.sampled
     positive = is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
-    worth = series.worth
-    located = [
-        locate(series.values[rows], over_repetitions, None if worth is None else worth[rows], series.points)
-        for rows in groups.values()
-    ]
-    location = noise.join(located, list(groups.values()))
+    location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
     task = _Task(offered, series.points, groups, positive, intervals, segments, line)
     found, stray, missed, known, breaks = task.search(location)
     if guide:

@@ -83,6 +83,14 @@ def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
     return Location(*(np.concatenate([getattr(part, name) for part in parts])[back] for name in names))
 
 
+def locate_groups(
+    values: Array, worth: Array | None, points: Array, groups: Sequence[NDArray[np.intp]], how: str = "auto"
+) -> Location:
+    """:func:`locate` of all series, the rows of each group by themselves; a group is made of samples or is not."""
+    parts = [locate(values[rows], how, None if worth is None else worth[rows], points) for rows in groups]
+    return join(parts, list(groups))
+
+
 def behaviour(name: str, sampled: bool = False) -> Kind:
     """Kind of a metric as its values behave: counts that caches decide scatter and change in steps like any measured
     quantity, and counts that were sampled are deterministic as far as their samples tell."""

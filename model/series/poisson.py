@@ -38,8 +38,7 @@ def expected(points: Array, samples: Array, exposure: Array) -> Array:
     exposure : (s, n)
         Samples that a value of one has; zero where there is no value.
     """
-    columns = [np.log(x) if (x > 0).all() else x for x in points.T if np.ptp(x) > 0]
-    design = np.column_stack([np.ones(len(points)), *[(x - x.mean()) for x in columns]])
+    design = _design(points)
     design[:, 1:] /= np.maximum(1.0, np.abs(design[:, 1:]).max(axis=0, initial=0.0) / 20)
     held = exposure > 0
     start = np.maximum(np.where(held, samples, 0.0).sum(axis=1), HALF) / np.maximum(exposure.sum(axis=1), 1e-300)
@@ -123,10 +122,15 @@ def located(points: Array, values: Array, worth: Array, how: str) -> tuple[Array
     return centre, size, weight / average[:, None] * usual[:, None], usual / average, sure, samples
 
 
+def _design(points: Array) -> Array:
+    """A constant and the logarithms of what varies, around their means, (n, 1 + v)."""
+    columns = [np.log(x) if (x > 0).all() else x for x in points.T if np.ptp(x) > 0]
+    return np.column_stack([np.ones(len(points)), *[(x - x.mean()) for x in columns]])
+
+
 def _carried(points: Array, law: Array) -> Array:
     """The values (s, n) that power laws through those known have where there is none."""
-    columns = [np.log(x) if (x > 0).all() else x for x in points.T if np.ptp(x) > 0]
-    design = np.column_stack([np.ones(len(points)), *[(x - x.mean()) for x in columns]])
+    design = _design(points)
     use = np.isfinite(law)
     logs = np.log(np.where(use, law, 1.0))
     normal = np.einsum("sn,ni,nj->sij", use * 1.0, design, design) + 1e-9 * np.eye(design.shape[1])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from ranksight.model.series.noise import Location, join, locate
+from ranksight.model.series.noise import Location, locate_groups
 from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
@@ -52,13 +52,8 @@ class Quality:
 
 def quality(series: Series, over_repetitions: str = "mean") -> Quality:
     """Judge the repetitions of every series."""
-    parts, orders = [], []
-    for sampled in np.unique(series.sampled):
-        rows = np.flatnonzero(series.sampled == sampled)
-        worth = None if series.worth is None else series.worth[rows]
-        parts.append(locate(series.values[rows], over_repetitions, worth, series.points))
-        orders.append(rows)
-    return judge(join(parts, orders))
+    groups = [np.flatnonzero(series.sampled == sampled) for sampled in np.unique(series.sampled)]
+    return judge(locate_groups(series.values, series.worth, series.points, groups, over_repetitions))
 
 
 def judge(location: Location) -> Quality:

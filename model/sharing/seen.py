@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 
 Count = tuple[Array, Array, Array]
 
+ROWS = ("work", "reads", "writes")
+"""What is kept of every kernel at every configuration."""
 NEAR = 0.05
 """Logarithmic distance up to which work is as much as was measured."""
 
@@ -164,6 +166,3 @@ def _groups(keys: Array) -> list[NDArray[np.intp]]:
     _, which = np.unique(keys, axis=0, return_inverse=True)
     which = np.asarray(which).reshape(-1)
     return [np.flatnonzero(which == one) for one in range(int(which.max()) + 1)]
-
-
-ROWS = ("work", "reads", "writes")
