@@ -19,6 +19,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,11 +126,17 @@ def run(args: argparse.Namespace) -> int:
     )
     folder = None if experiment is None else experiment.path
     template = None if experiment is None else template_of(experiment)
+    args.crowded = experiment is not None and any(_crowded(experiment, ranks) for ranks in args.asked.get("ranks", ()))
     configurations = [each.configuration for each in choice.runs]
-    commands = measure_lines(configurations, choice.runs[0].repetitions if choice.runs else 1, folder, template)
+    repetitions = choice.runs[0].repetitions if choice.runs else 1
+    commands = measure_lines(configurations, repetitions, folder, template)
+    args.instead = []
+    if choice.dearer and not choice.candidates.barred and not args.crowded:
+        itself = [dict(zip(model.parameters, map(float, target), strict=True)) for target in targets]
+        args.instead = measure_lines(itself, repetitions, folder, template)
     if model.coordinates is not None:
         # Which of the runs' own parameters make such a value is the user's to say.
-        commands = []
+        commands, args.instead = [], []
     args.coordinates = model.coordinates
     _PRINT[args.format](choice, commands, args)
     return 4 if not choice.runs and choice.goal.now.status.any() else 0
@@ -161,6 +168,11 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
     return model, None
 
 
+def _crowded(experiment: Experiment, ranks: float) -> bool:
+    """Whether so many ranks are more than the cores of the machine that the runs were made on, as far as known."""
+    return any(replace(run, configuration={**run.configuration, "ranks": ranks}).crowded for run in experiment.runs)
+
+
 def _repetitions(model: Model, experiment: Experiment | None) -> int:
     """As often as runs were repeated before."""
     if experiment is not None:
@@ -190,7 +202,7 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
     from ranksight.reports.plans import blocks
     from ranksight.reports.terminal import Text, next_step, show
 
-    show(*blocks(choice))
+    show(*blocks(choice, args.crowded))
     if args.quiet:
         return
     asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
@@ -205,6 +217,9 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
         else:
             again = _again(args, asked) if choice.runs else f"ranksight fit {args.model}"
         show("", next_step(again))
+        return
+    if args.instead:
+        show("", *map(next_step, args.instead))
         return
     said = "this plan assumed outcomes that only runs can tell; plan again when they were made:"
     show("", said, Text(_again(args, asked), 2, -1), *map(next_step, commands))

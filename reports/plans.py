@@ -31,6 +31,11 @@ SETTLED = (
     "only runs nearer to it tell that"
 )
 
+DEARER = "running the {target} instead costs less than these runs, {hours} core-hours{advice}"
+ADVICE = ": measure {it}, the answer is then no prediction"
+BARRED = ", were it not for {what}"
+CROWDED = ", on a machine with more cores than the one measured on"
+
 
 def percent(factor: float) -> str:
     """How far an interval's end lies from its middle: ``12 %``, or ``x 3.1`` where that says more."""
@@ -42,8 +47,14 @@ def hours(value: float) -> str:
     return f"{value:.3g}" if value >= 0.001 or value == 0 else f"{value:.1e}"
 
 
-def blocks(choice: Choice) -> list[Block]:
-    """The plan: what is known at the target and what is hoped for, what was weighed, and the runs in their order."""
+def blocks(choice: Choice, crowded: bool = False) -> list[Block]:
+    """The plan: what is known at the target and what is hoped for, what was weighed, and the runs in their order.
+
+    Parameters
+    ----------
+    crowded : bool
+        Whether the targets have more ranks than the machine that the runs were made on has cores.
+    """
     goal, names = choice.goal, list(choice.candidates.rules)
     unit = metric(goal.metric)
     said: list[Block] = []
@@ -65,7 +76,8 @@ def blocks(choice: Choice) -> list[Block]:
     what = f"{count} configuration{'s' if count > 1 else ''}"
     said.append(Text(f"considered: {', '.join([what, *rules])}", 0, 12))
     target_cost, budget = hours(choice.target_cost), hours(choice.budget)
-    instead = f"running the target{'s' if len(goal.targets) > 1 else ''} instead {target_cost} core-hours"
+    targets = f"target{'s' if len(goal.targets) > 1 else ''}"
+    instead = f"running the {targets} instead {target_cost} core-hours"
     said.append(Text(f"cost: from {choice.cost.basis}; {instead}, budget {budget}", 0, 6))
     if not choice.runs:
         return [*said, "", _ending(choice)]
@@ -87,7 +99,14 @@ def blocks(choice: Choice) -> list[Block]:
         Column("mostly for", "text", spare=5),
     ]
     said += ["", Table(columns, lines), _ending(choice)]
-    if choice.settled and not goal.now.status.any():
+    if choice.dearer:
+        advice = ADVICE.format(it="it" if len(goal.targets) == 1 else "them")
+        if choice.candidates.barred:
+            advice = BARRED.format(what=choice.candidates.barred)
+        elif crowded:
+            advice = CROWDED
+        said.append(Text(DEARER.format(target=targets, hours=target_cost, advice=advice), 0, 2, "yellow"))
+    elif choice.settled and not goal.now.status.any():
         said.append(Text(SETTLED.format(part=f"{100 * choice.narrowing:.2g} %"), 0, 2, "yellow"))
     return said
 
@@ -185,6 +204,8 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "ended": choice.ended,
         "narrowing": choice.narrowing,
         "core_hours_of_the_targets": _finite(choice.target_cost),
+        "dearer_than_the_targets": choice.dearer,
+        "targets_barred_by": choice.candidates.barred,
         "runs": [
             {"configuration": {name: _number(x) for name, x in run.configuration.items()}, **_figures(run)}
             for run in choice.runs

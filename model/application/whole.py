@@ -137,17 +137,11 @@ def add(
     known = np.where(usable, value, 0.0)
     total = known.sum(axis=0)
 
-    share = np.clip(np.where(np.isfinite(parts.form[rows]), parts.form[rows], 1.0), 0.0, 1.0)
-    answered = status == forecast.OK
-
-    def side(distance: Array) -> Array:
-        distance = np.where(usable, distance, 0.0)
-        form = distance * np.sqrt(share)
-        lone = np.where(answered, 0.0, form).sum(axis=0, keepdims=True)
-        form = np.concatenate([np.where(answered, form, 0.0), lone])
-        return np.hypot(_summed(distance * np.sqrt(1 - share), rho.noise), _summed(form, rho.form))
-
-    low, high = total - side(value - lower), total + side(upper - value)
+    share, answered = share_of_form(parts.form[rows]), status == forecast.OK
+    low, high = (
+        total + sign * together(np.where(usable, distance, 0.0), share, answered, rho)
+        for sign, distance in ((-1, value - lower), (1, upper - value))
+    )
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
     low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
     # What too few points tell counts in the sum, and carries it no further than itself.
@@ -167,9 +161,32 @@ def add(
     return total, low, high, codes, reasons
 
 
+def share_of_form(form: Array) -> Array:
+    """Share of the variance of forecasts that is of their form: all of it where that is not known."""
+    return np.clip(np.where(np.isfinite(form), form, 1.0), 0.0, 1.0)
+
+
+def together(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Correlation) -> Array:
+    """Standard deviation (..., k) of a sum from those of its parts: errors of noise and of form are correlated each by
+    their own rho, and errors of form of parts without an answer count as one.
+
+    Parameters
+    ----------
+    deviations : (..., s, k)
+    form : (..., s, k)
+        Share of each part's variance that is of its form.
+    answered : (..., s, k) bool
+    rho : Correlation
+    """
+    of_form = deviations * np.sqrt(form)
+    lone = np.where(answered, 0.0, of_form).sum(axis=-2, keepdims=True)
+    of_form = np.concatenate([np.where(answered, of_form, 0.0), lone], axis=-2)
+    return np.hypot(_summed(deviations * np.sqrt(1 - form), rho.noise), _summed(of_form, rho.form))
+
+
 def _summed(deviations: Array, rho: float) -> Array:
-    """Standard deviation (k,) of the sum of what has these (s, k)."""
-    return np.asarray(np.sqrt(rho * deviations.sum(axis=0) ** 2 + (1 - rho) * (deviations**2).sum(axis=0)))
+    """Standard deviation (..., k) of the sum of what has these (..., s, k)."""
+    return np.asarray(np.sqrt(rho * deviations.sum(axis=-2) ** 2 + (1 - rho) * (deviations**2).sum(axis=-2)))
 
 
 def judged(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.planning.rules import Rule, infer, thin
+from ranksight.units import in_full
 
 Array = NDArray[np.float64]
 
@@ -33,12 +34,15 @@ class Candidates:
         Smallest and largest value considered of each parameter.
     thinned : tuple of str
         Parameters of whose values only some were considered.
+    barred : str
+        The rule or limit given that forbids to run a target itself; empty where none does.
     """
 
     points: Array
     rules: Mapping[str, Rule]
     limits: Mapping[str, tuple[float, float]]
     thinned: tuple[str, ...]
+    barred: str = ""
 
 
 def candidates(
@@ -71,6 +75,7 @@ def candidates(
         When a rule or limit names no parameter, or nothing is left to measure.
     """
     rules, limits = dict(rules or {}), dict(limits or {})
+    barred: list[str] = []
     for name in (*rules, *limits):
         if name not in parameters:
             raise InputError(f"there is no parameter {name}", f"the parameters are {', '.join(parameters)}")
@@ -93,6 +98,7 @@ def candidates(
             )
             raise InputError(f"--min-{name} {low:g} is above {top}", f"give a smaller minimum, or --max-{name}")
         whole = name == "ranks" or bool((column == np.round(column)).all() and (targets[:, at] % 1 == 0).all())
+        barred += _barring(name, targets[:, at], limits.get(name, (None, None)), rules.get(name), whole)
         rule = rules.setdefault(name, infer(column, whole))
         values = rule.values(low, high, whole)
         if name == "ranks":
@@ -124,7 +130,22 @@ def candidates(
             "no configuration under the rules is left to measure",
             "give other rules, or larger limits with --max-" + parameters[0],
         )
-    return Candidates(points, {name: rules[name] for name in parameters}, used, thinned)
+    return Candidates(points, {name: rules[name] for name in parameters}, used, thinned, ", ".join(barred))
+
+
+def _barring(
+    name: str, targets: Array, limits: tuple[float | None, float | None], rule: Rule | None, whole: bool
+) -> list[str]:
+    """What was given of a parameter that targets (t,) do not keep to."""
+    least, most = limits
+    found = []
+    if least is not None and (targets < least).any():
+        found.append(f"--min-{name} {in_full(least)}")
+    if most is not None and (targets > most).any():
+        found.append(f"--max-{name} {in_full(most)}")
+    if rule is not None and not all(len(rule.values(each, each, whole)) for each in targets.tolist()):
+        found.append(f"--{name}-rule {rule.text}")
+    return found
 
 
 def _share(axes: list[Array]) -> list[Array]:

@@ -101,6 +101,11 @@ class Choice:
         """Of all runs together."""
         return float(sum(run.core_hours for run in self.runs))
 
+    @property
+    def dearer(self) -> bool:
+        """Whether the runs cost more than running the targets themselves."""
+        return self.core_hours > self.target_cost * ROUNDING
+
 
 def choose_runs(
     goal: Goal,

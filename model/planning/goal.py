@@ -7,7 +7,7 @@ for the communication. Series whose answers are exact already contribute nothing
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
+from ranksight.model.application import whole
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.model import Model
@@ -24,10 +25,14 @@ from ranksight.model.uncertainty.forecast import WIDEST, Forecast
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+Found = dict[int, tuple[Array, Array]]
+"""Share of the goal (t,) and distances to the ends (2, t) of series, by row."""
 
 COVERED = 0.995
 """Share of the goal's uncertainty whose series are followed; the rest is a crowd that no run is made for."""
 MOST_SERIES = 64
+MOST_LOST = 1 - 1e-9
+"""Largest part of a sum that errors take away."""
 REACH = float(np.log(WIDEST))
 """Half-width, in logarithms, of an answer that the evidence does not carry, and the most that any is taken for."""
 
@@ -40,13 +45,19 @@ class Source:
     ----------
     fitted : Fitted
     rows : (g,) intp
-    half : (g, t)
-        What each adds to the half-width of the goal's interval at the targets, in logarithms.
+    share : (g, t)
+        Part of the goal at the targets that each stands for.
+    ends : (2, g, t)
+        Distances from each one's own value to the lower and the upper end of its interval, in logarithms.
+    form : (g, t)
+        Share of its variance that is of the form.
     """
 
     fitted: Fitted
     rows: Index
-    half: Array
+    share: Array
+    ends: Array
+    form: Array
 
 
 @dataclass(frozen=True)
@@ -64,8 +75,10 @@ class Goal:
     now : Forecast
         One row.
     sources : tuple of Source
-    rho : float
+    rho : Correlation
         Common correlation of the series' errors.
+    rest : (t,)
+        Half-width of what is in the goal's interval beside its series, in logarithms: pace and imbalance of a run.
     """
 
     what: str
@@ -74,12 +87,30 @@ class Goal:
     training: Array
     now: Forecast
     sources: tuple[Source, ...]
-    rho: float
+    rho: Correlation
+    rest: Array
 
-    def width(self, half: Array) -> Array:
-        """Half-width (..., t) of the goal's interval from those of its series (..., g, t), as correlated errors add."""
-        squares, sums = (half**2).sum(axis=-2), half.sum(axis=-2)
-        return np.asarray(np.sqrt((1 - self.rho) * squares + self.rho * sums**2))
+    def width(self, ratio: Array | float = 1.0, form: Array | None = None) -> Array:
+        """Half-width (..., t) of the goal's interval, in logarithms, once those of its series are narrower.
+
+        Distances to the ends add as the engine adds them (:func:`ranksight.model.application.whole.together`).
+
+        Parameters
+        ----------
+        ratio : (..., g, t)
+            Width of each series' interval in the present one.
+        form : (..., g, t), optional
+            Share of its variance that is of the form then; as at present when not given.
+        """
+        share, present = (np.concatenate([getattr(each, name) for each in self.sources]) for name in ("share", "form"))
+        form = present if form is None else form
+        down, up = np.concatenate([source.ends for source in self.sources], axis=1)
+        down, up = down * ratio, up * ratio
+        answered = down + up <= REACH
+        rise = whole.together(share * np.expm1(up), form, answered, self.rho)
+        fall = whole.together(-share * np.expm1(-down), form, answered, self.rho)
+        both = (np.log1p(rise) - np.log1p(-np.minimum(fall, MOST_LOST))) / 2
+        return np.asarray(np.hypot(both, self.rest))
 
 
 def goal(
@@ -127,44 +158,53 @@ def goal(
         chosen = [(WHOLE, name)]
     else:
         chosen = [key for key in rows if key[1] == name and key[0] != WHOLE]
-    parts = {rows[key]: np.ones(len(targets)) for key in chosen}
     size = np.where(np.isfinite(value[0]) & (value[0] != 0), np.abs(value[0]), np.nan)
-    found = _own(said, parts, size)
+    found = _own(said, [rows[key] for key in chosen], size)
     if name == "time":
         found = _by_equation(model, said, targets, level, found, size)
-    sources = [Source(model.fitted, *_heaviest(found))]
+    sources = [_heaviest(model.fitted, said, found)]
     if name == "time" and kernel is None and model.equation.communication is not None:
         sources += _messages(model, targets, level, size)
     what = f"{name} of {'the whole program' if kernel is None else kernel}"
-    rho = model.correlation.get(name, Correlation()).noise
-    return Goal(what, name, targets, model.training, now, tuple(sources), rho)
+    rho = model.correlation.get(name, Correlation())
+    plain = Goal(what, name, targets, model.training, now, tuple(sources), rho, np.zeros(len(targets)))
+    return replace(plain, rest=_rest(plain))
 
 
-def _half(said: Forecast, row: int) -> Array:
-    """Half-width (t,) of a series' interval in logarithms; :data:`REACH` where there is no answer."""
+def _rest(goal: Goal) -> Array:
+    """Half-width (t,) of what the goal's interval holds beside its series; none where there is no telling."""
+    with np.errstate(all="ignore"):
+        width = np.log(goal.now.upper[0] / goal.now.lower[0]) / 2
+        rest = np.sqrt(width**2 - goal.width() ** 2)
+    return np.where((width <= REACH) & np.isfinite(rest), rest, 0.0)
+
+
+def _ends(said: Forecast, row: int) -> Array:
+    """Distances (2, t) from a series' value to the ends of its interval in logarithms; :data:`REACH` where there is no
+    answer, which is the most that half of an interval is taken for."""
     value, low, high = said.value[row], said.lower[row], said.upper[row]
     with np.errstate(all="ignore"):
-        half = np.where(low > 0, np.log(high / low) / 2, (high - low) / 2 / np.abs(value))
+        logs = np.stack([np.log(value / low), np.log(high / value)])
+        ends = np.where(low > 0, logs, np.stack([value - low, high - value]) / np.abs(value))
+    half = ends.mean(axis=0)
     missing = ~np.isfinite(half) | np.isin(
         said.status[row], (forecast.FEW_POINTS, forecast.NO_DATA, forecast.UNVARIED, forecast.NOT_POSITIVE)
     )
-    return np.asarray(np.clip(np.where(missing, REACH, half), 0.0, REACH))
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(missing, REACH, np.maximum(ends, 0.0) * np.minimum(1.0, REACH / half)))
 
 
-def _own(said: Forecast, parts: dict[int, Array], value: Array) -> dict[int, Array]:
-    """Half-width that each series adds: its share of the goal times its own."""
+def _own(said: Forecast, rows: list[int], value: Array) -> Found:
+    """Share of the goal and distances to the ends of each series."""
     found = {}
-    for row in parts:
+    for row in rows:
         with np.errstate(all="ignore"):
             share = np.abs(said.value[row]) / value
-        alone = 1.0 if len(parts) == 1 else 1.0 / len(parts)
-        found[row] = np.where(np.isfinite(share), share, alone) * _half(said, row)
+        found[row] = np.where(np.isfinite(share), share, 1.0 / len(rows)), _ends(said, row)
     return found
 
 
-def _by_equation(
-    model: Model, said: Forecast, targets: Array, level: float, found: dict[int, Array], value: Array
-) -> dict[int, Array]:
+def _by_equation(model: Model, said: Forecast, targets: Array, level: float, found: Found, value: Array) -> Found:
     """The kernels' times that follow the resource equation, replaced by the counters they are made of."""
     resources = model.equation.resources
     if resources is None:
@@ -182,11 +222,13 @@ def _by_equation(
             if counted is None:
                 continue
             with np.errstate(all="ignore"):
-                half = np.nan_to_num(np.abs(seconds) / value) * _half(said, counted)
-            explained += half**2
-            found[counted] = found.get(counted, 0.0) + half
+                share, ends = np.nan_to_num(np.abs(seconds) / value), _ends(said, counted)
+            explained += (share * ends.mean(axis=0)) ** 2
+            found[counted] = share, ends
         # What the counters leave is how far memory blocks, which more times tell.
-        found[row] = np.sqrt(np.maximum(found[row] ** 2 - explained, 0.0))
+        share, ends = found[row]
+        own = (share * ends.mean(axis=0)) ** 2
+        found[row] = share, ends * np.sqrt(np.maximum(1 - np.divide(explained, own, out=explained, where=own > 0), 0.0))
     return found
 
 
@@ -197,26 +239,27 @@ def _messages(model: Model, targets: Array, level: float, value: Array) -> list[
         return []
     times = communication.times(targets, network.fabric(), level)
     rows, said = communication.functions.rows, communication.functions.predict(targets, level)
-    found: dict[int, Array] = {}
+    found: Found = {}
     for at, name in enumerate(communication.names):
         with np.errstate(all="ignore"):
             share = np.nan_to_num(times.value[at] / value)
         for which in ("messages", "bytes_sent"):
             row = rows[name, which]
-            found[row] = share * _half(said, row) / np.sqrt(2)
-    return [Source(communication.functions.fitted, *_heaviest(found))] if found else []
+            found[row] = share / np.sqrt(2), _ends(said, row)
+    return [_heaviest(communication.functions.fitted, said, found)] if found else []
 
 
-def _heaviest(found: dict[int, Array]) -> tuple[Index, Array]:
-    """The series that hold nearly all of the uncertainty, and what each adds."""
+def _heaviest(fitted: Fitted, said: Forecast, found: Found) -> Source:
+    """The series that hold nearly all of the uncertainty."""
     rows = np.array(list(found), dtype=np.intp)
-    half = np.array([found[row] for row in found]).reshape(len(rows), -1)
-    weight = half.sum(axis=1)
+    share = np.array([each[0] for each in found.values()])
+    ends = np.array([each[1] for each in found.values()]).swapaxes(0, 1)
+    weight = (share * np.expm1(ends[1])).sum(axis=1)
     order = np.argsort(-weight, kind="stable")
     total = np.cumsum(weight[order])
     enough = int(np.searchsorted(total, COVERED * total[-1])) + 1 if len(total) and total[-1] > 0 else 1
     keep = order[: min(enough, MOST_SERIES)]
-    return rows[keep], half[keep]
+    return Source(fitted, rows[keep], share[keep], ends[:, keep], whole.share_of_form(said.form[rows[keep]]))
 
 
 def total_of(model: Model, name: str) -> bool:

@@ -80,8 +80,9 @@ class Worlds:
         own = self.belief
         return np.asarray((own.jobs[:, None] * own.size[:, : self.candidates]) ** 2)
 
-    def spread(self) -> Array:
-        """Standard deviation (s, t) at the targets now, the geometric mean over the worlds."""
+    def spread(self) -> tuple[Array, Array]:
+        """Standard deviation (s, t) at the targets now, the geometric mean over the worlds, and the share of form in
+        its square."""
         own, far = self.belief, slice(self.candidates, None)
         feature = own.feature[..., far]
         middle = own.centre[:, None, :, far] + np.einsum("swcd,scdt->swct", self.mean, feature)
@@ -90,16 +91,20 @@ class Worlds:
         drift = ((self.tau[:, :, None] * out[:, None]) ** 2).sum(axis=3)
         share = _shares(self.log_weight[..., None])
         size, noise = own.size[:, far], own.noise[..., far]
-        return _geometric(_variance(share, middle, within[:, None], noise, size) + drift + own.jobs[:, None, None] ** 2)
+        scatter, form = _variance(share, middle, within[:, None], noise, size)
+        return _told(scatter, form + drift + own.jobs[:, None, None] ** 2)
 
-    def outlook(self, which: Index) -> Array:
-        """Expected standard deviation (s, len(which), t) at the targets if one of the candidates were run next."""
+    def outlook(self, which: Index) -> tuple[Array, Array]:
+        """Expected standard deviation (s, len(which), t) at the targets if one of the candidates were run next, and
+        the share of form in its square."""
         s, worlds, c = self.log_weight.shape
         step = max(1, int(HELD / max(1, s * worlds * c)))
         parts = [self._outlook(which[start : start + step]) for start in range(0, len(which), step)]
-        return np.concatenate(parts, axis=1) if parts else np.empty((s, 0, self.targets))
+        if not parts:
+            return np.empty((s, 0, self.targets)), np.empty((s, 0, self.targets))
+        return np.concatenate([each[0] for each in parts], axis=1), np.concatenate([each[1] for each in parts], axis=1)
 
-    def _outlook(self, at: Index) -> Array:
+    def _outlook(self, at: Index) -> tuple[Array, Array]:
         own = self.belief
         near, goal = own.feature[..., at], own.feature[..., self.candidates :]
         through, variance, surprise, share = self._judged(at)
@@ -107,7 +112,7 @@ class Worlds:
         low = np.minimum(self.low[:, None], own.points[None, at])
         high = np.maximum(self.high[:, None], own.points[None, at])
         tau = self._learned(at, near)
-        found = np.empty((len(own.weight), len(at), self.targets))
+        found, part = np.empty((2, len(own.weight), len(at), self.targets))
         for t in range(self.targets):
             place = self.candidates + t
             gain = cross[:, :, t] / variance
@@ -118,9 +123,9 @@ class Worlds:
             out = own.beyond(low, high, own.points[place][None])
             drift = ((tau * out[:, None]) ** 2).sum(axis=3)
             noise, size = own.noise[:, :, place, None], own.size[:, place, None]
-            total = _variance(share, middle, within[:, None], noise, size) + drift + own.jobs[:, None, None] ** 2
-            found[:, :, t] = _geometric(total)
-        return found
+            scatter, form = _variance(share, middle, within[:, None], noise, size)
+            found[:, :, t], part[:, :, t] = _told(scatter, form + drift + own.jobs[:, None, None] ** 2)
+        return found, part
 
     def _judged(self, at: Index) -> tuple[Array, Array, Array, Array]:
         """What candidates tell every hypothesis.
@@ -161,8 +166,8 @@ class Worlds:
         share = _shares(self.log_weight[..., None])
         middle = own.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
         within = np.einsum("scdk,scde,scek->sck", near, self.covariance, near)
-        foretold = _variance(share, middle, within[:, None], own.noise[..., at], own.size[:, at])
-        foretold = np.maximum(foretold + own.jobs[:, None, None] ** 2, 1e-18)
+        scatter, form = _variance(share, middle, within[:, None], own.noise[..., at], own.size[:, at])
+        foretold = np.maximum(scatter + form + own.jobs[:, None, None] ** 2, 1e-18)
         for axis in axes:
             distance = out[..., axis]
             error = np.sqrt(foretold + (self.strays[:, :, None, axis] * distance[:, None]) ** 2)
@@ -187,19 +192,20 @@ class Worlds:
         self.high = np.maximum(self.high, own.points[candidate])
 
 
-def _variance(share: Array, middle: Array, within: Array, noise: Array, size: Array) -> Array:
-    """Relative variance (s, w, k) of a mixture: `share`, `middle` (s, w, c, k), `within` (s, 1, c, k), `noise`
-    (s, c, k), `size` (s, k)."""
+def _variance(share: Array, middle: Array, within: Array, noise: Array, size: Array) -> tuple[Array, Array]:
+    """Relative variance (s, w, k) within the hypotheses of a mixture and between them: `share`, `middle` (s, w, c, k),
+    `within` (s, 1, c, k), `noise` (s, c, k), `size` (s, k)."""
     scale = size[:, None, None]
     average = (share * middle).sum(axis=2, keepdims=True)
     apart = np.clip((middle - average) / scale, -STRAY, STRAY)
-    each = np.log1p(np.maximum(within, 0.0) / scale**2) + noise[:, None] / scale**2 + apart**2
-    return np.asarray((share * each).sum(axis=2))
+    each = np.log1p(np.maximum(within, 0.0) / scale**2) + noise[:, None] / scale**2
+    return np.asarray((share * each).sum(axis=2)), np.asarray((share * apart**2).sum(axis=2))
 
 
-def _geometric(variance: Array) -> Array:
-    """Standard deviation, the geometric mean over the worlds (the second axis)."""
-    return np.asarray(np.exp(np.log(np.maximum(variance, 1e-300)).mean(axis=1) / 2))
+def _told(scatter: Array, form: Array) -> tuple[Array, Array]:
+    """Standard deviation, the geometric mean over the worlds (the second axis), and the share of form in its square."""
+    variance = np.maximum(scatter + form, 1e-300)
+    return np.exp(np.log(variance).mean(axis=1) / 2), (form / variance).mean(axis=1)
 
 
 def _shares(log_weight: Array) -> Array:

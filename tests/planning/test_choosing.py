@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from ranksight.errors import InputError, InsufficientError
+from ranksight.experiment import WHOLE
+from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
@@ -67,10 +69,10 @@ def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
     for at in (0, 1):
         left = covariance[2, 2] - covariance[2, at] ** 2 / (covariance[at, at] + noise)
         wanted = np.sqrt(np.log1p(left) + belief.noise[0, 0, 2] + belief.jobs[0] ** 2)
-        assert worlds.outlook(np.array([at]))[0, 0, 0] == pytest.approx(wanted, rel=1e-9)
-    far = worlds.outlook(np.array([1]))[0, 0, 0]
+        assert worlds.outlook(np.array([at]))[0][0, 0, 0] == pytest.approx(wanted, rel=1e-9)
+    far = worlds.outlook(np.array([1]))[0][0, 0, 0]
     worlds.choose(1)
-    assert worlds.spread()[0, 0] == pytest.approx(far, rel=1e-9)
+    assert worlds.spread()[0][0, 0] == pytest.approx(far, rel=1e-9)
 
 
 def test_closeness_to_a_function_is_no_promise_until_values_beyond_were_foretold() -> None:
@@ -146,6 +148,35 @@ def test_runs_are_weighed_together() -> None:
     assert first.width <= now.after((0,)).width <= now.width == 1.0
 
 
+@pytest.mark.parametrize(("noise", "form"), [(0.0, 0.0), (0.0, 1.0), (1.0, 0.3), (0.4, 0.9)])
+def test_a_plan_adds_up_a_program_as_its_prediction_does(noise: float, form: float) -> None:
+    """Kernels whose errors go together in whatever way: what a plan starts from is the interval that is predicted."""
+    points = [[r, s] for r in (1, 2, 4, 8, 16) for s in (8, 16, 24, 32, 64)]
+    names = ("a", "b", "c", "d")
+    model = model_of(series(both, points, noise=0.05, kernels=names), "made")
+    model = replace(model, correlation={"time": Correlation(noise, form)})
+    target = np.array([[32.0, 96.0]])
+    asked = goal(model, target)
+    said = model.predict_at(target, kernels=[WHOLE]).answers[0]
+    assert (asked.sources[0].ends.sum(axis=0) <= np.log(WIDEST)).all()
+    predicted = np.log(said.upper / said.lower) / 2
+    assert asked.rest == pytest.approx([0.0], abs=1e-6)
+    assert Prospect(asked, np.array([[16.0, 96.0]]), 8).widths[0][0] == pytest.approx(predicted, rel=1e-9)
+
+
+def test_runs_narrow_less_what_goes_together() -> None:
+    """Four kernels alike: of the same runs less is expected for the sum where their errors of form go together."""
+    names = ("a", "b", "c", "d")
+    points = [[r, s] for r in (1, 2, 4, 8, 16) for s in (8, 16, 24, 32, 64)]
+    model = model_of(series(both, points, noise=0.05, kernels=names), "made")
+    target, offered = np.array([[64.0, 256.0]]), np.array([[16.0, 96.0], [32.0, 128.0]])
+    width = {}
+    for form in (0.0, 1.0):
+        asked = goal(replace(model, correlation={"time": Correlation(0.0, form)}), target)
+        width[form] = float(Prospect(replace(asked, rest=np.zeros(1)), offered, 16).after((0, 1)).widths[-1][0])
+    assert width[1.0] > 1.2 * width[0.0]
+
+
 @pytest.mark.parametrize("spread", [1.0, 1.5, 1000.0])
 def test_a_run_that_may_take_long_is_dearer(spread: float) -> None:
     points, median = np.array([[4.0], [8.0]]), np.array([[10.0, 10.0]])
@@ -183,8 +214,8 @@ def test_runs_never_widen_what_is_expected() -> None:
     fitted = fit_series(series(line, [[x] for x in RANKS]))
     points = np.array([[x] for x in (3.0, 32.0, 64.0, 512.0)])
     worlds = Worlds(Belief.of(fitted, np.array([0]), points, np.array([[x] for x in RANKS])), targets=1)
-    before = worlds.spread()[0, 0]
-    after = worlds.outlook(np.arange(3))[0, :, 0]
+    before = worlds.spread()[0][0, 0]
+    after = worlds.outlook(np.arange(3))[0][0, :, 0]
     assert (after <= before * 1.02).all()
     assert after[2] < after[1] < before  # farther out tells forms apart better, and leaves less to drift
 

@@ -167,3 +167,33 @@ def test_lines_to_measure_group_what_differs_in_one_parameter() -> None:
     ]
     assert measure_lines([], 1, None, None) == []
     assert measure_lines(runs[:1], 1, None, None) == ["ranksight measure --ranks 64 --size 8 -o FOLDER -- COMMAND"]
+
+
+def test_a_plan_that_costs_more_than_its_target_says_to_run_that(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A target hardly dearer than what else may be run, and money for more than it: the target is what to measure."""
+    asked = ["plan", str(folder / "heat.exp"), "--ranks", "16", "--size", "48", "--budget", "100"]
+    rules = ["--ranks-rule", "1,2,4,8,16", "--size-rule", "40,44,48"]
+    assert main([*asked, *rules, "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["core_hours"] > content["core_hours_of_the_targets"]
+    assert content["dearer_than_the_targets"]
+    assert main([*asked, *rules]) == 0
+    text = capsys.readouterr().out
+    assert "running the target instead costs less than these runs" in " ".join(text.split())
+    line = text.splitlines()[-1]
+    assert line.startswith("next: ranksight measure --ranks 16 --size 48 --reps 2 ")
+    assert text.count("ranksight measure") == 1
+    # Where it may not be run, the plan's own runs are what is left.
+    assert main([*asked, "--max-ranks", "8", "--size-rule", "36,40,44"]) == 0
+    text = capsys.readouterr().out
+    assert "were it not for --max-ranks 8, --size-rule 36,40,44" in " ".join(text.split())
+    assert "next: ranksight measure --ranks 16 " not in text
+
+
+def test_a_plan_within_the_cost_of_its_target_says_nothing_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(folder / "heat.exp"), "--ranks", "512", "--size", "64"]) == 0
+    assert "costs less than these runs" not in capsys.readouterr().out
