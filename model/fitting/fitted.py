@@ -23,6 +23,7 @@ from ranksight.model.uncertainty.lasting import Lasting
 from ranksight.model.uncertainty.late import ending
 from ranksight.model.uncertainty.plateau import plateau
 from ranksight.model.uncertainty.strong import Change, change
+from ranksight.onethread import one_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -126,6 +127,7 @@ class Fitted:
     def __len__(self) -> int:
         return len(self.kernels)
 
+    @one_thread()
     def predict(self, points: Array, level: float = 0.9, hidden: Array | None = None) -> Forecast:
         """Forecast every series at `points` (k, m).
 

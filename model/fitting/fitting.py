@@ -30,6 +30,7 @@ from ranksight.model.uncertainty import discrepancy, drift, forecast
 from ranksight.model.uncertainty.bend import bend
 from ranksight.model.uncertainty.lasting import Lasting
 from ranksight.model.uncertainty.late import with_changes
+from ranksight.onethread import one_thread
 from ranksight.telling import progress
 
 Array = NDArray[np.float64]
@@ -55,6 +56,7 @@ class _Habits:
     lasting: Array | None = None
 
 
+@one_thread()
 def fit_series(
     series: Series,
     *,
