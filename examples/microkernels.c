@@ -292,7 +292,8 @@ int main(int argc, char **argv) {
     const size_t large = power_below(4 * l3), inner = between(l2, l3);
     Node *nodes = allocate(large), *near = allocate(inner);
     double *a = allocate(large), *b = allocate(large / 2);
-    const long lines = (long)(large / 64), n = 96;
+    const long lines = (long)(large / 64), n = 96, bulk = (long)(l3 > (32 << 20) ? l3 : 32 << 20);
+    const long passes = 1 + 4 * bulk / (long)large; /* small caches are swept more often, so that a sampler sees it */
     unsigned char *text = allocate(l1 / 2);
     for (size_t k = 0; k < l1 / 2; k++) text[k] = (unsigned char)(k * 2654435761u >> 7);
     link_nodes(nodes, large / sizeof(Node));
@@ -305,16 +306,18 @@ int main(int argc, char **argv) {
         for (int times = 0; times < 8; times++) matrix_product(n, b, b + n * n, b + 2 * n * n);
         check += (double)bytes_in_cache(text, (long)(l1 / 2), (long)(6000000 / (l1 / 2)));
         check += (double)unpredictable(text, (long)(l1 / 2), (long)(700000 / (l1 / 2)));
-        check += in_l1((const Vector *)a, (long)(l1 / 128), (long)(64 * l3 / l1));
-        check += in_l2((const Vector *)a, (long)(l2 / 128), (long)(40 * l3 / l2));
-        check += in_l3((const Vector *)a, (long)(inner / 64), (long)(12 * l3 / inner) + 1);
-        check += sum_memory((const Vector *)a, lines, 1);
-        copy_memory((Vector *)a, (const Vector *)b, lines / 2);
-        triad_memory((Vector *)a, (const Vector *)b, (const Vector *)(a + large / 16), lines / 2);
-        stencil_memory((Vector *)b, (const Vector *)a, (long)(large / 2 / 32) / 1024, 1024);
+        check += in_l1((const Vector *)a, (long)(l1 / 128), 64 * bulk / (long)l1);
+        check += in_l2((const Vector *)a, (long)(l2 / 128), 40 * bulk / (long)l2);
+        check += in_l3((const Vector *)a, (long)(inner / 64), 12 * bulk / (long)inner + 1);
+        check += sum_memory((const Vector *)a, lines, passes);
+        for (long times = 0; times < passes; times++) {
+            copy_memory((Vector *)a, (const Vector *)b, lines / 2);
+            triad_memory((Vector *)a, (const Vector *)b, (const Vector *)(a + large / 16), lines / 2);
+            stencil_memory((Vector *)b, (const Vector *)a, (long)(large / 2 / 32) / 1024, 1024);
+        }
         check += (double)chase_memory(nodes, (uint64_t)r, 30000) + (double)chase_l3(near, (uint64_t)r, 60000);
-        check += (double)gather_memory(nodes, large / sizeof(Node) - 1, 2 * (uint64_t)r << 20, 400000);
-        update_memory(nodes, large / sizeof(Node) - 1, (2 * (uint64_t)r + 1) << 20, 300000);
+        check += (double)gather_memory(nodes, large / sizeof(Node) - 1, 2 * (uint64_t)r << 22, 1500000);
+        update_memory(nodes, large / sizeof(Node) - 1, (2 * (uint64_t)r + 1) << 22, 1500000);
     }
     printf("check %.17g\n", check);
     free(nodes), free(near), free(a), free(b), free(text);

@@ -13,7 +13,8 @@ if it is less, they could, and latency binds (Little's law).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,8 @@ class Causes:
         Loads in flight at `level`: cycles that its loads would wait alone over those that they hold the kernel up.
     chance : (K, k)
         Probability of the verdict's side, execution or memory; NaN where another cause leads.
+    ahead : (K, k)
+        Probability that memory takes more of the computing time than execution, whatever else leads.
     """
 
     share: Array
@@ -64,6 +67,7 @@ class Causes:
     used: Array
     flight: Array
     chance: Array
+    ahead: Array
 
 
 def judge(
@@ -124,7 +128,7 @@ def judge(
     mine = np.take_along_axis(part, take, 0)[0] * computing
     with np.errstate(invalid="ignore", divide="ignore"):
         flight = np.where(mine > 0, flown / np.where(mine > 0, mine, 1.0), np.nan)
-    verdict, chance = _decide(known, share, low, high, least, floor, wide, told, rest * busy)
+    verdict, chance, ahead = _decide(known, share, low, high, least, floor, wide, told, rest * busy)
     side = verdict == CACHE  # memory's side; which of its kinds is told here
     with np.errstate(invalid="ignore", divide="ignore"):
         busyness = np.take_along_axis(fill, take, 0)[0] * computing / np.where(mine > 0, mine, np.nan)
@@ -132,7 +136,7 @@ def judge(
     lone = flight < ONE_BY_ONE
     verdict = np.where(side & (level == 2), np.where(starved, LATENCY, MEMORY), verdict)
     verdict = np.where(side & (level < 2) & lone & ~(busyness * slack[level] >= 0.5), LATENCY, verdict)
-    return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance)
+    return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance, ahead)
 
 
 def _levels(exposed: Array, fill: Array, held: Array) -> Array:
@@ -182,8 +186,8 @@ def _decide(
     wide: Array,
     told: NDArray[np.bool_],
     unknown: Array,
-) -> tuple[NDArray[np.intp], Array]:
-    """The side that leads: execution, memory (as CACHE), communication, imbalance, or none."""
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """The side that leads: execution, memory (as CACHE), communication, imbalance, or none; and how likely."""
     ahead = _memory_leads(known, floor, wide)
     behind = 1 - ahead
     memory = share[1:4].sum(axis=0)
@@ -200,8 +204,37 @@ def _decide(
     free = verdict == UNDECIDED
     wins = free & told & (ahead >= SURE) & (low[1:4].sum(axis=0) > outer) & (memory > unknown)
     # Bytes at full bandwidth tell memory without a count of instructions.
-    wins |= free & ~told & (least > 0.5) & (least * busy > outer)
+    ahead, behind = np.where(told, ahead, least > 0.5), np.where(told, behind, 0.0)
+    wins |= free & ~told & (ahead > 0) & (least * busy > outer)
     verdict = np.where(wins, CACHE, verdict)
-    verdict = np.where(free & told & (behind >= SURE) & (low[0] > outer), COMPUTE, verdict)
-    chance = np.where(verdict == COMPUTE, behind, np.where(verdict == CACHE, np.where(told, ahead, 1.0), np.nan))
-    return verdict, chance
+    verdict = np.where(free & (behind >= SURE) & (low[0] > outer), COMPUTE, verdict)
+    chance = np.where(verdict == COMPUTE, behind, np.where(verdict == CACHE, ahead, np.nan))
+    return verdict, chance, ahead
+
+
+def pooled(found: Causes, drawn: Sequence[Causes]) -> Causes:
+    """Causes of values that were sampled, by those of many draws of what the samples may mean.
+
+    Shares lie as far apart as in nine tenths of the draws. A verdict stands where its side leads in the mean of the
+    draws with :data:`SURE` and they agree on its kind: most of them, and for latency, which is told only where
+    bandwidth cannot bind, as many as are sure.
+    """
+    verdicts, ahead = np.stack([each.verdict for each in drawn]), np.stack([each.ahead for each in drawn])
+    low, high = np.quantile([each.share for each in drawn], [(1 - SURE) / 2, (1 + SURE) / 2], axis=0)
+    outside = (verdicts == COMMUNICATION) | (verdicts == IMBALANCE)
+    by_memory = np.isin(verdicts, (CACHE, MEMORY, LATENCY))
+    executes, waits = found.verdict == COMPUTE, np.isin(found.verdict, (CACHE, MEMORY, LATENCY))
+    side = np.where(executes, 1 - ahead, np.where(waits, ahead, verdicts == found.verdict))
+    # A draw whose side is sure and that is undecided all the same has other causes as large.
+    lost = (outside | ((verdicts == UNDECIDED) & (side >= SURE))) & (executes | waits)
+    chance = np.where(lost, 0.0, side).mean(axis=0)
+    same = (verdicts == found.verdict).sum(axis=0) / np.maximum(by_memory.sum(axis=0), 1)
+    verdict = np.where(waits & (same < np.where(found.verdict == LATENCY, SURE, 0.5)), UNDECIDED, found.verdict)
+    verdict = np.where(chance >= SURE, verdict, UNDECIDED)
+    return replace(
+        found,
+        low=np.minimum(found.low, low),
+        high=np.maximum(found.high, high),
+        verdict=verdict,
+        chance=np.where((verdict != UNDECIDED) & (executes | waits), chance, np.nan),
+    )

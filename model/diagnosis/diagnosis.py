@@ -26,7 +26,7 @@ from ranksight.model.diagnosis import (
     verdicts,
     waits,
 )
-from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge
+from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge, pooled
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
@@ -275,12 +275,11 @@ def causes_of(evidence: Evidence) -> Causes:
     """Shares and verdicts of what is known.
 
     Where the evidence does not carry a kernel's time, a verdict stands only if both ends of its interval give it too;
-    where counts or times were sampled, only if both ends of what their samples tell do.
+    where counts or times were sampled, only if it is sure over all that their samples may mean.
     """
     found = _causes(evidence)
-    if evidence.tilted:
-        firm = np.all([_causes(each).verdict == found.verdict for each in evidence.tilted], axis=0)
-        found = replace(found, verdict=np.where(firm, found.verdict, UNDECIDED))
+    if evidence.drawn:
+        found = pooled(found, [_causes(each) for each in evidence.drawn])
     if evidence.ok.all():
         return found
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]

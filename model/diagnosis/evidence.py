@@ -81,9 +81,8 @@ class Evidence:
     samples : (K, k) or None
         The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
         infinite where nothing of it was sampled, None where nothing of any kernel was.
-    tilted : tuple of Evidence
-        The same with what was sampled at the ends of its interval, where it tells most of execution and where it tells
-        most of memory; none where nothing was sampled.
+    drawn : tuple of Evidence
+        The same, drawn again and again as samples may have fallen; none where nothing was sampled.
     """
 
     kernels: tuple[str, ...]
@@ -116,7 +115,7 @@ class Evidence:
     memory: Array | None = None
     together: float = 1.0
     samples: Array | None = None
-    tilted: tuple[Evidence, ...] = ()
+    drawn: tuple[Evidence, ...] = ()
 
     @property
     def ranks(self) -> Array:

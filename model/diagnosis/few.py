@@ -1,21 +1,26 @@
-"""How far verdicts rest on samples: the evidence of kernels at the ends of what their samples tell.
+"""How far verdicts rest on samples: the evidence of kernels drawn again and again as their samples may have fallen.
 
-A value of n samples of worth w lies between ``w max(n - z sqrt(n), 0)`` and ``w (n + z sqrt(n) + z^2)``, with z the
-normal quantile of the verdicts' probability; where none fell that is up to three. At configurations that were not
-measured a kernel has as many samples as in the mean of those that were.
+n samples of worth w tell a value whose law, before anything else is known, is w times a gamma variate of shape n + 1/2
+(Poisson counts with Jeffreys' prior). At configurations that were not measured a kernel has as many samples as in the
+mean of those that were. A drawn time is no shorter than its work can take on the machine, as far as its samples allow:
+no core retires more than W instructions a cycle, no level delivers more than its bandwidth, and what a kernel takes
+beyond the waits of all its loads is execution.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtri
+from scipy.stats import qmc
 
 from ranksight.model.diagnosis.causes import SURE
 from ranksight.model.diagnosis.counted import Counted
+from ranksight.model.diagnosis.execution import WIDTH
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.resource.resource import LEVELS
 
@@ -27,10 +32,12 @@ STORES = ("store_misses_l1", "store_misses_l2", "store_misses_l3")
 SMALL = 0.05
 """Part of a kernel's time that memory may hold up without its samples being worth a word."""
 REACH = float(ndtri((1 + SURE) / 2))
+DRAWS = 32
+"""A power of two, as Sobol's points ask for."""
 
 
 def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
-    """The evidence with the fewest samples behind it, and tilted to the ends of what samples tell."""
+    """The evidence with the fewest samples behind it, and drawn :data:`DRAWS` times as its samples may have fallen."""
     kernels, points = evidence.kernels, evidence.points
     rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
 
@@ -55,24 +62,72 @@ def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
     if not np.isfinite(fewest).any():
         return evidence
     worth = np.stack([kept.worth_at(kernels, name, points) for name in LEVELS])
-    ends = []
-    for side in (-1.0, 1.0):
-        moved = evidence.loads * np.stack([_end(each, side) for each in loads])
-        none = (evidence.loads == 0) & np.isfinite(worth) & (side > 0)
-        end = replace(
+    behind = Samples(timed, counts, loads, stores, worth)
+    return replace(evidence, samples=fewest, drawn=tuple(draws(evidence, behind)))
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples behind the values of K kernels at k configurations; infinite where a value was not sampled.
+
+    Attributes
+    ----------
+    time, instructions, stores : (K, k)
+    loads : (4, K, k)
+        Of what each level served.
+    worth : (4, K, k)
+        What a sample of these loads is worth; NaN where it is not known.
+    """
+
+    time: Array
+    instructions: Array
+    loads: Array
+    stores: Array
+    worth: Array
+
+
+def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
+    """The evidence :data:`DRAWS` times, at quasi-random points (Sobol) of the law of what its samples tell."""
+    empty = (evidence.loads == 0) & np.isfinite(samples.worth)
+    longest = evidence.computing * np.where(np.isfinite(samples.time), _longest(samples.time), 1.0)
+    places = qmc.Sobol(4 + len(LEVELS), seed=0).random(DRAWS)  # the same for all kernels, which are judged one by one
+    for time, pace, count, store, *each in places:
+        moved = evidence.loads * np.stack([_factor(n, at) for n, at in zip(samples.loads, each, strict=True)])
+        first = gammaincinv(0.5, np.array(each))[:, None, None] * np.nan_to_num(samples.worth)
+        one = replace(
             evidence,
-            computing=evidence.computing * _end(timed, side),
-            instructions=evidence.instructions * _end(counts, -side),
-            loads=np.where(none, REACH**2 * np.nan_to_num(worth), moved),
-            stores=evidence.stores * _end(stores, side),
+            computing=evidence.computing * _factor(samples.time, time),
+            cpi=evidence.cpi * _factor(samples.time, pace),
+            instructions=evidence.instructions * _factor(samples.instructions, count),
+            loads=np.where(empty, first, moved),
+            stores=evidence.stores * _factor(samples.stores, store),
         )
-        ends.append(end)
-    return replace(evidence, samples=fewest, tilted=tuple(ends))
+        yield _possible(one, evidence.computing, longest)
 
 
-def _end(samples: Array, side: float) -> Array:
-    """What a value of so many samples is multiplied by at one end of what they tell."""
+def _factor(samples: Array, at: float) -> Array:
+    """A value of so many samples is multiplied by this at one quantile of its law."""
     number = np.where(np.isfinite(samples), np.maximum(samples, 1e-12), 1.0)
-    apart = REACH / np.sqrt(number)
-    end = 1 + apart + apart**2 if side > 0 else np.maximum(1 - apart, 0.0)
-    return np.where(np.isfinite(samples), end, 1.0)
+    return np.where(np.isfinite(samples), gammaincinv(number + 0.5, at) / number, 1.0)
+
+
+def _longest(number: Array) -> Array:
+    """Upper end of the interval of a value of so many samples, over the value."""
+    apart = REACH / np.sqrt(np.maximum(number, 1e-12))
+    return np.asarray(1 + apart + apart**2)
+
+
+def _possible(drawn: Evidence, seen: Array, longest: Array) -> Evidence:
+    """The draw moved to where its work can be done in its time.
+
+    Times `seen` with nothing but many samples stay, whatever the machine's description says of them.
+    """
+    if drawn.ceilings is None:
+        return drawn
+    clock, ceilings = drawn.frequency, drawn.ceilings
+    bytes_ = drawn.traffic / (ceilings.share(drawn.ranks) * ceilings.slack[:, None])[1:, None, :]
+    least = np.nan_to_num(np.fmax.reduce([*bytes_, drawn.instructions / (WIDTH * clock)], axis=0))
+    computing = np.maximum(drawn.computing, np.minimum(least, np.maximum(longest, seen)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        beyond = (computing - drawn.longest) * clock / drawn.instructions
+    return replace(drawn, computing=computing, cpi=np.where(drawn.cpi < beyond, beyond, drawn.cpi))

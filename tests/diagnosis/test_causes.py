@@ -13,6 +13,7 @@ from ranksight.model.diagnosis.causes import CAUSES, VERDICTS
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.diagnosis import causes_of
 from ranksight.model.diagnosis.evidence import Evidence
+from ranksight.model.diagnosis.few import Samples, draws
 from ranksight.model.diagnosis.whatif import CHANGES, savings
 
 Make = Callable[..., Evidence]
@@ -134,3 +135,50 @@ def test_a_time_that_is_not_carried_keeps_a_verdict_only_where_its_ends_agree(ev
     said = dict(zip(given.kernels, (VERDICTS[v] for v in found.verdict[:, 0]), strict=True))
     assert said["polynomial"] == said["division"] == "compute-bound"
     assert said["stream in L2"] == "undecided"
+
+
+def sampled(evidence: Evidence, time: float, counts: float) -> Evidence:
+    """The same made of so many samples of time and of each count."""
+    shape = evidence.computing.shape
+    behind = Samples(
+        np.full(shape, time),
+        np.full(shape, counts),
+        np.full((4, *shape), counts),
+        np.full(shape, np.inf),
+        evidence.loads * np.nan + evidence.loads.sum(axis=0) / 4 / counts,
+    )
+    return replace(evidence, drawn=tuple(draws(evidence, behind)))
+
+
+def test_few_samples_of_time_leave_what_is_plain(evidence: Make) -> None:
+    """Times so short that no memory could bring their bytes are no reason for doubt."""
+    given = made(evidence)
+    found = causes_of(sampled(given, 8, np.inf))
+    said = dict(zip(given.kernels, (VERDICTS[v] for v in found.verdict[:, 0]), strict=True))
+    for name in ("polynomial", "division", "stream", "stream in L3", "chase", "chase in L3"):
+        assert said[name] == KERNELS[name][2]
+
+
+@pytest.mark.parametrize("number", [1.0, 2.0, 3.0, 5.0, 8.0, 20.0])
+def test_few_samples_of_all_give_no_wrong_verdict(evidence: Make, number: float) -> None:
+    given = made(evidence)
+    found = causes_of(sampled(given, number, number))
+    for verdict, (_, _, true) in zip(found.verdict[:, 0], KERNELS.values(), strict=True):
+        assert VERDICTS[verdict] in (true, "undecided")
+
+
+def test_few_samples_widen_shares(evidence: Make) -> None:
+    given = made(evidence)
+    exact = causes_of(given)
+    widths = [causes_of(sampled(given, number, number)) for number in (3.0, 30.0, 1e9)]
+    few, more, many = ((each.high - each.low).sum() for each in widths)
+    assert few > more > many == pytest.approx((exact.high - exact.low).sum(), rel=1e-3)
+    assert all((each.low <= exact.share).all() and (exact.share <= each.high).all() for each in widths)
+
+
+def test_a_verdict_between_two_by_its_samples_is_open(evidence: Make) -> None:
+    """Loads that wait one by one: their level or execution takes the time, as more samples were due or fewer."""
+    given = made(evidence)
+    at = list(KERNELS).index("chase in L3")
+    found = [causes_of(sampled(given, number, np.inf)).verdict[at, 0] for number in (1e9, 4)]
+    assert [VERDICTS[each] for each in found] == ["latency-bound", "undecided"]
