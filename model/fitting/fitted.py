@@ -14,26 +14,19 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.metrics import metric
 from ranksight.model.fitting.abstaining import abstain
+from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.search.terms import values, write_term
-from ranksight.model.series.noise import behaviours
+from ranksight.model.series.noise import JOBS, behaviours
 from ranksight.model.uncertainty.drift import expected_drift, pace
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.model.uncertainty.late import ending
-from ranksight.model.uncertainty.plateau import plateau
-from ranksight.model.uncertainty.strong import Change, change
 from ranksight.onethread import one_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-JOBS = 0.03
-"""Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other
-days."""
 BATCH = 60_000
 """Components x points worked on at once."""
-STEP = 1.1
-"""Factor over which elasticities are taken."""
 ROUNDING = 1e-12
 """Part of the largest term below which, wherever the series was measured, a term is what rounding left."""
 
@@ -157,7 +150,7 @@ class Fitted:
         if not len(self.terms):
             status, reason = abstain(self, points, value, low, high, form)
             return Forecast(value, low, high, status, reason, form, 1 - form, level)
-        turns = self._changes(points)
+        turns = changes(self, points)
         at = values(self.terms, points)
         lasting = self.lasting
         before = None if lasting is None else values(self.terms, lasting.points)
@@ -248,33 +241,7 @@ class Fitted:
             total += (self.drift[part, axis, side, None] * out) ** 2
         return np.asarray(np.sqrt(total))
 
-    def _changes(self, points: Array) -> list[Change]:
-        """What functions may turn into: strong scaling along the axis where that is most likely or growth that ended,
-        and plateaus along the ranks; as far as they are asked for."""
-        kinds = {name: metric(name).kind for name in set(self.metrics)}
-        times = self.positive & np.array([kinds[name] == "time" for name in self.metrics])
-        law, full = (Change.none(len(self), len(points)) for _ in range(2))
-        scatter = np.hypot(JOBS, np.sqrt((self.weight * np.where(self.weight > 0, self.variance, 0.0)).sum(axis=1)))
-        for axis, name in enumerate(self.parameters):
-            if name == self.iterations:
-                continue
-            low, high = self.trained[:, axis, 0], self.trained[:, axis, 1]
-            for ends in np.unique(self.trained[times & (low > 0) & (high > low), axis], axis=0):
-                rows = np.flatnonzero(times & (low == ends[0]) & (high == ends[1]))
-                if not (points[:, axis] > ends[1]).any():
-                    continue
-                first, last = (np.where(np.arange(points.shape[1]) == axis, end, points) for end in ends)
-                ahead = points[None, :, axis]
-                logs = self._logs(rows, first), self._logs(rows, last)
-                law.put(rows, change(ends[0], ends[1], ahead, *logs, self.pace()[rows]))
-                if name == "ranks":
-                    there = self._logs(rows, points)
-                    full.put(rows, plateau(ends[0], ends[1], ahead, *logs, there, scatter[rows]))
-        if self.lasting is not None and self.lasting.ended.any():
-            law.put(np.arange(len(self)), ending(self.lasting, points))
-        return [each for each in (law, full) if each.share.any()]
-
-    def _logs(self, rows: Index, points: Array) -> Array:
+    def logs(self, rows: Index, points: Array) -> Array:
         """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""
         said = self._leading_values(rows, points)
         return np.log(np.where(said > 0, said, np.nan))
@@ -314,11 +281,11 @@ class Fitted:
         first = np.broadcast_to(self.trained[:, :, 0].min(axis=0, initial=np.inf), points.shape)
 
         def rest(at: Array) -> Array:
-            slope = (self._logs(rows, at * STEP) - self._logs(rows, at)) / np.log(STEP)
+            slope = (self.logs(rows, at * STEP) - self.logs(rows, at)) / np.log(STEP)
             return np.asarray(1 - np.clip(np.where(np.isfinite(slope), slope, 0.0), 0.0, 1.0))
 
         with np.errstate(over="ignore"):
-            kept = rest(first) * np.exp(self._logs(rows, first) - self._logs(rows, points))
+            kept = rest(first) * np.exp(self.logs(rows, first) - self.logs(rows, points))
         return np.asarray(np.fmax(rest(points), np.minimum(kept, 1.0)))
 
     def pace(self) -> Array:

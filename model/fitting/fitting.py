@@ -19,6 +19,7 @@ from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first
 from ranksight.model.search.search import Found, Screened, evidence, keep
+from ranksight.model.search.segments import Breaks
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
 from ranksight.model.series.noise import Location
@@ -26,7 +27,7 @@ from ranksight.model.series.quality import judge
 from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
-from ranksight.model.uncertainty import discrepancy, drift, forecast
+from ranksight.model.uncertainty import ceiling, discrepancy, drift, forecast
 from ranksight.model.uncertainty.bend import bend
 from ranksight.model.uncertainty.lasting import Lasting
 from ranksight.model.uncertainty.late import with_changes
@@ -144,7 +145,11 @@ def fit_series(
     order[rows] = len(series) + np.arange(len(rows))
     found = _join([found, high_found], order)
     stray[rows], missed[rows] = high_stray, high_missed
+    # What is full is told by the way there.
+    filled = None if known is None else known.full
     known = Lasting.join([known, high_known], [len(series), len(rows)], order)
+    if known is not None and filled is not None:
+        known = replace(known, full=filled)
     location.repeats[rows] = high_location.repeats
     fitted = _assemble(series, label, location, positive, found, stray, missed, known)
     return replace(fitted, breaks=breaks[:, None], below=below_fit, below_rows=rows)
@@ -256,10 +261,13 @@ class _Task:
         if known is not None:
             believed = known.part * np.minimum(pace, 1)
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))
-        breaks = np.full(len(base), np.nan)
+        breaks = Breaks.none(len(base))
         if self.segments and single:
-            breaks = find_breaks(self.points, location, positive, kind, screened, base, alone).at
-        return found, stray, missed, known, breaks
+            breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
+        if known is not None:
+            filled = ceiling.full(self.points, problem, positive, kind, screened, breaks, base, alone)
+            known = replace(known, full=filled)
+        return found, stray, missed, known, breaks.at
 
 
 def _joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:

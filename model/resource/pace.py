@@ -20,8 +20,8 @@ from scipy.special import ndtri
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
-from ranksight.model.fitting.fitted import JOBS
 from ranksight.model.plaindata import reading
+from ranksight.model.series.noise import JOBS
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.errors import InputError
-from ranksight.model.fitting.fitted import JOBS, Fitted
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.series.noise import JOBS
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast

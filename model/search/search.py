@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
@@ -184,6 +184,18 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
 def evidence(screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
     """Log marginal likelihoods (s, h) of all hypotheses, given the prior of the variance (s,)."""
     return screened.offset + likelihood(screened.residual, screened.sizes[None, :], count, v0, d0, CANCELLED)
+
+
+def average(score: Array, prior: Array) -> Array:
+    """Logarithm of the mean (s,) of marginal likelihoods (s, h) that contain the weights before the data; -inf where no
+    hypothesis is possible.
+
+    Parameters
+    ----------
+    prior : (h,)
+        Logarithms of these weights, whose sum may be any.
+    """
+    return np.asarray(logsumexp(score, axis=1) - logsumexp(prior))
 
 
 def likelihood(

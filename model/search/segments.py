@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ranksight.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.search.offer import Listed
-from ranksight.model.search.search import CANCELLED, Screened, evidence, likelihood
+from ranksight.model.search.search import CANCELLED, Screened, average, evidence, likelihood
 from ranksight.model.search.terms import ONE, Factor, hypotheses
 from ranksight.model.series.noise import Location
 
@@ -52,6 +52,11 @@ class Breaks:
     at: Array
     odds: Array
 
+    @classmethod
+    def none(cls, series: int) -> Breaks:
+        """No change in any series."""
+        return cls(np.full(series, np.nan), np.full(series, -np.inf))
+
 
 @lru_cache(maxsize=1)
 def _forms() -> Listed:
@@ -79,12 +84,8 @@ def find(
     present = location.repeats > 0
     count = present.sum(axis=1)
     if count.max(initial=0) < LEFT + RIGHT:
-        return Breaks(np.full(len(count), np.nan), np.full(len(count), -np.inf))
-    total = np.log(np.exp(whole.prior - whole.prior.max()).sum()) + whole.prior.max()
-    score = evidence(whole, count, v0, d0)
-    best = np.where(np.isfinite(score).any(axis=1), score.max(axis=1, initial=-np.inf), -np.inf)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        none = best + np.log(np.exp(score - np.where(np.isfinite(best), best, 0.0)[:, None]).sum(axis=1)) - total
+        return Breaks.none(len(count))
+    none = average(evidence(whole, count, v0, d0), whole.prior)
     none = np.logaddexp(none, _smooth(x, location, positive, count, v0, d0))
     values = np.unique(x)
     places = (values[1:] + values[:-1]) / 2 if (values <= 0).any() else np.sqrt(values[1:] * values[:-1])
@@ -97,7 +98,7 @@ def find(
             sides = [_sides(points, location.part(rows), side[rows], positive[rows], kind) for side in (left, right)]
             odds[rows, number] = _split(sides, count[rows], v0[rows], d0[rows]) - none[rows] - np.log(len(places))
     if not len(places):
-        return Breaks(np.full(len(count), np.nan), np.full(len(count), -np.inf))
+        return Breaks.none(len(count))
     top = odds.max(axis=1)
     return Breaks(np.where(top > SURE, places[odds.argmax(axis=1)], np.nan), top)
 

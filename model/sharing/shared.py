@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from ranksight.experiment import WHOLE
-from ranksight.model.fitting.fitted import JOBS, Fitted
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.series.noise import JOBS
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY
 from ranksight.model.sharing.domains import Domains, needs

@@ -68,6 +68,8 @@ class Lasting:
         The parameter that was varied.
     ended : (s,)
         How likely growth ended before the last value (:mod:`ranksight.model.uncertainty.late`).
+    full : (s,)
+        How likely times have hit a ceiling (:mod:`ranksight.model.uncertainty.ceiling`).
     """
 
     points: Array
@@ -76,6 +78,7 @@ class Lasting:
     chance: Array
     axis: NDArray[np.intp]
     ended: Array
+    full: Array
 
     @classmethod
     def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
@@ -88,8 +91,8 @@ class Lasting:
         good = np.isfinite(around) & (around > 0)
         part = np.clip(1 - noise / np.where(good, around, 1.0), 0.0, 1.0)
         part = np.where(good, np.where(np.isnan(location.variance), 1.0, part), 0.0)
-        _, chance, axis, ended = _nothing(len(logs))
-        return cls(points, logs, part, chance, axis, ended)
+        _, chance, axis, ended, full = _nothing(len(logs))
+        return cls(points, logs, part, chance, axis, ended, full)
 
     @classmethod
     def join(cls, parts: Sequence[Lasting | None], sizes: Sequence[int], order: NDArray[np.intp]) -> Lasting | None:
@@ -108,17 +111,12 @@ class Lasting:
             part or cls(points, logs[at], *_nothing(size))
             for at, (part, size) in enumerate(zip(parts, sizes, strict=True))
         ]
-        rest = (
-            np.concatenate([getattr(each, name) for each in given])[order]
-            for name in ("part", "chance", "axis", "ended")
-        )
+        rest = (np.concatenate([getattr(each, name) for each in given])[order] for name in _BY_SERIES)
         return cls(points, np.concatenate(logs)[order], *rest)
 
     def select(self, rows: NDArray[np.intp]) -> Lasting:
         """The same of some series."""
-        return Lasting(
-            self.points, *(getattr(self, name)[rows] for name in ("logs", "part", "chance", "axis", "ended"))
-        )
+        return Lasting(self.points, self.logs[rows], *(getattr(self, name)[rows] for name in _BY_SERIES))
 
     def told(self, density: Array, drift: Array, law: Array | None) -> tuple[Lasting, Array, Array]:
         """How long departures last, told by values left out.
@@ -177,14 +175,15 @@ class Lasting:
             "chance": rounded(self.chance, 9).tolist(),
             "axis": self.axis.tolist(),
             "ended": rounded(self.ended, 9).tolist(),
+            "full": rounded(self.full, 9).tolist(),
         }
 
     @classmethod
     def from_dict(cls, content: Any, series: int, parameters: int) -> Lasting:
         """Rebuild from :meth:`to_dict`, for so many series; damaged content raises InputError."""
         with reading("'lasting'"):
-            points, part, chance, ended = (
-                np.array(content[name], dtype=np.float64) for name in ("points", "part", "chance", "ended")
+            points, part, chance, ended, full = (
+                np.array(content[name], dtype=np.float64) for name in ("points", "part", "chance", "ended", "full")
             )
             logs = from_gaps(content["logs"])
             if not series:
@@ -196,22 +195,24 @@ class Lasting:
             or not np.isfinite(points).all()
             or logs.shape != (series, len(points))
             or np.isinf(logs).any()
-            or part.shape != (series,)
             or chance.shape != (series, len(LENGTHS))
-            or ended.shape != (series,)
-            or not ((part >= 0) & (part <= 1) & (ended >= 0) & (ended <= 1)).all()
+            or any(each.shape != (series,) or not ((each >= 0) & (each <= 1)).all() for each in (part, ended, full))
             or not ((chance >= 0) & (chance <= 1)).all()
             or not (chance.sum(axis=1) <= 1 + 1e-6).all()
             or axis.shape != (series,)
             or not np.isin(axis, np.arange(parameters)).all()
         ):
             raise InputError("'lasting' does not fit together", "fit the model again")
-        return cls(points, logs, part, chance, axis.astype(np.intp), ended)
+        return cls(points, logs, part, chance, axis.astype(np.intp), ended, full)
 
 
-def _nothing(series: int) -> tuple[Array, Array, NDArray[np.intp], Array]:
-    """Part, chance, axis and ended of series of which nothing is carried on."""
-    return np.zeros(series), np.tile(before(), (series, 1)), np.zeros(series, dtype=np.intp), np.zeros(series)
+_BY_SERIES = ("part", "chance", "axis", "ended", "full")
+
+
+def _nothing(series: int) -> tuple[Array, Array, NDArray[np.intp], Array, Array]:
+    """What is known of series of which nothing is carried on, in the order of :data:`_BY_SERIES`."""
+    none = np.zeros(series)
+    return none, np.tile(before(), (series, 1)), np.zeros(series, dtype=np.intp), none, none
 
 
 def learn(density: Array) -> Array:

@@ -8,7 +8,7 @@ on what is not divided. Serial shares are taken for evenly distributed before th
 large as f with probability 1 - f. Otherwise ranks share what they wait for, memory bandwidth above all, and the next
 ones bring more of it: times fall ideally again, give or take half as much. At a thousand ranks a small serial part
 stops a time from falling, and f is next to nothing; at ten it would have to be a third of the work. A time whose
-function rises beyond is held by messages or waits, and no domain.
+function rises at the last ranks is held by messages or waits, and no domain; that it rises beyond, nothing showed.
 
 Work that is not divided at all, as in weak scaling, does not fall. The fall ``x = ln T(p_0) - ln T(p_1)`` is that of
 divided work with the odds of a law that is even up to the ideal one, ``X = ln(p_1 / p_0)``, to none at all, within the
@@ -27,7 +27,7 @@ from ranksight.model.uncertainty.strong import IDEAL, Change
 Array = NDArray[np.float64]
 
 
-def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, there: Array, scatter: Array) -> Change:
+def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, after: Array, scatter: Array) -> Change:
     """What more ranks make of times that have stopped falling.
 
     Parameters
@@ -37,8 +37,9 @@ def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, th
     ranks : (1, k)
     first, last : (s, k)
         ln T at both, other parameters as asked.
-    there : (s, k)
-        ln T at `ranks` by its function: where it rises, messages or waits keep it from falling, and no domain.
+    after : (s, k)
+        The same a little beyond the most ranks measured: where it rises, messages or waits keep it from falling, and no
+        domain.
     scatter : (s,)
         Relative standard deviation of a time, positive.
     """
@@ -46,7 +47,7 @@ def plateau(low: float, high: float, ranks: Array, first: Array, last: Array, th
         ideal = float(np.log(high / low))
         ahead = np.log(ranks / high)
         fall = first - last
-        use = (ideal > 0) & (ahead > 0) & np.isfinite(ahead) & np.isfinite(fall) & (fall > 0) & (there < last)
+        use = (ideal > 0) & (ahead > 0) & np.isfinite(ahead) & np.isfinite(fall) & (fall > 0) & (after < last)
         fall, ahead = np.where(use, fall, 0.0), np.where(use, ahead, 0.0)
         undivided = np.maximum(np.exp(-fall) / low - 1 / high, 0.0)
         serial = np.where(use, undivided / (undivided - np.expm1(-fall)), 0.0)

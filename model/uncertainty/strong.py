@@ -28,7 +28,8 @@ IDEAL = -1.0
 RATE = 1.0
 """Changes in the range measured that the odds suppose."""
 SAY = 0.4
-"""Most that changes have to say in the median: it stays within a standard deviation of the functions."""
+"""Most that changes which no value tells have to say in the median: it stays within a standard deviation of the
+functions."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 
@@ -41,16 +42,19 @@ class Change:
     ----------
     share, centre, spread : (s, k)
         Probability of a change, and the law of ln y after it.
+    told : bool
+        Whether the values themselves tell it, and not what is usual.
     """
 
     share: Array
     centre: Array
     spread: Array
+    told: bool = False
 
     @classmethod
-    def none(cls, series: int, points: int) -> Change:
+    def none(cls, series: int, points: int, told: bool = False) -> Change:
         """No change anywhere."""
-        return cls(np.zeros((series, points)), np.zeros((series, points)), np.ones((series, points)))
+        return cls(np.zeros((series, points)), np.zeros((series, points)), np.ones((series, points)), told)
 
     def put(self, rows: NDArray[np.intp], other: Change) -> None:
         """Take the changes of some series from another where they are more likely."""
@@ -61,7 +65,7 @@ class Change:
 
     def of(self, part: NDArray[np.intp]) -> Change:
         """The same of some series."""
-        return Change(self.share[part], self.centre[part], self.spread[part])
+        return Change(self.share[part], self.centre[part], self.spread[part], self.told)
 
 
 def change(low: float, high: float, x: Array, first: Array, last: Array, pace: Array) -> Change:
@@ -90,9 +94,10 @@ def change(low: float, high: float, x: Array, first: Array, last: Array, pace: A
 
 
 def less_likely(changes: Sequence[Change]) -> list[Change]:
-    """The changes, together no likelier than :data:`SAY`."""
-    total = sum((change.share for change in changes), np.zeros(1))
-    return [replace(change, share=change.share * (SAY / np.maximum(total, SAY))) for change in changes]
+    """The changes, those that no value tells together no likelier than :data:`SAY`."""
+    total = sum((change.share for change in changes if not change.told), np.zeros(1))
+    part = SAY / np.maximum(total, SAY)
+    return [change if change.told else replace(change, share=change.share * part) for change in changes]
 
 
 def with_changes(

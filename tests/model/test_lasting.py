@@ -28,6 +28,7 @@ def _known(part: float, length: int, logs: np.ndarray | None = None) -> Lasting:
         chance,
         np.zeros(1, dtype=np.intp),
         np.zeros(1),
+        np.zeros(1),
     )
 
 

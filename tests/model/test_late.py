@@ -33,7 +33,7 @@ def _ended(fitted: Fitted) -> float:
 def test_after_an_end_values_are_as_the_last_one_and_only_ahead() -> None:
     logs = np.log([[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0, np.nan]])
     axis = np.zeros(2, dtype=np.intp)
-    known = Lasting(X[:, None], logs, np.zeros(2), np.ones((2, 1)), axis, np.array([0.25, 0.5]))
+    known = Lasting(X[:, None], logs, np.zeros(2), np.ones((2, 1)), axis, np.array([0.25, 0.5]), np.zeros(2))
     said = ending(known, np.array([[16.0], [48.0], [128.0]]))
     np.testing.assert_allclose(said.share, [[0, 0, 0.25], [0, 0.5, 0.5]])
     np.testing.assert_allclose(np.exp(said.centre[:, -1]), [5.0, 4.0])
