@@ -38,11 +38,11 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
     raise AssertionError("unreachable: the last prefix always matches")
 
 
-def format_factor(value: float) -> str:
+def format_factor(value: float, digits: int = 3) -> str:
     """Write a factor for people: ``1.98``, ``13.7``, ``1,980``, ``290,000``; in powers of ten from a million."""
-    if not 999.5 <= abs(value) < 1e6:
-        return f"{value:.3g}"
-    return f"{float(f'{value:.3g}'):,.0f}"
+    if not 10**digits - 0.5 <= abs(value) < 1e6:
+        return f"{value:.{digits}g}"
+    return f"{float(f'{value:.{digits}g}'):,.0f}"
 
 
 def in_full(value: float) -> str:

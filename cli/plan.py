@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ranksight.model.model import Model
     from ranksight.model.planning.choice import Choice
 
+LEVEL = 0.9
+"""Probability of the intervals where nothing is said."""
 MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
 
@@ -54,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="plan no more runs than this (default: 5)")
     parser.add_argument("--reps", type=int, default=None, metavar="N", help="repetitions of a run (default: as before)")
     parser.add_argument(
-        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
+        "--level", type=float, default=LEVEL, metavar="P", help="probability of the intervals (default: 0.9)"
     )
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
@@ -226,7 +229,20 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
 
 
 def _again(args: argparse.Namespace, asked: str) -> str:
-    return f"ranksight plan {args.model} {asked}"
+    """The same question, with its rules and limits; a budget is for what is left of it, which is the user's to say."""
+    words = ["ranksight", "plan", str(args.model), *asked.split()]
+    words += [word for name, rule in args.rules.items() for word in (f"--{name}-rule", rule)]
+    for name, ends in args.limits.items():
+        words += [
+            word
+            for what, end in zip(("min", "max"), ends, strict=True)
+            if end is not None
+            for word in (f"--{what}-{name}", in_full(end))
+        ]
+    for name in ("kernel", "metric", "reps"):
+        words += [] if getattr(args, name) is None else [f"--{name}", str(getattr(args, name))]
+    words += [] if args.level == LEVEL else ["--level", f"{args.level:g}"]
+    return shlex.join(words)
 
 
 _PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -15,7 +15,7 @@ from ranksight.model.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, U
 from ranksight.model.comparison.comparing import Comparison
 from ranksight.model.comparison.explain import SMALL, Cause
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
-from ranksight.units import counted, in_full
+from ranksight.units import counted, format_factor, in_full
 
 PROGRAM = "(whole program)"
 SHOWN = 20
@@ -34,8 +34,9 @@ def percent(ratio: float) -> str:
     if not math.isfinite(ratio):
         return "-"
     if ratio >= 2 or ratio <= 0.5:
-        return f"x {ratio:.3g}"
-    return f"{100 * (ratio - 1):+.2g} %" if abs(ratio - 1) >= 1e-4 else "0 %"
+        return f"x {format_factor(ratio)}"
+    change = 100 * (ratio - 1)
+    return "0 %" if abs(change) < 0.01 else f"{change:+.0f} %" if abs(change) >= 9.95 else f"{change:+.2g} %"
 
 
 def _percent_or_nothing(ratio: float) -> str:
@@ -48,7 +49,7 @@ def between(low: float, high: float) -> str:
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     if max(low, high) >= 2 or min(low, high) <= 0.5:
-        return f"x {low:.2g} to x {high:.2g}"
+        return f"x {format_factor(low, 2)} to x {format_factor(high, 2)}"
     return f"{percent(low)} to {percent(high)}"
 
 
@@ -198,7 +199,7 @@ def scales(comparison: Comparison) -> list[Block]:
     for onset in comparison.onsets[:SHOWN]:
         start = "at all scales" if onset.at <= low * 1.01 else f"from {onset.at:.3g} ranks on"
         how = "slower" if onset.part > 0 else "faster"
-        part = f"{abs(100 * onset.part):.2g} % of the program's time"
+        part = f"{format_factor(abs(100 * onset.part), 2)} % of the program's time"
         key = (onset.kernel, comparison.timer)
         only = "" if key in comparison.after.rows else ", gone,"
         only = only if key in comparison.before.rows else ", new,"

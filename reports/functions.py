@@ -31,7 +31,7 @@ LIGHT = 0.005
 MANY = 100.0
 """Samples from which a function is not remarked on for having few."""
 FEW = 6
-"""Kernels of a metric that a table shows where all are light."""
+"""Kernels of a metric that a table shows however light they are."""
 NAMED = 3
 """Repetitions left out that are named; others are counted."""
 COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", "share", "scatter",
@@ -97,7 +97,8 @@ def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> lis
         mine = list(group)
         heavy = [row for row in mine if row["share"] >= LIGHT or row["kernel"] == WHOLE]
         # What no kernel has any of (an event that never came) says nothing.
-        shown += heavy or [row for row in mine[:FEW] if row["share"] > 0 or row["status"] != "ok"]
+        some = [row for row in mine[:FEW] if row in heavy or row["share"] > 0 or row["status"] != "ok"]
+        shown += heavy if heavy and len(mine) > FEW else some
     shown = shown[:SHOWN]
     found: list[Block] = []
     for metric in dict.fromkeys(row["metric"] for row in shown):

@@ -11,7 +11,7 @@ from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Ch
 from ranksight.model.planning.designs import WORTH
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
-from ranksight.units import in_full
+from ranksight.units import format_factor, in_full
 
 COLUMNS = (
     "repetitions",
@@ -26,10 +26,11 @@ COLUMNS = (
 
 
 SETTLED = (
-    "more runs hardly help: these are expected to take {part} of the interval away, and are made for forms that none "
-    "which fits foresees; what is left is scatter, and how far a program may leave its function before the target: "
-    "only runs nearer to it tell that"
+    "more runs hardly help: these are expected to take {part} of the interval away, and serve to meet what no function "
+    "that fits foresees; what is left is scatter, and how far the program may leave its function up to the "
+    "target{nearer}"
 )
+NEARER = ", which only runs nearer to it tell"
 
 DEARER = "running the {target} instead costs less than these runs, {hours} core-hours{advice}"
 ADVICE = ": measure {it}, the answer is then no prediction"
@@ -39,7 +40,7 @@ CROWDED = ", on a machine with more cores than the one measured on"
 
 def percent(factor: float) -> str:
     """How far an interval's end lies from its middle: ``12 %``, or ``x 3.1`` where that says more."""
-    return f"{100 * (factor - 1):.2g} %" if factor < 1.995 else f"x {factor:.2g}"
+    return f"{100 * (factor - 1):.2g} %" if factor < 1.995 else f"x {format_factor(factor, 2)}"
 
 
 def hours(value: float) -> str:
@@ -107,7 +108,9 @@ def blocks(choice: Choice, crowded: bool = False) -> list[Block]:
             advice = CROWDED
         said.append(Text(DEARER.format(target=targets, hours=target_cost, advice=advice), 0, 2, "yellow"))
     elif choice.settled and not goal.now.status.any():
-        said.append(Text(SETTLED.format(part=f"{100 * choice.narrowing:.2g} %"), 0, 2, "yellow"))
+        there = any(list(run.configuration.values()) in goal.targets.tolist() for run in choice.runs)
+        text = SETTLED.format(part=f"{100 * choice.narrowing:.2g} %", nearer="" if there else NEARER)
+        said.append(Text(text, 0, 2, "yellow"))
     return said
 
 

@@ -148,11 +148,14 @@ def choose_runs(
         budget = target_cost if np.isfinite(target_cost) and target_cost > 0 else float(price.core_hours[known].max())
     within = np.flatnonzero(known & (price.core_hours <= budget * ROUNDING))
     if not len(within):
-        instead = f"running the target itself costs {target_cost:.3g}" if target_cost <= least else ""
-        raise InsufficientError(
-            f"the cheapest run costs {least:.3g} core-hours, the budget is {budget:.3g}",
-            instead or "give more with --budget, or smaller configurations by rules and limits",
-        )
+        measured = (goal.targets[:, None] == goal.training[None]).all(axis=2).any(axis=1).all()
+        if measured:
+            instead = "the target was measured: repeat it, or give more with --budget"
+        elif target_cost <= least:
+            instead = f"running the target itself costs {target_cost:.3g}"
+        else:
+            instead = "give more with --budget, or smaller configurations by rules and limits"
+        raise InsufficientError(f"the cheapest run costs {least:.3g} core-hours, the budget is {budget:.3g}", instead)
     means = Means(price.core_hours, within, budget, most)
     found = best(Prospect(goal, candidates.points, worlds), means)
     runs = []

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from ranksight._names import printable, short
 from ranksight.metrics import metric
 from ranksight.reports.plots._axes import micro
+from ranksight.units import format_factor
 
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
 _FORMULA = re.compile(r"\*")
@@ -46,7 +47,7 @@ def percent(share: float) -> str:
 
 def spread(factor: float) -> str:
     """How far the ends of an interval lie from its middle: ``±12 %``, or ``×/÷ 3.1`` where that says more."""
-    return f"±{100 * (factor - 1):.2g} %" if factor < 1.995 else f"×/÷ {factor:.2g}"
+    return f"±{100 * (factor - 1):.2g} %" if factor < 1.995 else f"×/÷ {format_factor(factor, 2)}"
 
 
 def formula(text: str) -> str:

@@ -13,7 +13,7 @@ from ranksight.cli.main import VERBS, main
 from ranksight.errors import InputError, InsufficientError, RanksightError, UsageError
 from ranksight.metrics import METRICS, REDUCTIONS, metric
 from ranksight.registry import Registry
-from ranksight.units import format_si, in_full, parse_size
+from ranksight.units import format_factor, format_si, in_full, parse_size
 
 
 @pytest.mark.parametrize(
@@ -135,3 +135,12 @@ def test_a_fault_of_ours_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setenv("RANKSIGHT_DEBUG", "1")
     with pytest.raises(KeyError):
         main(["doctor"])
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(1.984, 3, "1.98"), (999.6, 3, "1,000"), (1984.0, 3, "1,980"), (374.0, 2, "370"), (99.6, 2, "100"), (4.26, 2, "4.3"),
+     (4.5e7, 2, "4.5e+07")],
+)  # fmt: skip
+def test_factors_are_written_out(value: float, digits: int, text: str) -> None:
+    assert format_factor(value, digits) == text

@@ -197,3 +197,16 @@ def test_a_plan_within_the_cost_of_its_target_says_nothing_of_it(
 ) -> None:
     assert main(["plan", str(folder / "heat.exp"), "--ranks", "512", "--size", "64"]) == 0
     assert "costs less than these runs" not in capsys.readouterr().out
+
+
+def test_the_line_to_plan_again_asks_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--ranks", "512", "--size", "64", "--ranks-rule", "6*n^2", "--max-ranks", "100", "--kernel", "halo"]
+    assert main(["plan", str(folder / "heat.exp"), *words, "--level", "0.8", "--reps", "2"]) == 0
+    again = next(line for line in capsys.readouterr().out.splitlines() if "ranksight plan" in line).split()
+    assert again[3:] == [*words[:5], "'6*n^2'", *words[6:], "--reps", "2", "--level", "0.8"]
+
+
+def test_a_target_that_was_measured_is_to_be_repeated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["plan", str(folder / "heat.exp"), "--ranks", "1", "--size", "32", "--ranks-rule", "3", "--budget", "1e-9"]
+    assert main(asked) == 4
+    assert "the target was measured: repeat it" in capsys.readouterr().err
