@@ -114,7 +114,9 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.model.planning.rules import Rule
 
     model, experiment = _open(args.model)
-    targets = model.combinations(args.asked)
+    if args.kernel == "":
+        raise UsageError("--kernel names no kernel", "leave it out to plan for the whole program")
+    targets = model.combinations({name: list(dict.fromkeys(values)) for name, values in args.asked.items()})
     rules = {name: Rule(text) for name, text in args.rules.items()}
     offered = candidates(
         model.parameters, model.training, targets, rules, {name: (a, b) for name, (a, b) in args.limits.items()}

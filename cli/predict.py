@@ -165,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
         _table(prediction, everything=bool(args.kernel))
     if args.format == "table" and not args.quiet:
         more = [Text(f"also modelled: {', '.join(also)}; --metric NAME or --metric all", 0)] if also else []
-        show(*_evidence(prediction), *more, *_phases(phases, missing), "", next_step(_next(prediction, args)))
+        show(*_evidence(prediction), *more, *_phases(phases, missing), *_next(prediction, args))
     return 0 if prediction.answers.ok.any() else 4
 
 
@@ -339,8 +339,13 @@ def _phases(phases: Sequence[Beside], missing: str) -> list[Block]:
     return blocks
 
 
-def _next(prediction: Prediction, args: argparse.Namespace) -> str:
-    """What to type: the runs that would carry what is refused, else what bounds the program there."""
+def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
+    """What to type: the runs that would carry what is refused, else what bounds the program there; nothing where no
+    program runs."""
+    from ranksight.model.uncertainty.forecast import DOMAIN
+
+    if any(answer.status == DOMAIN for answer in prediction.answers):
+        return []
     asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
     refused = not all(answer.ok for answer in prediction.answers)
-    return f"ranksight {'plan' if refused else 'diagnose'} {args.model} {asked}".rstrip()
+    return ["", next_step(f"ranksight {'plan' if refused else 'diagnose'} {args.model} {asked}".rstrip())]

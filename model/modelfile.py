@@ -68,7 +68,10 @@ def read(path: Path) -> dict[str, Any]:
             f"{path} cannot be read: {error.strerror or error}", "make a model with 'ranksight fit'"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {error}", "the file is damaged or not ours") from error
+        raise InputError(
+            f"{path} is no JSON: {error}",
+            "the file is damaged or not ours; 'ranksight import' reads tables, 'ranksight fit' makes models",
+        ) from error
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise InputError(f"{path} is no model", "make one with 'ranksight fit'")
     version = content.get("schema_version")

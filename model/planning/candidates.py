@@ -83,6 +83,9 @@ def candidates(
         ranks = targets[:, list(parameters).index("ranks")]
         if len(bad := ranks[(ranks < 1) | (ranks % 1 != 0)]):
             raise InputError(f"ranks are asked at {bad[0]:g}", "give whole numbers of ranks, 1 or more")
+    for name, low, asked in zip(parameters, measured.min(axis=0), targets.min(axis=0), strict=True):
+        if asked <= 0 < low:
+            raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give what can be run")
     axes: list[Array] = []
     used: dict[str, tuple[float, float]] = {}
     for at, name in enumerate(parameters):
