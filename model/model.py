@@ -354,12 +354,7 @@ class Model:
         if name == "time" and broken is not None:
             return broken.total
         rho = self.correlation.get(name, whole.Correlation())
-        total, low, high, codes, reasons = whole.add(refined.said, rows, self.shares[rows], rho)
-        status, reason = whole.judged(low, high, codes, reasons)
-        unknown = np.full((1, len(total)), np.nan)
-        return Forecast(
-            total[None], low[None], high[None], status[None], reason[None], unknown, unknown, refined.said.level
-        )
+        return whole.judged(whole.add(refined.said, rows, self.shares[rows], rho))
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def refusals(sweep: Sweep) -> list[Refusal]:
 def remedy(sweep: Sweep, status: int, row: int | None = None) -> str:
     """The measurement that would help against one reason."""
     model = sweep.model
-    if status in (forecast.WIDE, forecast.DISAGREE, forecast.NOT_POSITIVE):
+    if status in (forecast.WIDE, forecast.DISAGREE, forecast.TURN, forecast.NOT_POSITIVE):
         return f"measure at {next_run(sweep)}"
     if status == forecast.NOISE:
         needed = float("nan") if row is None else float(model.fitted.repetitions[row])

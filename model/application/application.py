@@ -200,10 +200,13 @@ class Application:
         if len(timed) > 1:  # kernels beside the whole are its parts
             timed.pop(WHOLE, None)
         times = np.array(list(timed.values()), dtype=np.intp)
-        total, low, high, status, reason = whole.add(said, times, shares[times], rho)
+        summed = whole.add(said, times, shares[times], rho)
+        (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
         if self.resources is not None:  # the pace of a run is that of all of its kernels
             factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.unrest)
+            own = (high - low) ** 2
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
+            form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
         messages = None
         if self.communication is not None and self.network is not None:
             messages = self.communication.times(points, self.network.fabric(), said.level, self.network.choice)
@@ -223,14 +226,16 @@ class Application:
             sent = messages.value.sum(axis=0)
             down = (messages.value - messages.lower).sum(axis=0)
             up = (messages.upper - messages.value).sum(axis=0)
+            theirs = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
+            form = forecast.form_of(((high - low) ** 2, form), ((down + up) ** 2, theirs))
             low, high = total + sent - np.hypot(total - low, down), total + sent + np.hypot(high - total, up)
             total = total + sent
-            self.communication.judge(messages, total, status, reason)
-        codes, reasons = whole.judged(low, high, status, reason)
+            self.communication.judge(messages, total, summed.status[0], summed.reason[0])
+        judged = whole.judged(replace(summed, value=total[None], lower=low[None], upper=high[None]))
+        codes, reasons = judged.status[0], judged.reason[0]
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
             codes, reasons = self.sharing.without_far(points, codes, reasons)
-        half = np.full((1, len(points)), 0.5)
-        summed = Forecast(total[None], low[None], high[None], codes[None], reasons[None], half, half, said.level)
+        summed = replace(judged, status=codes[None], reason=reasons[None], form=form[None], noise=1 - form[None])
         return Breakdown(summed, kernels, each, None if refined.parts is None else refined.parts.blocking)
 
     def _fullest(

@@ -149,6 +149,9 @@ class Communication:
         value, lower, upper = (np.zeros(shape) for _ in range(3))
         status = np.full(shape, forecast.OK, dtype=np.intp)
         reason = np.full(shape, "", dtype=object)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            width = np.where(said.value > 0, (said.upper - said.lower) / said.value, 0.0) ** 2
+        form = np.zeros(shape)
         for at, name in enumerate(self.names):
             operation = name.rpartition(BETWEEN)[2]
             count, volume = rows[name, "messages"], rows[name, "bytes_sent"]
@@ -156,14 +159,16 @@ class Communication:
                 calls, size = (np.maximum(np.nan_to_num(getattr(said, which)[row]), 0.0) for row in (count, volume))
                 each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
                 target[at] = calls * cost(operation, np.maximum(ranks, 1), each, fabric, choice)
+            form[at] = forecast.form_of(*((width[row], said.form[row]) for row in (count, volume)))
             for row in (count, volume):
                 bad = (said.status[row] != forecast.OK) & (status[at] == forecast.OK)
                 status[at] = np.where(bad, said.status[row], status[at])
                 reason[at] = np.where(bad, said.reason[row], reason[at])
-        half = np.full(shape, 0.5)
-        return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, half, half, level)
+        return Forecast(
+            value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, 1 - form, level
+        )
 
-    def judge(self, messages: Forecast, total: Array, status: NDArray[np.intp], reason: list[str]) -> None:
+    def judge(self, messages: Forecast, total: Array, status: NDArray[np.intp], reason: NDArray[np.object_]) -> None:
         """Put into `status` and `reason` (k,) of sums what keeps messages untold that are over a twentieth of `total`.
 
         Parameters

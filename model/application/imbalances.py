@@ -97,7 +97,7 @@ class Imbalances:
         spare = high / low
         most, mean = np.split(said.value, 2)
         # What leaves both open, as domains that fill, divides out: how wide each is says nothing of their ratio.
-        told = np.isin(said.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE))
+        told = np.isin(said.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.TURN))
         known = told.reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
         ratio = most / np.where(known, mean, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -8,7 +8,7 @@ others. Kernels that tell nothing by themselves tell no more for being many: the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+FORMS = (np.zeros(()), np.ones(()))
+"""Share of the form in what :func:`apart` tells apart."""
 SAME = 1e-6
 """Largest relative difference between a program's count and the sum of its kernels' where both are one number."""
 
@@ -113,10 +115,8 @@ def _solved(errors: Array, untold: float) -> float:
     return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
 
 
-def add(
-    parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Correlation
-) -> tuple[Array, Array, Array, NDArray[np.intp], list[str]]:
-    """Sum the forecasts of `rows`: value, lower, upper, status and reason at each configuration.
+def add(parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Correlation) -> Forecast:
+    """Sum the forecasts of `rows`; one row.
 
     Distances from the value to the ends are added as correlated standard deviations, each side for itself, those of
     noise and of form apart; errors of form of parts that have no answer, such as an interval too wide, count as one. A
@@ -138,10 +138,11 @@ def add(
     total = known.sum(axis=0)
 
     share, answered = share_of_form(parts.form[rows]), status == forecast.OK
-    low, high = (
-        total + sign * together(np.where(usable, distance, 0.0), share, answered, rho)
-        for sign, distance in ((-1, value - lower), (1, upper - value))
+    down, up = (
+        apart(np.where(usable, distance, 0.0), share, answered, rho) for distance in (value - lower, upper - value)
     )
+    low, high = total - np.hypot(*down), total + np.hypot(*up)
+    form = forecast.form_of(*((side**2, part) for sides in (down, up) for side, part in zip(sides, FORMS, strict=True)))
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
     low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
     # What too few points tell counts in the sum, and carries it no further than itself.
@@ -149,7 +150,7 @@ def add(
     lost = np.where(untold, weight_of_row[:, None], 0.0).sum(axis=0)
     none = np.asarray(~usable.any(axis=0)) & bool(len(rows))
     codes = np.full(total.shape, forecast.OK)
-    reasons = [""] * len(total)
+    reasons = np.full(total.shape, "", dtype=object)
     for k in range(len(total)):
         if lost[k] > 0.05 or none[k]:
             worst = int(np.argmax(np.where(untold[:, k], weight_of_row, -1.0)))
@@ -157,8 +158,8 @@ def add(
                 status[worst, k] or forecast.NO_DATA,
                 f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
             )
-    total, low, high = (np.where(none, np.nan, end) for end in (total, low, high))
-    return total, low, high, codes, reasons
+    total, low, high = (np.where(none, np.nan, end)[None] for end in (total, low, high))
+    return Forecast(total, low, high, codes[None], reasons[None], form[None], 1 - form[None], parts.level)
 
 
 def share_of_form(form: Array) -> Array:
@@ -167,7 +168,12 @@ def share_of_form(form: Array) -> Array:
 
 
 def together(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Correlation) -> Array:
-    """Standard deviation (..., k) of a sum from those of its parts: errors of noise and of form are correlated each by
+    """Standard deviation (..., k) of a sum from those of its parts, of noise and form together; see :func:`apart`."""
+    return np.hypot(*apart(deviations, form, answered, rho))
+
+
+def apart(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Correlation) -> tuple[Array, Array]:
+    """Standard deviations (..., k) of noise and of form of a sum from those of its parts: they are correlated each by
     their own rho, and errors of form of parts without an answer count as one.
 
     Parameters
@@ -181,7 +187,7 @@ def together(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: C
     of_form = deviations * np.sqrt(form)
     lone = np.where(answered, 0.0, of_form).sum(axis=-2, keepdims=True)
     of_form = np.concatenate([np.where(answered, of_form, 0.0), lone], axis=-2)
-    return np.hypot(_summed(deviations * np.sqrt(1 - form), rho.noise), _summed(of_form, rho.form))
+    return _summed(deviations * np.sqrt(1 - form), rho.noise), _summed(of_form, rho.form)
 
 
 def _summed(deviations: Array, rho: float) -> Array:
@@ -189,16 +195,10 @@ def _summed(deviations: Array, rho: float) -> Array:
     return np.asarray(np.sqrt(rho * deviations.sum(axis=-2) ** 2 + (1 - rho) * (deviations**2).sum(axis=-2)))
 
 
-def judged(
-    low: Array, high: Array, codes: NDArray[np.intp], reasons: list[str]
-) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
-    """Status and reason of sums, each (k,): an interval that spans more than a factor of
-    :data:`ranksight.model.uncertainty.forecast.WIDEST` tells nothing.
-
-    Parameters
-    ----------
-    low, high, codes, reasons : (k,)
-        As :func:`add` gives them, with what was added since.
-    """
+def judged(summed: Forecast) -> Forecast:
+    """A sum, with what was added since :func:`add`, judged by its interval: one that spans more than a factor of
+    :data:`ranksight.model.uncertainty.forecast.WIDEST` tells nothing."""
+    low, high = summed.lower, summed.upper
     factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
-    return forecast.judged_by_width(factor, codes, np.array(reasons, dtype=object))
+    status, reason = forecast.judged_by_width(factor, summed.status, summed.reason)
+    return replace(summed, status=status, reason=reason)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.model.fitting.ties import beside
 from ranksight.model.uncertainty import forecast
@@ -16,32 +17,53 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+TWO_SIDED = float(ndtri(0.95))
+"""Standard deviations of a normal law from its middle to an end of its 90 % interval."""
 FEW = 100.0
 """Samples below which a width is put down to them: those that tell a value to a tenth."""
 
 
 def abstain(
-    fitted: Fitted, points: Array, value: Array, low: Array, high: Array, form: Array
+    fitted: Fitted, points: Array, ends: tuple[Array, Array, Array], form: Array, alone: Array
 ) -> tuple[Index, NDArray[np.object_]]:
-    """Status and reason (s, k) of the answers of fitted functions at `points` (k, m)."""
+    """Status and reason (s, k) of the answers of fitted functions at `points` (k, m).
+
+    Parameters
+    ----------
+    fitted : Fitted
+    points : (k, m)
+    ends : three of (s, k)
+        Value and ends of the interval.
+    form, alone : (s, k)
+        From :func:`ranksight.model.uncertainty.forecast.mixture_forecast`.
+    """
+    value, low, high = ends
     status = np.where(np.isnan(value), forecast.NOT_POSITIVE, forecast.OK)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factor = np.where(fitted.positive[:, None], high / low, 1 + (high - low) / np.abs(value))
     factor = np.where((high == low) & np.isfinite(value), 1.0, factor)
     wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
     status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
+    with np.errstate(over="ignore"):
+        own = np.exp(2 * TWO_SIDED * alone)
+    status = np.where(wide & fitted.positive[:, None] & (own <= forecast.WIDEST), forecast.TURN, status)
     status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
     status = np.where(wide & (fitted.samples < FEW)[:, None], forecast.FEW_SAMPLES, status)
     reason = np.full(status.shape, "", dtype=object)
     more = np.array([f"; about {n:.0f} repetitions would tell" if np.isfinite(n) else "" for n in fitted.repetitions])
-    for code in (forecast.DISAGREE, forecast.WIDE, forecast.NOISE, forecast.FEW_SAMPLES):
+    for code in (forecast.DISAGREE, forecast.WIDE, forecast.TURN, forecast.NOISE, forecast.FEW_SAMPLES):
         rows, columns = np.nonzero(status == code)
         spans, texts, numbers = factor[rows, columns].tolist(), more[rows].tolist(), fitted.samples[rows].tolist()
+        alones = own[rows, columns].tolist()
         reason[rows, columns] = [
             forecast.REASONS[code].format(
-                factor=forecast.spanned(span), bound=forecast.WIDEST, repetitions=text, samples=f"{number:.2g}"
+                factor=forecast.spanned(span),
+                bound=forecast.WIDEST,
+                repetitions=text,
+                samples=f"{number:.2g}",
+                alone=forecast.spanned(each),
             )
-            for span, text, number in zip(spans, texts, numbers, strict=True)
+            for span, text, number, each in zip(spans, texts, numbers, alones, strict=True)
         ]
     reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
     low_end, high_end = fitted.trained[:, None, :, 0], fitted.trained[:, None, :, 1]

@@ -146,9 +146,9 @@ class Fitted:
             raise InputError(f"level {level} is no probability", "give a number between 0 and 1, such as 0.9")
         fall, rise = self._aside(points, hidden)
         shape = (len(self), len(points))
-        value, low, high, form = (np.full(shape, np.nan) for _ in range(4))
+        value, low, high, form, alone = (np.full(shape, np.nan) for _ in range(5))
         if not len(self.terms):
-            status, reason = abstain(self, points, value, low, high, form)
+            status, reason = abstain(self, points, (value, low, high), form, alone)
             return Forecast(value, low, high, status, reason, form, 1 - form, level)
         turns = changes(self, points)
         at = values(self.terms, points)
@@ -169,14 +169,14 @@ class Fitted:
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
-            value[rows], low[rows], high[rows], form[rows], _ = mixture_forecast(
+            value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
                 held,
                 (down, up),
                 self.positive[rows],
                 level,
                 [turn.of(rows) for turn in turns],
             )
-        status, reason = abstain(self, points, value, low, high, form)
+        status, reason = abstain(self, points, (value, low, high), form, alone)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
         return self._with_below(answer, points, hidden)
 

@@ -88,8 +88,8 @@ class Volumes:
         if isinstance(self.factors, np.ndarray):
             value = self.factors[:, None] * scale
             fine, none = np.full(value.shape, forecast.OK), np.full(value.shape, "", dtype=object)
-            half = np.full(value.shape, 0.5)
-            return Forecast(value, value, value, fine, none, half, half, level)
+            sure = np.zeros(value.shape)
+            return Forecast(value, value, value, fine, none, sure, sure + 1, level)
         said = self.factors.predict(points[:, [self.parameters.index(name) for name in self.others]], level)
         arrays = {name: getattr(said, name) for name in ARRAYS}
         # No volume at any configuration is none at any other, whatever the search says of a series of zeros.

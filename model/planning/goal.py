@@ -150,8 +150,8 @@ def goal(
     empty = (value == 0) & (status != forecast.OK)
     value, low, high = (np.where(empty, np.nan, end) for end in (value, low, high))
     reason = np.array([[each.reason for each in mine]], dtype=object)
-    half = np.full(status.shape, 0.5)
-    now = Forecast(value, low, high, status, reason, half, half, level)
+    form = np.array([[each.form for each in mine]])
+    now = Forecast(value, low, high, status, reason, form, 1 - form, level)
     if kernel is not None:
         chosen = [(kernel, name)]
     elif (WHOLE, name) in rows:

@@ -80,7 +80,9 @@ class Pace:
             upper = value * np.exp(np.minimum(np.sqrt(own + np.nan_to_num(up, nan=50.0) ** 2), 50.0))
             ratio = upper / lower
         # An interval that is too wide is judged anew, as other parts of it count here.
-        again = np.isin(instructions.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.NOISE))
+        again = np.isin(
+            instructions.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.TURN, forecast.NOISE)
+        )
         status, reason = forecast.judged_by_width(
             ratio, np.where(again, forecast.OK, instructions.status), np.where(again, "", instructions.reason)
         )

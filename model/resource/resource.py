@@ -180,6 +180,10 @@ class Resources:
         reach = quantile * self.spread[:, None]
         sides.append((time * reach, time * np.expm1(reach)))
         down, up = (np.sqrt(sum(side[at] ** 2 for side in sides)) for at in (0, 1))
+        # Runs differ by noise; a pace that is the program's and not the kernel's is no knowledge of its form.
+        shares = [of(name, "form") for name in ("instructions", *LEVELS)]
+        shares += [blocking.form, np.zeros_like(jobs), np.ones_like(jobs)]
+        form = forecast.form_of(*(((low + high) ** 2, mine) for (low, high), mine in zip(sides, shares, strict=True)))
         # What each level may take at most: the upper end of its loads at the same factor.
         tops = np.stack([of(name, "upper") for name in LEVELS], axis=2)
         at_most = np.nan_to_num(np.abs(factor)[:, :, None] * np.minimum(np.nan_to_num(tops), 1e300)) * latencies / f
@@ -187,24 +191,16 @@ class Resources:
         time = np.where(time > 0, time, np.nan)
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
         lower = time * np.exp(-down / np.where(time > 0, time, 1.0))
-        return Parts(time, lower, time + up, execution, memory, status, reason, level, blocking)
+        return Parts(time, lower, time + up, execution, memory, status, reason, level, blocking, form)
 
     def blocking(self, points: Array, level: float) -> Forecast:
         """BF_mem of each kernel at `points` (k, m)."""
         shape = (len(self.kernels), len(points))
         reach = float(ndtri((1 + level) / 2)) * self.error[:, None]
         value = np.broadcast_to(self.factor[:, None], shape)
-        half = np.full(shape, 0.5)
-        steady = Forecast(
-            value,
-            value - reach,
-            value + reach,
-            np.zeros(shape, dtype=np.intp),
-            np.full(shape, "", dtype=object),
-            half,
-            half,
-            level,
-        )
+        fine, told = np.zeros(shape, dtype=np.intp), np.full(shape, "", dtype=object)
+        # The standard error of a constant: its form is taken for known.
+        steady = Forecast(value, value - reach, value + reach, fine, told, np.zeros(shape), np.ones(shape), level)
         if self.trend is None:
             return steady
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
@@ -310,6 +306,8 @@ class Parts:
     status, reason : (s, k)
     blocking : Forecast
         BF_mem.
+    form : (s, k)
+        Share of the variance that comes from not knowing the form of requirements and factors.
     """
 
     value: Array
@@ -321,11 +319,12 @@ class Parts:
     reason: NDArray[Any]
     level: float
     blocking: Forecast
+    form: Array
 
     def forecast(self) -> Forecast:
         """The times as a forecast."""
-        half = np.full(self.value.shape, 0.5)
-        return Forecast(self.value, self.lower, self.upper, self.status, self.reason, half, half, self.level)
+        ends, form = (self.value, self.lower, self.upper), self.form
+        return Forecast(*ends, self.status, self.reason, form, 1 - form, self.level)
 
 
 def _within(given: Forecast, seen: Array) -> Forecast:

@@ -18,7 +18,7 @@ a full interface, a serial part and weak scaling look alike. What several domain
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.uncertainty.drift import expected_drift
-from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, judged_by_width
+from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, form_of, judged_by_width
 from ranksight.model.uncertainty.mixture import quantiles
 
 Array = NDArray[np.float64]
@@ -115,7 +115,11 @@ class Beyond:
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = upper / lower
         status, reason = judged_by_width(ratio, status, reason)
-        return replace(given, status=status, reason=reason, value=value, lower=lower, upper=upper)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            before = np.log(given.upper / given.lower) ** 2
+            more = np.maximum(np.log(ratio) ** 2 - before, 0.0)
+        form = form_of((before, given.form), (more, np.ones_like(more)))  # what grows is not known, or how
+        return Forecast(value, lower, upper, status, reason, form, 1 - form, given.level)
 
     @cached_property
     def told(self) -> NDArray[np.bool_]:

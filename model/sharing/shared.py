@@ -147,8 +147,12 @@ class Sharing:
         own = reach**2 * variance + scattered**2 + z**2 * (drift**2 + JOBS**2)
         lower, upper = time * np.exp(-np.sqrt(own + down)), time * np.exp(np.minimum(np.sqrt(own + up), 50.0))
         status, reason = self._judge(said, points, time, lower, upper)
-        half = np.full(time.shape, 0.5)
-        answer = Forecast(time, lower, upper, status, reason, half, half, level)
+        # Of the counts their own; where and how far the law was not tried is a matter of form, what scattered is not.
+        shares = [self._of(said, name, "form") for name in (WORK, READ, WRITTEN)]
+        guessed = (z * drift) ** 2
+        known = zip((off**2).sum(axis=0) / 2, shares, strict=True)
+        form = forecast.form_of(*known, (guessed, np.ones_like(time)), (own - guessed, np.zeros_like(time)))
+        answer = Forecast(time, lower, upper, status, reason, form, 1 - form, level)
         if self.beyond is not None:
             answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active)
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)
@@ -169,12 +173,15 @@ class Sharing:
         core, _ = times(mode, work * before, transfer, domain, self.floor, np.ones_like(active))
         return time * after, core * after, busy
 
-    def _row(self, said: Forecast, name: str) -> tuple[Array, Array, Array]:
-        """One count of all kernels, zero where a kernel has none, and the logarithmic distances to its ends."""
+    def _of(self, said: Forecast, name: str, which: str) -> Array:
+        """An array of the forecast of one count of all kernels (K, k), zero where a kernel has none."""
         rows = {key: i for i, key in enumerate(zip(self.counts.kernels, self.counts.metrics, strict=True))}
         index = np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
-        held = index[:, None] >= 0
-        middle, low, high = (np.where(held, getattr(said, end)[index], 0.0) for end in ("value", "lower", "upper"))
+        return np.where(index[:, None] >= 0, getattr(said, which)[index], 0.0)
+
+    def _row(self, said: Forecast, name: str) -> tuple[Array, Array, Array]:
+        """One count of all kernels, zero where a kernel has none, and the logarithmic distances to its ends."""
+        middle, low, high = (self._of(said, name, end) for end in ("value", "lower", "upper"))
         with np.errstate(invalid="ignore", divide="ignore"):
             below = np.log(middle / np.where(low > 0, low, np.nan))
             above = np.log(np.where(high > 0, high, np.nan) / middle)

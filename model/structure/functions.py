@@ -162,10 +162,8 @@ class Functions:
         known = (answer.status[of] == forecast.OK) & inside[None, :]
         value = np.where(np.isfinite(answer.value[index]), np.minimum(answer.value[index], MINOR * whole), 0.0)
         empty = np.full(value.shape, "", dtype=object)
-        half = np.full(value.shape, 0.5)
-        steady = Forecast(
-            value, 0.0 * value, 2 * MINOR * most, 0 * answer.status[index], empty, half, half, answer.level
-        )
+        fine, form = 0 * answer.status[index], np.ones(value.shape)  # how they go on is what nobody looked at
+        steady = Forecast(value, 0.0 * value, 2 * MINOR * most, fine, empty, form, 1 - form, answer.level)
         return choose(answer, steady, index, known)
 
     def formula(self, i: int) -> str:

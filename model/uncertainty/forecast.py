@@ -13,7 +13,7 @@ from ranksight.model.uncertainty.strong import Change, less_likely, with_changes
 
 Array = NDArray[np.float64]
 
-OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED, FEW_SAMPLES = range(11)
+OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED, FEW_SAMPLES, TURN = range(12)
 REASONS = (
     "",
     "too few configurations, {points}, for its number of parameters, {parameters}",
@@ -27,6 +27,7 @@ REASONS = (
     "no sample fell on it, its pace is the program's: measure more ranks, or longer runs",
     "few samples, {samples} a configuration, and the interval spans a factor of {factor}: measure "
     "longer runs, or sample more often",
+    "what it may turn into beyond the runs spans a factor of {factor}, its functions alone one of {alone}",
 )
 
 WIDEST = 4.0
@@ -91,6 +92,19 @@ class Forecast:
     form: Array
     noise: Array
     level: float
+
+
+def form_of(*parts: tuple[Array, Array]) -> Array:
+    """Share of the form in the variance of a sum of independent errors; 0 where there is none.
+
+    Parameters
+    ----------
+    parts : pairs of array
+        Variance of each error, in any unit that is one for all, and the share of the form in it.
+    """
+    whole = sum((np.nan_to_num(variance) for variance, _ in parts), np.zeros(()))
+    ours = sum((np.nan_to_num(variance) * np.nan_to_num(share) for variance, share in parts), np.zeros(()))
+    return np.asarray(np.divide(ours, whole, out=np.zeros(np.shape(whole)), where=whole > 0))
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,7 @@ def mixture_forecast(
     level: float,
     changes: Sequence[Change] = (),
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Median, interval, and shares of the variance from the form and from noise.
+    """Median, interval, share of the variance from the form, and how far functions alone are apart.
 
     Parameters
     ----------
@@ -198,7 +212,9 @@ def mixture_forecast(
 
     Returns
     -------
-    median, lower, upper, form, noise : (s, k)
+    median, lower, upper, form : (s, k)
+    alone : (s, k)
+        Standard deviation without changes: of logarithms of what is positive.
     """
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
@@ -235,4 +251,4 @@ def mixture_forecast(
     low, high = np.fmin(low, median - digits), np.fmax(high, median + digits)
     nothing = total <= 0
     median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
-    return median, low, high, form, 1 - form
+    return median, low, high, form, np.sqrt(between + within)

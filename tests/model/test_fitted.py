@@ -299,3 +299,22 @@ def test_what_rounding_left_is_not_written(least: float, reads: str) -> None:
 
 def test_what_is_zero_everywhere_reads_as_zero() -> None:
     assert fit_series(_one([0.0] * 5, metric="loads_mem")).formula(0) == "0"
+
+
+def test_shares_of_the_form_weigh_by_variance() -> None:
+    one, zero = np.ones(2), np.zeros(2)
+    found = forecast.form_of((np.array([3.0, 0.0]), one), (np.array([1.0, 0.0]), zero))
+    assert found == pytest.approx([0.75, 0.0])
+    assert forecast.form_of((one, np.array([np.nan, 0.5]))) == pytest.approx([0.0, 0.5])
+
+
+def test_a_wide_interval_says_whether_functions_or_what_they_turn_into_make_it_so() -> None:
+    """Work that is divided, without scatter worth a word, asked for where strong scaling may long have stopped."""
+    rng = np.random.default_rng(5)
+    ranks = np.array([4.0, 8, 16, 32, 64])
+    values = (10 / ranks)[None, :, None] * rng.normal(1, 0.01, (1, 5, 3))
+    fitted = fit_series(Series(("ranks",), ranks[:, None], values, ("k",), ("time",)))
+    said = fitted.predict(np.array([[128.0], [2048.0]]))
+    assert said.status[0, 1] == forecast.TURN
+    assert "may turn into beyond the runs" in said.reason[0, 1]
+    assert said.value[0, 1] == pytest.approx(10 / 2048, rel=0.5)

@@ -28,21 +28,22 @@ def test_a_sum_is_carried_by_its_parts(code: int, share: float, carried: bool) -
     reason = np.array([["why" if code else ""], [""]], dtype=object)
     half = np.full((2, 1), 0.5)
     parts = Forecast(value, 0.95 * value, 1.05 * value, status, reason, half, half, 0.9)
-    total, low, high, codes, reasons = whole.add(
-        parts, np.array([0, 1]), np.array([share, 1 - share]), whole.Correlation()
-    )
-    assert (codes[0] == forecast.OK) == carried
+    said = whole.add(parts, np.array([0, 1]), np.array([share, 1 - share]), whole.Correlation())
+    assert (said.status[0, 0] == forecast.OK) == carried
     if code != forecast.NO_DATA:
-        assert total[0] == pytest.approx(10)
-        assert low[0] < 10 < high[0]
+        assert said.value[0, 0] == pytest.approx(10)
+        assert said.lower[0, 0] < 10 < said.upper[0, 0]
     if not carried:
-        assert "90%" in reasons[0]
+        assert "90%" in said.reason[0, 0]
 
 
 def test_a_sum_without_a_part_stays_so_however_narrow_it_is() -> None:
     codes = np.array([forecast.WIDE, forecast.NO_DATA, forecast.OK, forecast.OK, forecast.OK])
     low, high = np.array([9.0, 9.0, 9.0, 1.0, 0.0]), np.array([11.0, 11.0, 11.0, 9.0, 0.0])
-    status, reason = whole.judged(low, high, codes, ["a part is lost", "no data", "", "", ""])
+    given = np.array(["a part is lost", "no data", "", "", ""], dtype=object)
+    unknown = np.full((1, 5), np.nan)
+    said = whole.judged(Forecast(unknown, low[None], high[None], codes[None], given[None], unknown, unknown, 0.9))
+    (status,), (reason,) = said.status, said.reason
     assert status.tolist() == [forecast.WIDE, forecast.NO_DATA, forecast.OK, forecast.WIDE, forecast.OK]
     assert reason[:3].tolist() == ["a part is lost", "no data", ""]
     assert "factor of 9" in reason[3]
@@ -93,11 +94,18 @@ def parts(half: float, code: int, form: float) -> Forecast:
     ],
 )
 def test_noise_averages_out_over_kernels_and_form_does_not(code: int, form: float, times: float) -> None:
-    total, low, high, _, _ = whole.add(
-        parts(0.2, code, form), np.arange(100), np.full(100, 0.01), whole.Correlation(0.0, 0.25)
-    )
-    assert high[0] - total[0] == pytest.approx(0.2 * times)
-    assert total[0] - low[0] == pytest.approx(0.2 * times)
+    rho = whole.Correlation(0.0, 0.25)
+    said = whole.add(parts(0.2, code, form), np.arange(100), np.full(100, 0.01), rho)
+    assert said.upper[0, 0] - said.value[0, 0] == pytest.approx(0.2 * times)
+    assert said.value[0, 0] - said.lower[0, 0] == pytest.approx(0.2 * times)
+    assert said.form[0, 0] == form
+
+
+def test_the_share_of_the_form_grows_in_sums_where_noise_averages_out() -> None:
+    rho = whole.Correlation(0.0, 1.0)
+    said = whole.add(parts(0.2, forecast.OK, 0.5), np.arange(100), np.full(100, 0.01), rho)
+    assert said.form[0, 0] == pytest.approx(100**2 / (100**2 + 100))
+    assert said.noise[0, 0] == pytest.approx(1 - said.form[0, 0])
 
 
 def test_forms_that_miss_the_same_way_go_together() -> None:
