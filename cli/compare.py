@@ -101,12 +101,15 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.experiment import WHOLE
     from ranksight.model.comparison.change import UNSURE
     from ranksight.model.comparison.comparing import compare
+    from ranksight.model.questions import above_zero
 
     first = _open(args.before, args.before_platform)
     second = _open(args.after, args.after_platform)
     if first.name == second.name:
         first, second = _apart(first, args.before), _apart(second, args.after)
     points = first.model.combinations(args.asked) if args.asked else None
+    if points is not None:
+        above_zero(first.model.parameters, first.model.training, points)
     found = compare(first, second, points, scatter=args.scatter / 100, level=args.level, names=names)
     for kernel in args.kernel:
         if not any(each == kernel for each, _ in found.changes.keys):

@@ -48,6 +48,14 @@ def combinations(
     return np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(parameters))
 
 
+def above_zero(parameters: Sequence[str], training: NDArray[np.float64], points: NDArray[np.float64]) -> None:
+    """InputError where a parameter that was above zero in all runs, `training` (n, m), is asked at zero or below in
+    `points` (k, m): no program runs there."""
+    for name, measured, asked in zip(parameters, training.min(axis=0), points.min(axis=0), strict=True):
+        if asked <= 0 < measured:
+            raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give what can be run")
+
+
 def _numbers(name: str, given: Any) -> list[float]:
     try:
         numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))

@@ -30,6 +30,7 @@ from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge, pooled
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
+from ranksight.model.questions import above_zero
 from ranksight.model.resource.contradiction import CONTRADICT
 from ranksight.units import counted
 
@@ -263,6 +264,7 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
         if not ((ranks >= 1) & (ranks == np.round(ranks))).all():
             bad = ranks[~((ranks >= 1) & (ranks == np.round(ranks)))][0]
             raise InputError(f"{bad:g} is no number of ranks", "ranks are whole numbers from 1")
+    above_zero(model.parameters, model.training, points)
     evidence = gather(model, points, level)
     for name in kernels or ():
         if name not in evidence.kernels:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.planning.rules import Rule, infer, thin
+from ranksight.model.questions import above_zero
 from ranksight.units import in_full
 
 Array = NDArray[np.float64]
@@ -83,9 +84,7 @@ def candidates(
         ranks = targets[:, list(parameters).index("ranks")]
         if len(bad := ranks[(ranks < 1) | (ranks % 1 != 0)]):
             raise InputError(f"ranks are asked at {bad[0]:g}", "give whole numbers of ranks, 1 or more")
-    for name, low, asked in zip(parameters, measured.min(axis=0), targets.min(axis=0), strict=True):
-        if asked <= 0 < low:
-            raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give what can be run")
+    above_zero(parameters, measured, targets)
     axes: list[Array] = []
     used: dict[str, tuple[float, float]] = {}
     for at, name in enumerate(parameters):
@@ -129,6 +128,8 @@ def candidates(
                 "the target was measured, and no other configuration under the rules is left",
                 "measure it with more --reps, or ask about another target",
             )
+        if (targets <= measured.min(axis=0)).all():
+            raise InputError("the target is smaller than all that was measured", "measure it itself")
         raise InputError(
             "no configuration under the rules is left to measure",
             "give other rules, or larger limits with --max-" + parameters[0],

@@ -97,6 +97,7 @@ def test_models_are_compared_where_asked(place: Path, capsys: pytest.CaptureFixt
         (["old.exp", "new.exp", "--level", "1"], 2, "no probability"),
         (["old.exp", "new.exp", "--kernel", "solver"], 1, "neither has a kernel"),
         (["old.exp", "new.exp", "--ranks", "x"], 2, "no list of numbers"),
+        (["old.exp", "new.exp", "--ranks", "0"], 1, "ranks is asked at 0, and was above zero"),
         (["old.exp", "new.exp", "--rename", "solve"], 2, "names no two kernels"),
         (["old.exp", "new.exp", "--rename", "solve=sort"], 1, "two kernels are not one"),
     ],

@@ -97,6 +97,12 @@ def test_there_are_no_such_ranks(buggy: Model, ranks: float) -> None:
         buggy.diagnose(ranks=ranks, size=12)
 
 
+@pytest.mark.parametrize("size", [0, -3])
+def test_no_program_runs_on_nothing(buggy: Model, size: float) -> None:
+    with pytest.raises(InputError, match="was above zero in all runs"):
+        buggy.diagnose(ranks=64, size=size)
+
+
 def test_ceilings_come_back_and_damage_is_found(platform: Platform) -> None:
     found = Ceilings.of(platform)
     again = Ceilings.from_dict(json.loads(json.dumps(found.to_dict())))

@@ -331,6 +331,11 @@ def test_candidates_follow_rules_and_limits_and_leave_out_targets_and_what_was_m
         candidates(("ranks", "size"), measured, target, None, {"size": (50, None)})
 
 
+def test_a_target_below_all_that_was_measured_is_to_be_run_itself() -> None:
+    with pytest.raises(InputError, match="smaller than all that was measured"):
+        candidates(("ranks",), np.array([[1024.0], [2048]]), np.array([[64.0]]))
+
+
 def test_long_axes_are_thinned_and_said() -> None:
     found = candidates(
         ("ranks", "size"), np.array([[1.0, 1], [2, 2], [3, 3]]), np.array([[5000.0, 5000]]),

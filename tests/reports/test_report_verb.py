@@ -107,3 +107,14 @@ def test_insufficient_evidence_is_written_and_returned(
     assert main(["report", str(stored), "-o", str(output)]) == 4
     assert "does not carry a prediction" in capsys.readouterr().out.replace("\n", " ")
     assert "does not carry a prediction" in output.read_text()
+
+
+def test_a_program_without_time_is_reported_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "nothing.csv"
+    table.write_text("ranks,t\n" + "".join(f"{ranks},0\n" for ranks in (1, 2, 4, 8)))
+    folder = str(tmp_path / "nothing.exp")
+    assert main(["import", "csv", str(table), "--parameter", "ranks", "--metric", "time=t", "-o", folder]) == 0
+    assert main(["fit", folder, "--quiet"]) == 0
+    assert main(["report", f"{folder}.model.json", "-o", str(tmp_path / "r.html")]) in (0, 4)
+    assert "a fault of ours" not in capsys.readouterr().err
+    assert "take no time" in (tmp_path / "r.html").read_text()
