@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.errors import InputError
-from ranksight.experiment import COUNTER_KEYS, Experiment, Run
+from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.reading import Reading
 from ranksight.sampled import TABLE, sampling
 from ranksight.telling import told
@@ -38,12 +38,15 @@ class Naming:
     periods : mapping of str to float
         What a sample of a metric of the experiment is worth, in SI units, where the files do not say
         (:mod:`ranksight.sampled`).
+    total : str, optional
+        The kernel that is the whole program.
     """
 
     parameters: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     periods: Mapping[str, float] = field(default_factory=dict)
+    total: str | None = None
 
     def __post_init__(self) -> None:
         for name, period in self.periods.items():
@@ -94,13 +97,20 @@ class Naming:
         return found
 
     def counters(self, table: pd.DataFrame, path: Path) -> pd.DataFrame:
-        """The table with the metrics renamed.
+        """The table with the metrics, and the kernel that is the whole program, renamed.
 
         Raises
         ------
         InputError
-            When the new name of a metric is taken.
+            When the new name of a metric is taken, or there is no such kernel.
         """
+        if self.total is not None:
+            whole = table["kernel"] == self.total
+            if not whole.any():
+                raise InputError(
+                    f"{path}: no kernel is named {self.total!r}", "--total names the kernel that is the whole program"
+                )
+            table = table.assign(kernel=table["kernel"].where(~whole, WHOLE))
         renames = {old: new for new, old in self.metrics.items() if old != new and old in table.columns}
         for old, new in renames.items():
             if new in table.columns and new not in renames:
@@ -144,6 +154,21 @@ def _value(name: str, text: str, path: Path) -> float:
     return value
 
 
+_MAIN = re.compile(r"(main|total|whole|program|application|overall|runtime)\b.*", re.IGNORECASE)
+ALMOST = 0.9
+"""Part of a kernel's time that the others take together where it may hold them."""
+
+
+def holder(counters: pd.DataFrame | None) -> str:
+    """The kernel that seems to hold the others, as nested timers do: one of a program's names, none takes longer, and
+    the others together take about as long or more. Empty where there is none."""
+    if counters is None or "time" not in counters.columns or (counters["kernel"] == WHOLE).any():
+        return ""
+    times = counters.groupby("kernel", sort=False)["time"].sum()
+    name = str(times.idxmax()) if len(times) > 1 and times.notna().any() else ""
+    return name if _MAIN.fullmatch(name) and times.sum() - times[name] >= ALMOST * times[name] > 0 else ""
+
+
 class Import:
     """An experiment being made: beside its place until :meth:`finish`, gone if that is never reached.
 
@@ -164,6 +189,8 @@ class Import:
     ----------
     kernels : set of str
         Kernels seen so far.
+    holders : set of str
+        The kernel that seems to hold the others in each reading (:func:`holder`).
     unlike : tuple of Path or None
         Two files that became repetitions of one configuration although their names differ in more than numbers.
 
@@ -192,6 +219,7 @@ class Import:
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
+        self.holders: set[str] = set()
         self.unlike: tuple[Path, Path] | None = None
         self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
@@ -258,6 +286,7 @@ class Import:
         import pandas as pd
 
         counters = None if reading.counters is None else self.naming.counters(reading.counters, path)
+        self.holders.add(holder(counters))
         provenance = {self._new(name): text for name, text in reading.provenance.items()}
         tables = dict(reading.tables)
         if TABLE in tables:

@@ -32,7 +32,7 @@ TITLE = "Planning of runs"
 SEED = 5000
 """The rules by which plans are made were chosen on campaigns of other seeds."""
 STREAM = 77
-FUNCTIONS = 120
+FUNCTIONS = 60
 BUDGETS = (0.03, 0.1, 0.3)
 NOISE = (0.1, 0.5)
 REPETITIONS = 3

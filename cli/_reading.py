@@ -90,7 +90,8 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     from ranksight.importing import Naming, names_of
 
     periods = _constants(chosen.period, "--period")
-    return Naming(names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric), periods), _read_named
+    named, fixed, metrics = names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)
+    return Naming(named, fixed, metrics, periods, chosen.total), _read_named
 
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:

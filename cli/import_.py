@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +39,7 @@ ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
                    "processors", "tasks", "ntasks"})  # fmt: skip
 """What programs and people call the number of ranks."""
-OF_TABLES = ("kernel", "total", "repetition", "rank", "where", "melt", "pivot", "delimiter", "decimal")
+OF_TABLES = ("kernel", "repetition", "rank", "where", "melt", "pivot", "delimiter", "decimal")
 """Options that speak of columns."""
 
 
@@ -70,6 +71,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="METRIC=N",
         help="a metric was sampled, and a sample of it is worth so much: occurrences of an event, or seconds",
     )
+    parser.add_argument(
+        "--total", metavar="KERNEL", help="the kernel that is the whole program, where timers hold each other"
+    )
     parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that read files (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
@@ -80,7 +84,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list-formats", action="store_true", help="tell what can be read")
     table = parser.add_argument_group("tables (csv)")
     table.add_argument("--kernel", metavar="COLUMN", help="names the kernel (default: rows speak of the whole)")
-    table.add_argument("--total", metavar="KERNEL", help="the kernel that is the whole program")
     table.add_argument("--repetition", metavar="COLUMN", help="tells repetitions apart (default: rows that agree)")
     table.add_argument("--rank", metavar="COLUMN", help="the rank (default: rows speak of all ranks)")
     table.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="take only these rows")
@@ -170,6 +173,11 @@ def run(chosen: argparse.Namespace) -> int:
     if counts and "ranks" not in experiment.parameters:
         named = f"--parameter ranks={counts[0]}"
         notes[f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"] = None
+    if len(work.holders) == 1 and (holder := next(iter(work.holders))):
+        notes[
+            f"{holder} takes longest everywhere, and the others together about as long or more: if it holds them, say "
+            f"so with --total {shlex.quote(holder)}, or their times are added up"
+        ] = None
     tell("note", notes, "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
@@ -183,7 +191,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     from ranksight.experiment import Experiment
     from ranksight.merging import check_alike, is_experiment, merge
 
-    given = [name for name in (*OF_TABLES, "parameter", "set", "metric", "period") if getattr(chosen, name)]
+    given = [name for name in (*OF_TABLES, "total", "parameter", "set", "metric", "period") if getattr(chosen, name)]
     if given:
         raise UsageError(f"ranksight import: --{given[0]} is not for experiments", "they name their parameters")
     if not paths:

@@ -130,9 +130,10 @@ def candidates(
             )
         if (targets <= measured.min(axis=0)).all():
             raise InputError("the target is smaller than all that was measured", "measure it itself")
+        ends = ", ".join(f"{name} {in_full(high)}" for name, (_, high) in used.items())
         raise InputError(
-            "no configuration under the rules is left to measure",
-            "give other rules, or larger limits with --max-" + parameters[0],
+            f"no configuration under the rules is left to measure, to {ends}",
+            "give other rules with --NAME-rule, allow more with --max-NAME, or measure the target itself",
         )
     return Candidates(points, {name: rules[name] for name in parameters}, used, thinned, ", ".join(barred))
 

@@ -299,3 +299,42 @@ def test_the_samples_of_extrap_are_all_read(shared: Path) -> None:
     assert len(counts) == 15
     assert counts["two_parameter_1.txt"] == counts["talpas_2.txt"] == 125
     assert counts["one_parameter_1.txt"] == 30
+
+
+NESTED = """PARAMETER p
+POINTS ( 2 ) ( 4 ) ( 8 )
+METRIC time
+REGION main()
+DATA 8 8
+DATA 5 5
+DATA 3 3
+REGION solve
+DATA 7 7
+DATA 4.5 4.5
+DATA 2.8 2.8
+REGION inner
+DATA 6 6
+DATA 4 4
+DATA 2.5 2.5
+"""
+
+
+def test_a_main_that_seems_to_hold_the_others_is_told_and_may_be_the_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "nested.txt").write_text(NESTED)
+    line = ["import", "extrap", str(tmp_path / "nested.txt"), "--parameter", "ranks=p"]
+    assert main([*line, "-o", str(tmp_path / "a.exp")]) == 0
+    assert "--total 'main()'" in capsys.readouterr().err
+    assert main([*line, "--total", "main()", "-o", str(tmp_path / "b.exp")]) == 0
+    assert "--total" not in capsys.readouterr().err
+    found = read(tmp_path / "b.exp")
+    kernels = set(found.table(found.runs[0], "counters", ["kernel"])["kernel"])  # type: ignore[index]
+    assert kernels == {WHOLE, "solve", "inner"}
+    assert main([*line, "--total", "nix", "-o", str(tmp_path / "c.exp")]) == 1
+    assert "no kernel is named 'nix'" in capsys.readouterr().err
+    # One that takes longest and holds nothing is not suspected.
+    apart = NESTED.replace("REGION solve\nDATA 7 7", "REGION solve\nDATA 1 1").replace("DATA 6 6", "DATA 1 1")
+    (tmp_path / "apart.txt").write_text(apart)
+    assert main(["import", "extrap", str(tmp_path / "apart.txt"), "--parameter", "ranks=p", "-o", str(tmp_path / "d.exp")]) == 0  # fmt: skip
+    assert "--total" not in capsys.readouterr().err

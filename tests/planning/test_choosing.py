@@ -336,6 +336,12 @@ def test_a_target_below_all_that_was_measured_is_to_be_run_itself() -> None:
         candidates(("ranks",), np.array([[1024.0], [2048]]), np.array([[64.0]]))
 
 
+def test_a_grid_measured_in_full_is_told_with_its_ends() -> None:
+    whole = np.array([[r, s] for r in (2.0, 4, 8) for s in (16.0, 32)])
+    with pytest.raises(InputError, match="is left to measure, to ranks 8, size 32"):
+        candidates(("ranks", "size"), whole, np.array([[16.0, 32]]))
+
+
 def test_long_axes_are_thinned_and_said() -> None:
     found = candidates(
         ("ranks", "size"), np.array([[1.0, 1], [2, 2], [3, 3]]), np.array([[5000.0, 5000]]),
