@@ -27,7 +27,7 @@ from ranksight.model.series.quality import judge
 from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
-from ranksight.model.uncertainty import ceiling, discrepancy, drift, forecast
+from ranksight.model.uncertainty import blocks, ceiling, discrepancy, drift, forecast
 from ranksight.model.uncertainty.bend import bend
 from ranksight.model.uncertainty.lasting import Lasting
 from ranksight.model.uncertainty.late import with_changes
@@ -235,6 +235,10 @@ class _Task:
         score = score + prevalence.on_one_grid(problem, screened, score)
         found = keep(problem, screened, score, v0, d0)
         single, alone = self.points.shape[1] == 1, np.full(len(base), discrepancy.ALONE_FREEDOM)
+        if single and kind == "requirement" and (rounded := blocks.rounding(self.points, location, found)).any():
+            v0 = np.maximum(v0, rounded)
+            score = prevalence.shifted(evidence(screened, problem.count, v0, d0), shift)
+            found = keep(problem, screened, score, v0, d0)
         if single and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
             found = without_first(
