@@ -14,33 +14,25 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
-from ranksight.model.application.balance import fit_balance
-from ranksight.model.application.communication import Communication, message_series, message_table
-from ranksight.model.application.imbalances import fit_imbalances
-from ranksight.model.application.network import Network
+from ranksight.model.application.communication import message_series
+from ranksight.model.application.fitting import fit_application, in_words
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
 from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.learning import model_of
-from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.model import Model
 from ranksight.model.phases.keeping import phases_of
-from ranksight.model.resource.blocking import fit_resources
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.resource.derived import with_stalls
-from ranksight.model.resource.pace import fit_paces
 from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series, series_from_experiment
-from ranksight.model.sharing.caches import find_shared_cache
-from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
-from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.indivisible import indivisible
 from ranksight.model.structure.staircase import Staircase
@@ -214,15 +206,17 @@ def assemble(
     whole_units = indivisible(experiment) if units is None else ""
     if remarks := [text for text in (remark, whole_units, sometimes(series)) if text]:
         extras["remarks"] = remarks
-    application = _equation(experiment, sampled, platform, machine, domains, steps, stated, equation, how, **settings)
-    told("the program's time: %s", _parts(application))
+    application = fit_application(
+        experiment, sampled, platform, machine, domains, steps, stated, equation, how, **settings
+    )
+    told("the program's time: %s", in_words(application))
     if application != Application():
         extras["application"] = application.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
     # A network that was assumed says nothing of the one measured.
     fabric = None if domains is None or application.network is None else application.network.fabric()
-    if seen := observe(experiment, series, platform, fabric):
+    if seen := observe(experiment, series, platform, fabric, None if machine is None else machine.frequency):
         extras["diagnosis"] = seen
     if phases := phases_of(experiment, platform):
         extras["phases"] = phases
@@ -238,18 +232,6 @@ def _whence(sampled: Sampled, platform: Platform | None) -> str:
     """Where times come from, in words."""
     taken = "sampled" if sampled.samples else "measured"
     return f"{taken}, on platform {platform.name}" if platform is not None else f"{taken}, on no platform that is told"
-
-
-def _parts(application: Application) -> str:
-    """What a program's time is put together from, in words."""
-    parts = {
-        "kernels by the resource equation": application.resources,
-        "messages": application.communication,
-        "a network": application.network,
-        "bandwidth that cores share": application.laws or None,
-        "balance of the ranks": application.balance,
-    }
-    return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
 
 
 def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
@@ -303,65 +285,6 @@ def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> S
     return stated
 
 
-def _equation(
-    experiment: Experiment,
-    sampled: Sampled,
-    platform: Any,
-    machine: Machine | None,
-    domains: Domains | None,
-    steps: Staircase | None,
-    stated: Stated | None,
-    equation: str,
-    over_ranks: str,
-    **settings: Any,
-) -> Application:
-    """Resources, communication, network and imbalance, each where its evidence is there; times are `over_ranks`."""
-    means = over_ranks == "mean"
-    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
-    resources = communication = network = None
-    if machine is not None:
-        how = each.get("over_repetitions", "auto")
-        over = "median" if how == "auto" else how
-        resources = fit_resources(
-            sampled.series,
-            machine,
-            sampled.samples,
-            equation=equation,
-            **{**each, "over_repetitions": over},
-        )
-    messages = message_series(experiment) if "ranks" in experiment.parameters else None
-    if messages is not None:
-        fitted = fit_varied(messages, **each)
-        functions = structured(
-            experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings
-        )
-        communication = Communication(functions, fit_messages(experiment, stated, **each))
-        if platform is not None and platform.network:
-            # Where only messages inside a node are described, all ranks are taken to share one.
-            most = platform.cores if domains is None else domains.ranks_per_node
-            network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
-    units, series = None if steps is None else steps.units, sampled.series
-    uneven = None if units is None else units.unevenness(series.points, series.parameters)
-    fullest = () if steps is None else steps.fullest
-    # The largest of all ranks' times holds the imbalance already.
-    imbalance = _imbalance(experiment, units) if means else 1.0
-    balance = fit_balance(experiment, units, **each) if means else None
-    # What whole units make uneven is another at every number of ranks, and known already.
-    told = over_ranks in ("mean", "max") and units is None
-    imbalances = fit_imbalances(experiment, not means, sampled.series, **each) if told else None
-    paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
-    sharing = cached = cache = None
-    if platform is not None and domains is not None and domains.domain is not None:
-        cache = find_shared_cache(series, platform, domains)
-    if domains is not None:
-        sharing = fit_sharing(experiment, domains, units, **each)
-        demand = None if platform is None else Demand.on(platform)
-        if demand is not None:
-            instances = Domains.of_cache(platform, shared_cache(platform), domains)
-            cached = fit_sharing(experiment, instances, units, demand, **each)
-    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)
-
-
 def _staircase(
     units: WholeUnits, series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None, **settings: Any
 ) -> Staircase:
@@ -380,24 +303,3 @@ def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] 
         given = over_ranks or {}
         return {name: given.get(name, metric(name).over_ranks) for name in dict.fromkeys(series.metrics)}
     return dict.fromkeys(series.metrics, over_ranks)
-
-
-def _imbalance(experiment: Experiment, units: WholeUnits | None) -> float:
-    """Largest over mean processor time between MPI calls, with most ranks; 1 where it was not measured.
-
-    What whole units of work make uneven is left out: it is another at every number of ranks.
-    """
-    best: tuple[float, list[float]] = (0.0, [1.0])
-    for run in experiment.runs:
-        table = experiment.table(run, "counters")
-        if table is None or "compute_cpu_time" not in table.columns:
-            continue
-        times = table.loc[table["kernel"] == WHOLE, "compute_cpu_time"].dropna().to_numpy()
-        if len(times) > 1 and times.mean() > 0:
-            ranks = float(run.configuration.get("ranks", len(times)))
-            ratio = float(times.max() / times.mean())
-            if units is not None:
-                at = np.array([[float(run.configuration[name]) for name in experiment.parameters]])
-                ratio /= float(units.unevenness(at, experiment.parameters)[0])
-            best = (ranks, [*best[1], ratio] if ranks == best[0] else [ratio]) if ranks >= best[0] else best
-    return max(1.0, float(np.median(best[1])))

@@ -8,7 +8,7 @@ can be diagnosed on a machine that has no description of the measured one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,13 @@ class Ceilings:
             int(platform.line),
             np.array(sure),
         )
+
+    def at(self, frequency: float) -> Ceilings:
+        """The same machine at another clock: the caches' latencies in cycles and what a core's own caches deliver a
+        cycle stay, what memory and the cache before it deliver a second does."""
+        times = frequency / self.frequency
+        latency, bandwidth = self.latency * [1, 1, 1, times], self.bandwidth * [times, times, 1, 1]
+        return replace(self, frequency=frequency, latency=latency, bandwidth=bandwidth)
 
     @property
     def longest(self) -> Array:

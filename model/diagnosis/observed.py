@@ -25,7 +25,11 @@ Array = NDArray[np.float64]
 
 
 def observe(
-    experiment: Experiment, series: Series, platform: Any = None, fabric: Fabric | None = None
+    experiment: Experiment,
+    series: Series,
+    platform: Any = None,
+    fabric: Fabric | None = None,
+    clock: float | None = None,
 ) -> dict[str, Any]:
     """Plain data for the model's extras, under ``diagnosis``.
 
@@ -38,6 +42,8 @@ def observe(
         The machine measured.
     fabric : Fabric, optional
         Its network.
+    clock : float, optional
+        Hz that the runs had; the platform's when not given.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def observe(
     """
     found: dict[str, Any] = {}
     if platform is not None:
-        ceilings = Ceilings.of(platform)
+        ceilings = Ceilings.of(platform) if clock is None else Ceilings.of(platform).at(clock)
         found["ceilings"] = ceilings.to_dict()
         if calm := _calm(series, ceilings):
             found["calm"] = calm

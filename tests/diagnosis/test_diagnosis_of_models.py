@@ -7,12 +7,14 @@ from pathlib import Path
 
 import made_up
 import numpy as np
+import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.layouts import better, layouts
@@ -111,6 +113,24 @@ def test_ceilings_come_back_and_damage_is_found(platform: Platform) -> None:
     for damage in ({"latency": [1, 2]}, {"frequency": 0}, {"bandwidth": "x"}, {"cores": None}, {"line": -1}):
         with pytest.raises(InputError, match="ceilings"):
             Ceilings.from_dict({**found.to_dict(), **damage})
+
+
+def test_ceilings_are_those_of_the_clock_that_runs_had(tmp_path: Path, platform: Platform) -> None:
+    """Cycles that were counted tell cycles an instruction, whatever clock the platform's description has."""
+    turbo = 1.4 * platform.frequency
+    experiment = Experiment.create(tmp_path / "e", "made up", ["ranks"])
+    for p in (1, 2, 4, 8):
+        cycles = np.full(p, 4e9 / p)
+        table = pd.DataFrame({"kernel": "k", "rank": np.arange(p), "cycles": cycles, "time": cycles / turbo})
+        table["instructions"] = cycles / 2
+        experiment.add(Run({"ranks": p}, 0, "perf"), table)
+    model, _ = assemble(experiment, platform=platform)
+    found = model.diagnose(ranks=[8]).verdicts().iloc[0]
+    assert found["cpi"] == pytest.approx(2.0, rel=0.01)
+    kept = Ceilings.from_dict(model.extras["diagnosis"]["ceilings"])
+    before = Ceilings.of(platform)
+    assert kept.latency / before.latency == pytest.approx([1, 1, 1, 1.4])
+    assert kept.bandwidth[3] == before.bandwidth[3]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,149 @@
+"""The parts of an application's time, each learned where its evidence is there: the resource equation of kernels,
+messages and the network, bandwidth that cores share, and what ranks have beyond the mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.application.application import Application
+from ranksight.model.application.balance import fit_balance
+from ranksight.model.application.communication import Communication, message_series, message_table
+from ranksight.model.application.imbalances import fit_imbalances
+from ranksight.model.application.network import Network
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.messages.fitting import fit_messages
+from ranksight.model.resource.blocking import fit_resources
+from ranksight.model.resource.pace import fit_paces
+from ranksight.model.resource.resource import Machine
+from ranksight.model.resource.sampling import Sampled
+from ranksight.model.sharing.caches import find_shared_cache
+from ranksight.model.sharing.demand import Demand, shared_cache
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.fitting import fit_sharing
+from ranksight.model.structure.staircase import Staircase
+from ranksight.model.structure.stated import Stated
+from ranksight.model.structure.structured import structured
+from ranksight.model.structure.wholeunits import WholeUnits
+
+
+def fit_application(
+    experiment: Experiment,
+    sampled: Sampled,
+    platform: Any,
+    machine: Machine | None,
+    domains: Domains | None,
+    steps: Staircase | None,
+    stated: Stated | None,
+    equation: str,
+    over_ranks: str,
+    **settings: Any,
+) -> Application:
+    """Learn the parts of an application's time.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    sampled : Sampled
+        Its series, and the samples behind them.
+    platform : Platform, optional
+        The machine measured.
+    machine : Machine, optional
+        The same at the clock that the runs had.
+    domains : Domains, optional
+        How ranks were placed on its memory domains.
+    steps : Staircase, optional
+        Whole units that the work comes in.
+    stated : Stated, optional
+        Volumes of messages as the user knows them.
+    equation : str
+        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+    over_ranks : str
+        How times were reduced over ranks.
+    **settings
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+
+    Raises
+    ------
+    InputError
+        When the counts contradict the machine.
+    """
+    means = over_ranks == "mean"
+    each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
+    resources = communication = network = None
+    if machine is not None:
+        how = each.get("over_repetitions", "auto")
+        over = "median" if how == "auto" else how
+        resources = fit_resources(
+            sampled.series,
+            machine,
+            sampled.samples,
+            equation=equation,
+            **{**each, "over_repetitions": over},
+        )
+    messages = message_series(experiment) if "ranks" in experiment.parameters else None
+    if messages is not None:
+        fitted = fit_varied(messages, **each)
+        functions = structured(
+            experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings
+        )
+        communication = Communication(functions, fit_messages(experiment, stated, **each))
+        if platform is not None and platform.network:
+            # Where only messages inside a node are described, all ranks are taken to share one.
+            most = platform.cores if domains is None else domains.ranks_per_node
+            network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
+    units, series = None if steps is None else steps.units, sampled.series
+    uneven = None if units is None else units.unevenness(series.points, series.parameters)
+    fullest = () if steps is None else steps.fullest
+    # The largest of all ranks' times holds the imbalance already.
+    imbalance = _imbalance(experiment, units) if means else 1.0
+    balance = fit_balance(experiment, units, **each) if means else None
+    # What whole units make uneven is another at every number of ranks, and known already.
+    told = over_ranks in ("mean", "max") and units is None
+    imbalances = fit_imbalances(experiment, not means, sampled.series, **each) if told else None
+    paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
+    sharing = cached = cache = None
+    if platform is not None and domains is not None and domains.domain is not None:
+        cache = find_shared_cache(series, platform, domains)
+    if domains is not None:
+        sharing = fit_sharing(experiment, domains, units, **each)
+        demand = None if platform is None else Demand.on(platform)
+        if demand is not None:
+            instances = Domains.of_cache(platform, shared_cache(platform), domains)
+            cached = fit_sharing(experiment, instances, units, demand, **each)
+    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)
+
+
+def in_words(application: Application) -> str:
+    """What a program's time is put together from, in words."""
+    parts = {
+        "kernels by the resource equation": application.resources,
+        "messages": application.communication,
+        "a network": application.network,
+        "bandwidth that cores share": application.laws or None,
+        "balance of the ranks": application.balance,
+    }
+    return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
+
+
+def _imbalance(experiment: Experiment, units: WholeUnits | None) -> float:
+    """Largest over mean processor time between MPI calls, with most ranks; 1 where it was not measured.
+
+    What whole units of work make uneven is left out: it is another at every number of ranks.
+    """
+    best: tuple[float, list[float]] = (0.0, [1.0])
+    for run in experiment.runs:
+        table = experiment.table(run, "counters")
+        if table is None or "compute_cpu_time" not in table.columns:
+            continue
+        times = table.loc[table["kernel"] == WHOLE, "compute_cpu_time"].dropna().to_numpy()
+        if len(times) > 1 and times.mean() > 0:
+            ranks = float(run.configuration.get("ranks", len(times)))
+            ratio = float(times.max() / times.mean())
+            if units is not None:
+                at = np.array([[float(run.configuration[name]) for name in experiment.parameters]])
+                ratio /= float(units.unevenness(at, experiment.parameters)[0])
+            best = (ranks, [*best[1], ratio] if ranks == best[0] else [ratio]) if ranks >= best[0] else best
+    return max(1.0, float(np.median(best[1])))
