@@ -2,6 +2,7 @@
 
     f = sum over kernels and ranks of cycles / sum of times
 
+Samplers often tell cycles in one run and times in another: runs of the same configuration are then taken together.
 A platform tells the clock under load of a machine; what the runs had is another in turbo or under a power limit, and
 much less where ranks waited for a core. A clock far above the platform's is another machine's, or the counts are not
 those of the times.
@@ -10,35 +11,92 @@ those of the times.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.model.resource.resource import Machine
+from ranksight.sampled import sampling_of
 
 ABOVE = 2.0
 """Times the platform's clock that no processor of it runs at: turbo of one core stays below."""
 BELOW = 0.5
 """Part of the platform's clock below which cores were not the ranks' own, or idle."""
+TOLD = 0.05
+"""Relative standard error of a clock from samples up to which it is taken."""
 ESTIMATED = "generic"
 """The platform that is taken where none is named: its clock is nobody's."""
 
 
 def measured_clock(experiment: Experiment) -> float:
-    """Cycles a second of the runs that counted both, the median over them; NaN where none did or times were sampled."""
+    """Cycles a second of the runs: the median over those that counted cycles and times alike; where none did, cycles
+    over times of the same kernels, ranks and configurations in whatever runs, if these tell it to :data:`TOLD`.
+
+    NaN where neither is there.
+    """
     found = []
     for run in experiment.runs:
         if run.sampled("time") or run.sampled("cycles"):
             continue
-        table = experiment.table(run, "counters")
-        if table is None or not {"time", "cycles"} <= set(table.columns):
+        both = _own(experiment, run, ("time", "cycles")).dropna()
+        if not both.empty and (both.sum() > 0).all():
+            found.append(float(both["cycles"].sum() / both["time"].sum()))
+    return float(np.median(found)) if found else _paired(experiment)
+
+
+def _own(experiment: Experiment, run: Run, metrics: tuple[str, ...]) -> pd.DataFrame:
+    """Metrics of a run's kernels and ranks, of the whole program where it has no kernels; empty where it lacks one."""
+    columns = ["kernel", "rank", *metrics]
+    told = run.state == "complete" and set(columns) <= set(experiment.columns(run, "counters"))
+    table = experiment.table(run, "counters", columns=columns) if told else None
+    if table is None:
+        return pd.DataFrame({name: [] for name in metrics})
+    parts = table[table["kernel"] != WHOLE]
+    return (parts if len(parts) else table).set_index(["kernel", "rank"])[list(metrics)]
+
+
+def _paired(experiment: Experiment) -> float:
+    """Cycles over times of runs of the same configurations, one of which was sampled at least."""
+    cycles, time = (_totals(experiment, name) for name in ("cycles", "time"))
+    if cycles.empty or time.empty:
+        return float("nan")
+    # What no sample fell on by chance counts where the other has it.
+    cycles, time = _as_in(cycles, time), _as_in(time, cycles)
+    totals = [each.sum() for each in (cycles, time)]
+    if not all(each["value"] > 0 for each in totals):
+        return float("nan")
+    error = np.sqrt(sum(each["variance"] / each["value"] ** 2 for each in totals))
+    return float(totals[0]["value"] / totals[1]["value"]) if error <= TOLD else float("nan")
+
+
+def _as_in(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Rows of kernels, and of ranks of a configuration, that the other has too."""
+    mine, theirs = (each.reset_index() for each in (one, other))
+    both = mine["kernel"].isin(theirs["kernel"]).to_numpy()
+    places = [pd.MultiIndex.from_frame(each[["run", "rank"]]) for each in (mine, theirs)]
+    return one[both & places[0].isin(places[1]) & (mine["rank"] != ALL_RANKS).to_numpy()]
+
+
+def _totals(experiment: Experiment, metric: str) -> pd.DataFrame:
+    """Mean over repetitions of a metric of each configuration, kernel and rank, with the variance that samples give."""
+    parts = []
+    for run in experiment.runs:
+        values = _own(experiment, run, (metric,))
+        if values.empty:
             continue
-        both = table.dropna(subset=["time", "cycles"])
-        parts = both[both["kernel"] != WHOLE]
-        both = parts if len(parts) else both
-        time, cycles = float(both["time"].sum()), float(both["cycles"].sum())
-        if time > 0 and cycles > 0:
-            found.append(cycles / time)
-    return float(np.median(found)) if found else float("nan")
+        found = pd.DataFrame({"value": values[metric].fillna(0.0), "variance": 0.0})
+        samples = sampling_of(experiment, run)
+        if samples is not None:
+            mine = samples[samples["metric"] == metric].set_index(["kernel", "rank"])
+            found["variance"] = (mine["samples"] * mine["worth"] ** 2).reindex(found.index).fillna(0.0)
+        elif run.sampled(metric):
+            continue  # of how many samples nobody knows
+        parts.append(found.assign(run=str(run.key[0])).set_index("run", append=True))
+    if not parts:
+        return pd.DataFrame({"value": [], "variance": []})
+    each = pd.concat(parts).groupby(level=["run", "kernel", "rank"])
+    count = each.size()
+    return pd.DataFrame({"value": each["value"].mean(), "variance": each["variance"].sum() / count**2})
 
 
 def clocked(machine: Machine, experiment: Experiment) -> tuple[Machine, str]:

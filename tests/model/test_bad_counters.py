@@ -158,4 +158,5 @@ def test_no_size_has_no_number(size: str, tmp_path: Path, capsys: pytest.Capture
         assert answer["status"] == "insufficient"
         assert answer["value"] is None
         assert f"size is {size}, and was above zero in all runs" in str(answer["reason"])
-    assert main(["diagnose", model, "--ranks", "4", "--size", size]) == 4
+    assert main(["diagnose", model, "--ranks", "4", "--size", size]) == 1
+    assert f"size is asked at {size}" in capsys.readouterr().err

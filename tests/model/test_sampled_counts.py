@@ -18,6 +18,7 @@ from ranksight.experiment import Experiment, Run
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.model import Model
+from ranksight.model.resource.clock import measured_clock
 from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.series.poisson import HALF, expected, located
 from ranksight.model.series.series import Series, series_from_experiment
@@ -273,7 +274,7 @@ KERNELS = {"stream": (0.35, 0.8), "poly": (2.0, 0.01)}
 """Instructions and stalls a cycle."""
 
 
-def counted(path: Path, platform: Platform, samples: float, seed: int = 0) -> Experiment:
+def counted(path: Path, platform: Platform, samples: float, seed: int = 0, turbo: float = 1.0) -> Experiment:
     """A kernel that waits for memory and one that computes, of so many samples of cycles a configuration."""
     generator = np.random.default_rng(seed)
     experiment = Experiment.create(path, "made up", ["ranks"])
@@ -292,7 +293,7 @@ def counted(path: Path, platform: Platform, samples: float, seed: int = 0) -> Ex
         origin = dict.fromkeys(true, "sampled, n = 1")
         worth = sampling(table, periods)
         experiment.add(Run({"ranks": p}, 0, "perf", provenance=origin), table, tables={"sampling": worth})
-        times = who.assign(time=generator.poisson(997 * cycles / platform.frequency) / 997)
+        times = who.assign(time=generator.poisson(997 * cycles / turbo / platform.frequency) / 997)
         worth = sampling(times, {"time": 1 / 997})
         run = Run({"ranks": p}, 0, "perf-clock", provenance={"time": "sampled, n = 1"})
         experiment.add(run, times, tables={"sampling": worth})
@@ -309,6 +310,21 @@ def test_verdicts_of_many_samples_stand(tmp_path: Path) -> None:
     found = verdicts(tmp_path / "e", 3000.0)
     assert found["verdict"].to_dict() == {"stream": "memory-bound", "poly": "compute-bound"}
     assert not found["evidence"].str.contains("samples:").any()
+
+
+@pytest.mark.parametrize("turbo", [0.8, 1.4])
+def test_cycles_and_times_of_two_runs_tell_the_clock(tmp_path: Path, turbo: float) -> None:
+    platform = load("icelake-8360y")
+    experiment = counted(tmp_path / "e", platform, 3000.0, turbo=turbo)
+    assert measured_clock(experiment) == pytest.approx(turbo * platform.frequency, rel=0.05)
+    true = 3000 * PERIOD / 16 / turbo / platform.frequency
+    for answer in fit(experiment, platform=platform).predict(ranks=16, metrics=["time"]).answers:
+        assert answer.value == pytest.approx(true * (2 if answer.kernel is None else 1), rel=0.05)
+        assert answer.evidence.endswith("cycles from cycles")
+
+
+def test_few_samples_tell_no_clock(tmp_path: Path) -> None:
+    assert np.isnan(measured_clock(counted(tmp_path / "e", load("icelake-8360y"), 10.0, turbo=1.4)))
 
 
 @pytest.mark.parametrize("seed", range(3))
