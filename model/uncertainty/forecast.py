@@ -118,21 +118,34 @@ class Carried:
         Terms at the points of the values.
     logs : (s, n)
         Logarithms of the values; NaN where there is none.
-    weight : (s, k, n)
-        Weights of the departures at k points in those there.
+    rows : (r,) intp
+        Series of which anything goes on.
+    among : (r, n, n)
+        Correlation of the departures there.
+    across : (r, n, k)
+        Their correlation with those at k points.
     """
 
     at: Array
     logs: Array
-    weight: Array
+    rows: NDArray[np.intp]
+    among: Array
+    across: Array
 
     def of(self, members: NDArray[np.intp], coefficients: Array) -> Array:
         """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
-        basis = np.where((members >= 0)[..., None], self.at[members], 0.0)
-        mean = np.einsum("csq,csqn->csn", coefficients, basis)
+        mean = np.einsum("csq,csqn->csn", coefficients, _at_members(self.at, members))
         use = np.isfinite(self.logs) & (mean > 0)
-        apart = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)
-        return np.asarray(np.einsum("csn,skn->csk", apart, self.weight))
+        apart = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)[:, self.rows]
+        solved = np.linalg.solve(self.among, np.moveaxis(apart, 0, 2))
+        found = np.zeros((*members.shape[:2], self.across.shape[2]))
+        found[:, self.rows] = np.moveaxis(np.swapaxes(solved, 1, 2) @ self.across, 1, 0)
+        return found
+
+
+def _at_members(at: Array, members: NDArray[np.intp]) -> Array:
+    """Terms (..., k) of hypotheses at the points that `at` (t, k) has them at; zero where `members` pads with -1."""
+    return np.concatenate([at, np.zeros((1, at.shape[1]))])[members]
 
 
 def components(
@@ -173,14 +186,15 @@ def components(
         np.moveaxis(part, 1, 0) for part in (weight, coefficients, root, variance, freedom)
     )
     members = np.moveaxis(members, 1, 0)
-    basis = np.where((members >= 0)[..., None], at[members], 0.0)
+    basis = _at_members(at, members)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         mean = np.einsum("csq,csqk->csk", coefficients, basis)
         size = np.abs(mean)
         # Relative before it is squared: squares of what is huge or tiny are no numbers.
         share_of = basis / np.where(size > 0, size, 1.0)[:, :, None, :]
         departure = 0.0 if carried is None else carried.of(members, coefficients)
-        error = (np.einsum("csql,csqk->cslk", root, share_of) ** 2).sum(axis=2)
+        turned = np.swapaxes(root, 2, 3) @ share_of
+        error = np.einsum("cslk,cslk->csk", turned, turned)
         relative = np.sqrt(variance[..., None] * (1.0 + error))
     plus = positive[:, None]
     alive = (weight[..., None] > 0) & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative)

@@ -150,9 +150,7 @@ class Lasting:
         diagonal = np.arange(len(self.points))
         among[:, diagonal, diagonal] = 1.0
         across = np.where(known[:, None, :], here._alike(points), 0.0)
-        weight = np.zeros((len(self.logs), len(points), len(self.points)))
-        weight[rows] = np.moveaxis(np.linalg.solve(among, np.moveaxis(across, 1, 2)), 1, 2)
-        return Carried(at, self.logs, weight)
+        return Carried(at, self.logs, rows, among, np.swapaxes(across, 1, 2))
 
     def _alike(self, points: Array) -> Array:
         """Correlation (s, k, n) of the departures at `points` with those known."""

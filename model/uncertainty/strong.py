@@ -105,15 +105,19 @@ def with_changes(
 ) -> tuple[Array, Array, Array, Array]:
     """Add a component for each change to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom; one
     after the other takes its share of all before it."""
+    if not changes:
+        return parts
+    share, centre, spread, nu = parts
     # What scatters around the functions does so around what they turn into.
-    scatter = (parts[0] * parts[2] ** 2).sum(axis=0)
-    for change in changes:
-        share, centre, spread, nu = parts
-        there = change.share * (share.sum(axis=0) > 0)
-        parts = (
-            np.concatenate([share * (1 - there), there[None]]),
-            np.concatenate([centre, change.centre[None]]),
-            np.concatenate([spread, np.sqrt(change.spread**2 + scatter)[None]]),
-            np.concatenate([nu, np.full((1, *there.shape), NORMAL)]),
-        )
-    return parts
+    scatter = (share * spread**2).sum(axis=0)
+    known, rest, shares = share.sum(axis=0) > 0, np.ones(share.shape[1:]), []
+    for change in reversed(changes):
+        there = change.share * known
+        shares.append((rest * there)[None])
+        rest = rest * (1 - there)
+    return (
+        np.concatenate([share * rest, *reversed(shares)]),
+        np.concatenate([centre, *(change.centre[None] for change in changes)]),
+        np.concatenate([spread, *(np.sqrt(change.spread**2 + scatter)[None] for change in changes)]),
+        np.concatenate([nu, np.full((len(changes), *rest.shape), NORMAL)]),
+    )

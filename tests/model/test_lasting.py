@@ -35,7 +35,9 @@ def _known(part: float, length: int, logs: np.ndarray | None = None) -> Lasting:
 def _weights(known: Lasting, points: list[float]) -> np.ndarray:
     found = known.carried(np.ones((1, len(X))), np.array(points)[:, None])
     assert found is not None
-    return found.weight[0]
+    # A departure of one at each of the values in turn.
+    logs, one = np.where(np.isnan(known.logs), np.nan, np.eye(len(X))[:, None]), np.ones((1, 1, 1))
+    return np.stack([replace(found, logs=each).of(0 * one.astype(np.intp), one)[0, 0] for each in logs], axis=1)
 
 
 def test_beyond_the_range_the_last_departure_decays() -> None:
