@@ -187,9 +187,9 @@ def assemble(
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
     series = sampled.series
     told("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
+    stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
     told("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
-    stated = _stated(experiment, series, volumes)
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )

@@ -81,6 +81,7 @@ def line(heat: Path, folder: Path, collectors: Sequence[str], *more: str) -> lis
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.valgrind
 @pytest.mark.perf

@@ -36,6 +36,18 @@ PROGRAMS = {
 }
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """One domain of a program that bandwidth bounds."""
+    return write(tmp_path_factory.mktemp("measured") / "e", ONE)
+
+
+@pytest.fixture(scope="module")
+def bounded(measured):
+    """Its model on the platform it was measured on."""
+    return fit(measured, platform=NODE)
+
+
 def asked(model, ranks, metric="time"):
     answers = [a for a in model.predict(ranks=[ranks], metrics=[metric]).answers if a.kernel is None]
     assert len(answers) == 1
@@ -65,23 +77,21 @@ def test_saturation_is_foreseen_from_a_few_ranks(tmp_path):
     assert abs(np.log(answer.value / true)) < 0.5 * abs(np.log(asked(plain, 72).value / true))
 
 
-def test_the_curve_of_one_domain_does_instead_of_a_platform(tmp_path):
-    experiment = write(tmp_path / "e", ONE)
-    model = fit(experiment, platform=None, cores_per_domain=18)
+def test_the_curve_of_one_domain_does_instead_of_a_platform(measured):
+    model = fit(measured, platform=None, cores_per_domain=18)
     answer = asked(model, 72)
     assert answer.value == pytest.approx(truth(72)[0], rel=0.03)
     assert "measured curve of a domain" in answer.evidence
     # a wrong number of cores is another machine: the time of 72 ranks is then another
-    wrong = fit(experiment, platform=None, cores_per_domain=36)
+    wrong = fit(measured, platform=None, cores_per_domain=36)
     assert asked(wrong, 72).value > 1.3 * truth(72)[0]
 
 
-def test_scattered_ranks_reach_more_bandwidth(tmp_path):
-    model = fit(write(tmp_path / "e", ONE), platform=NODE)
-    scattered = model.placed("scattered")
+def test_scattered_ranks_reach_more_bandwidth(bounded, tmp_path):
+    scattered = bounded.placed("scattered")
     assert asked(scattered, 12).value == pytest.approx(truth(12, placement="scattered")[0], rel=0.03)
-    assert asked(model, 12).value == pytest.approx(truth(12)[0], rel=0.03)
-    assert asked(scattered, 72).value == pytest.approx(asked(model, 72).value)
+    assert asked(bounded, 12).value == pytest.approx(truth(12)[0], rel=0.03)
+    assert asked(scattered, 72).value == pytest.approx(asked(bounded, 72).value)
     other = fit(
         write(tmp_path / "s", (1, 2, 4, 8, 16, 32, 72), placement="scattered"), platform=NODE, placement="scattered"
     )
@@ -106,12 +116,11 @@ def test_traffic_alone_and_its_sum_alone_carry_as_well(tmp_path):
     assert asked(summed, 72).value == pytest.approx(truth(72)[0], rel=0.05)
 
 
-def test_beyond_the_node_nothing_was_seen(tmp_path):
-    model = fit(write(tmp_path / "e", ONE), platform=NODE)
-    answer = asked(model, 144)
+def test_beyond_the_node_nothing_was_seen(bounded):
+    answer = asked(bounded, 144)
     assert not answer.ok
     assert "measure 144 ranks" in answer.reason
-    assert asked(model.placed(None, 144), 144).ok  # all of them on one node, two a core
+    assert asked(bounded.placed(None, 144), 144).ok  # all of them on one node, two a core
 
 
 def test_a_platform_that_was_not_measured_is_refused(tmp_path):
@@ -260,15 +269,14 @@ def test_more_ranks_in_a_domain_than_were_measured_widen_the_interval(tmp_path):
     assert full.upper / full.lower < 2
 
 
-def test_the_parts_add_up_and_a_file_says_the_same(tmp_path):
-    model = fit(write(tmp_path / "e", ONE), platform=NODE)
+def test_the_parts_add_up_and_a_file_says_the_same(bounded, tmp_path):
     points = np.array([[1.0], [72.0], [200.0]])
-    broken = model.breakdown(points)
+    broken = bounded.breakdown(points)
     assert broken.by_kernel.sum(axis=0) == pytest.approx(broken.total.value[0])
     assert broken.kernels == (WHOLE,)
     assert broken.parts["contention"][0] == pytest.approx(0.0)
     assert broken.parts["contention"][1] > 0.3 * broken.total.value[0, 1]
-    model.save(tmp_path / "m.json")
+    bounded.save(tmp_path / "m.json")
     again = Model.load(tmp_path / "m.json").breakdown(points)
     assert again.total.value == pytest.approx(broken.total.value, rel=1e-6)
     assert again.total.upper == pytest.approx(broken.total.upper, rel=1e-3)
@@ -294,9 +302,8 @@ def test_the_parts_add_up_and_a_file_says_the_same(tmp_path):
         },
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path, damage):
-    model = fit(write(tmp_path / "e", ONE), platform=NODE)
-    model.save(tmp_path / "m.json")
+def test_a_damaged_file_is_refused(bounded, tmp_path, damage):
+    bounded.save(tmp_path / "m.json")
     content = json.loads((tmp_path / "m.json").read_text())
     content["extras"]["application"]["sharing"].update(damage)
     (tmp_path / "m.json").write_text(json.dumps(content))

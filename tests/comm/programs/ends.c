@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     }
     if (!strcmp(way, "late")) { /* one rank reaches MPI_Finalize long after the others */
         if (rank == atoi(argv[2]))
-            sleep(3);
+            sleep(1);
     } else if (argc > 2 && !strcmp(argv[2], "slowly"))
         sleep(1); /* time for the launcher to end the others */
     if (!strcmp(way, "buffered")) { /* what a rank has sent goes on its way while it finalizes */
