@@ -1,6 +1,6 @@
 """The default space: growth, decay and their sums, a constant with or without them.
 
-Exponents are those of Extra-P's default and of strong scaling; see :func:`default`.
+Exponents are those of Extra-P's default, steeper ones, and those of strong scaling; see :func:`default`.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ GROWING: tuple[Factor, ...] = tuple(
     )
     for j in logs
 )
+# Steeper than volumes: time steps that shrink with the cells, iterations that become more, exact quantum chemistry.
+STEEP: tuple[Factor, ...] = tuple((n / d, 0.0, 0.0) for n, d in ((7, 2), (4, 1), (9, 2), (5, 1), (6, 1), (7, 1)))
 # Work that is divided among ranks. Measured decay is a mixture of shares of volumes and surfaces, so the powers are
 # dense.
 FALLING: tuple[Factor, ...] = tuple((-n / 12, 0.0, 0.0) for n in range(1, 25))
@@ -92,6 +94,10 @@ _ONE_SIDE = -1.0
 """The same of a term of one of several sides."""
 _BEYOND_IDEAL = -1.0
 """Weight of a decay that is faster than the division of work: it needs caches that take in more with every rank."""
+_BEYOND_VOLUMES = -2.0
+"""The same of growth that is steeper than volumes."""
+_SUM, _SUM_OF_THREE = -1.0, -2.0
+"""Weights of sums over lines, faces and volumes in times: few forms that stand for a usual kind of growth."""
 
 
 @SPACES.register("default")
@@ -105,10 +111,10 @@ def default(parameters: int) -> Offer:
         For more than four parameters.
     """
     if parameters == 1:
-        return Single(_single())
+        return _single()
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
-    return Crossed(_FALLS + GROWING, COARSE[parameters], parameters, grids=ON_GRIDS)
+    return Crossed(_FALLS + GROWING + STEEP, COARSE[parameters], parameters, grids=ON_GRIDS)
 
 
 class Single(Listed):
@@ -119,7 +125,7 @@ class Single(Listed):
     ----------
     hypotheses : Hypotheses
     counted : Hypotheses, optional
-        More of them, over the same terms, for what is deterministic.
+        Others, over the same terms, for what is deterministic.
     """
 
     def __init__(self, hypotheses: Hypotheses, counted: Hypotheses | None = None) -> None:
@@ -151,9 +157,18 @@ ENOUGH = 5
 """Points that pairs of any terms with a constant need to be put to the test."""
 
 
-def _single() -> Hypotheses:
+def _single() -> Single:
     forms, prior = _forms()
-    return hypotheses(forms, prior)
+    counted = hypotheses(forms, prior)
+    # What is done once a line, a face, a volume or a volume in every step is added up in most times. Where the parts
+    # are as large as each other a single power between theirs is as near to the values, and falls behind beyond.
+    powers = [(float(n), 0.0, 0.0) for n in range(1, 5)]
+    for terms in (*itertools.combinations(powers, 2), *itertools.combinations(powers, 3)):
+        weight = (_SUM if len(terms) == 2 else _SUM_OF_THREE) + _beyond(terms[-1])
+        for beside in ((), (ONE,)) if len(terms) == 2 else ((),):
+            forms.append(tuple((term,) for term in (*beside, *terms)))
+            prior.append(weight)
+    return Single(hypotheses(forms, prior), counted)
 
 
 @lru_cache(maxsize=1)
@@ -191,7 +206,7 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
         forms.append(tuple((term,) for term in terms))
         prior.append(weight)
 
-    for term in GROWING + FALLING:
+    for term in GROWING + STEEP + FALLING:
         add((term,), _ALONE + _beyond(term))
         add((ONE, term), _beyond(term))
     for low, high in itertools.combinations(_COARSE, 2):
@@ -209,7 +224,7 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
 
 
 def _beyond(term: Factor) -> float:
-    return _BEYOND_IDEAL if term[0] < -1 else 0.0
+    return _BEYOND_IDEAL if term[0] < -1 else _BEYOND_VOLUMES if term[0] > 3 else 0.0
 
 
 MOST = 4

@@ -18,6 +18,7 @@ from ranksight.model.search.terms import ONE, hypotheses, write_term
 from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.pmnf import Pmnf, _interleaved
+from ranksight.model.uncertainty.forecast import OK
 
 
 def _series(x: np.ndarray, *rows: np.ndarray, metric: str = "visits") -> Series:
@@ -120,3 +121,43 @@ def test_products_that_do_not_compose_are_found() -> None:
         fit_series(Series(("V",), volume[:, None], rows[:, :, None], ("cg",) * 3, metrics)), np.array([[65536.0]])
     )
     assert not found.consistent.any()
+
+
+@pytest.mark.parametrize("power", [3.5, 4.0, 5.0, 7.0])
+@pytest.mark.parametrize("metric", ["time", "instructions"])
+def test_growth_steeper_than_volumes_is_found(power: float, metric: str) -> None:
+    sizes = np.array([20.0, 30.0, 40.0, 50.0, 60.0])
+    jitter = np.array([0.995, 1.0, 1.005]) if metric == "time" else np.ones(3)
+    series = Series(("size",), sizes[:, None], (3 * sizes**power)[None, :, None] * jitter, ("k",), (metric,))
+    said = fit_series(series).predict(np.array([[240.0]]))
+    assert said.status[0, 0] == OK
+    assert said.value[0, 0] == pytest.approx(3 * 240**power, rel=0.1)
+
+
+def test_steep_growth_over_sizes_is_divided_among_ranks() -> None:
+    points = np.array([(ranks, size) for ranks in (4.0, 8.0, 16.0, 32.0) for size in (32.0, 48.0, 64.0, 96.0)])
+
+    def law(at: np.ndarray) -> np.ndarray:
+        return at[:, 1] ** 4 / at[:, 0] + 6 * at[:, 1] ** 3 / at[:, 0] ** (2 / 3)
+
+    values = law(points)[None, :, None] * np.array([0.99, 1.0, 1.01])
+    ahead = np.array([[64.0, 192.0]])
+    said = fit_series(Series(("ranks", "size"), points, values, ("k",), ("time",))).predict(ahead)
+    assert said.status[0, 0] == OK
+    assert said.value[0, 0] == pytest.approx(law(ahead)[0], rel=0.05)
+
+
+@pytest.mark.parametrize("parts", [(1.0, 1.0, 0.0), (0.3, 1.0, 0.0), (0.0, 1.0, 0.5)])
+def test_times_of_lines_faces_and_volumes_add_up(parts: tuple[float, ...]) -> None:
+    sizes = np.array([8.0, 16.0, 32.0, 64.0, 128.0])
+
+    def law(size: np.ndarray) -> np.ndarray:
+        return np.sum([part * (size / 128) ** (at + 1) for at, part in enumerate(parts)], axis=0)
+
+    jitter = np.exp(0.005 * np.random.default_rng(2).standard_normal((5, 3)))
+    series = Series(("size",), sizes[:, None], law(sizes)[None, :, None] * jitter, ("k",), ("time",))
+    ahead = np.array([256.0, 512.0])
+    said, truth = fit_series(series).predict(ahead[:, None]), law(ahead)
+    assert (said.status[0] == OK).all()
+    assert ((said.lower[0] <= truth) & (truth <= said.upper[0])).all()
+    np.testing.assert_allclose(said.value[0], truth, rtol=0.1)
