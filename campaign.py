@@ -28,9 +28,10 @@ from ranksight.errors import InputError, RanksightError, ToolError
 from ranksight.experiment import Experiment, Run
 from ranksight.launching import Launch, Template
 from ranksight.processor import read_processor
+from ranksight.run import JOBS
 from ranksight.telling import told
 
-_KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "LD_PRELOAD")
+_KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")
 FAILURES_IN_A_ROW = 3
 """After so many failed runs one after another a campaign stops, and after so many of one collector that collector is
 left out: what they share is not the configuration."""

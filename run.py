@@ -16,6 +16,8 @@ SCHEMA_VERSION = 1
 """Of an experiment's files."""
 FILE = "run.json"
 LARGEST = sys.float_info.max
+JOBS = ("PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+"""Variables of jobs whose nodes are not known from the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +114,18 @@ class Run:
         """Whether there were more ranks than cores, as far as that is known.
 
         ``cores`` in the environment are those of the node that started the run: of a Slurm job they tell nothing unless
-        the job had that node alone.
+        the job had that node alone, and of jobs of other batch systems nothing.
         """
+        if any(name in self.environment for name in JOBS):
+            return False
         cores, ranks = self.environment.get("cores", ""), self.configuration.get("ranks", 1)
         nodes = self.environment.get("SLURM_JOB_NODELIST", "[" if "SLURM_JOB_ID" in self.environment else "")
         return cores.isdigit() and 0 < int(cores) < ranks and not set(nodes) & set("[,")
+
+    @property
+    def sharing(self) -> float:
+        """Ranks that share a core; 1 unless they are known to be :attr:`crowded`."""
+        return float(self.configuration["ranks"]) / int(self.environment["cores"]) if self.crowded else 1.0
 
     @property
     def key(self) -> tuple[tuple[tuple[str, float], ...], int]:

@@ -104,6 +104,7 @@ def _print(found: Diagnosis, args: argparse.Namespace) -> None:
 def _next(found: Diagnosis, model: Path) -> str:
     """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
     a forecast."""
+    from ranksight.model.diagnosis.ceilings import NAMES
     from ranksight.model.diagnosis.verdicts import UNTOLD
 
     rows = found.verdicts()
@@ -119,7 +120,10 @@ def _next(found: Diagnosis, model: Path) -> str:
         blind = (heavy["unknown"] > 0.5) | heavy["reason"].str.contains(UNTOLD, regex=False)
         if blind.any():
             return "ranksight doctor  # loads by cache level or stalls tell what bounds a kernel"
-        if ceilings is not None and not ceilings.certain.all():
+        contested = " ".join(heavy.loc[heavy["verdict"] == "undecided", "reason"])
+        if ceilings is not None and any(
+            name in contested for name, known in zip(NAMES, ceilings.certain, strict=True) if not known
+        ):
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
         return f"ranksight plan {model} {at}"
     return f"ranksight predict {model} {at} --metric time"

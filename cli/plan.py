@@ -132,6 +132,8 @@ def run(args: argparse.Namespace) -> int:
     folder = None if experiment is None else experiment.path
     template = None if experiment is None else template_of(experiment)
     args.crowded = experiment is not None and any(_crowded(experiment, ranks) for ranks in args.asked.get("ranks", ()))
+    planned = {each.configuration["ranks"] for each in choice.runs if "ranks" in each.configuration}
+    args.sharing = experiment is not None and any(_crowded(experiment, ranks) for ranks in planned)
     configurations = [each.configuration for each in choice.runs]
     repetitions = choice.runs[0].repetitions if choice.runs else 1
     commands = measure_lines(configurations, repetitions, folder, template)
@@ -207,7 +209,7 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
     from ranksight.reports.plans import blocks
     from ranksight.reports.terminal import Text, next_step, show
 
-    show(*blocks(choice, args.crowded))
+    show(*blocks(choice, args.crowded, args.sharing))
     if args.quiet:
         return
     asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())

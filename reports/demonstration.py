@@ -94,12 +94,13 @@ def tell_wall_time(
     points = np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
     broken = model.breakdown(points)
     network = model.equation.network is not None
+    sizes = "".join(f", {name} {value:g}" for name, value in size.items() if name in model.parameters)
     said: list[Block] = [
         "",
         f"This machine has {cores} cores: more ranks than that share them, and their wall time is no truth.",
-        f"Predicted for as many cores as ranks, on the network of platform {platform}"
+        f"Predicted for as many cores as ranks{sizes}, on the network of platform {platform}"
         if network
-        else f"Predicted computation for as many cores as ranks (platform {platform} describes no network)",
+        else f"Predicted computation for as many cores as ranks{sizes} (platform {platform} describes no network)",
     ]
     rows, refused = [], []
     for at, p in enumerate(ranks):

@@ -32,6 +32,10 @@ SETTLED = (
 )
 NEARER = ", which only runs nearer to it tell"
 
+SHARED = (
+    "the machine measured on has fewer cores than some of these runs have ranks: there their counts are true, their "
+    "times are not; --max-ranks leaves them out"
+)
 DEARER = "running the {target} instead costs less than these runs, {hours} core-hours{advice}"
 ADVICE = ": measure {it}, the answer is then no prediction"
 BARRED = ", were it not for {what}"
@@ -48,13 +52,15 @@ def hours(value: float) -> str:
     return f"{value:.3g}" if value >= 0.001 or value == 0 else f"{value:.1e}"
 
 
-def blocks(choice: Choice, crowded: bool = False) -> list[Block]:
+def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list[Block]:
     """The plan: what is known at the target and what is hoped for, what was weighed, and the runs in their order.
 
     Parameters
     ----------
     crowded : bool
         Whether the targets have more ranks than the machine that the runs were made on has cores.
+    sharing : bool
+        Whether planned runs have.
     """
     goal, names = choice.goal, list(choice.candidates.rules)
     unit = metric(goal.metric)
@@ -100,6 +106,8 @@ def blocks(choice: Choice, crowded: bool = False) -> list[Block]:
         Column("mostly for", "text", spare=5),
     ]
     said += ["", Table(columns, lines), _ending(choice)]
+    if sharing:
+        said.append(Text(SHARED, 0, 2, "yellow"))
     if choice.dearer:
         advice = ADVICE.format(it="it" if len(goal.targets) == 1 else "them")
         if choice.candidates.barred:

@@ -1,7 +1,8 @@
 """What a run costs: core-hours = seconds x ranks / 3600, for every repetition and collector.
 
 The seconds are predicted: where an experiment knows how long its runs took, from that, collector by collector (a
-simulation takes 50 times as long as the program); else from the model's own time of the whole program.
+simulation takes 50 times as long as the program); else from the model's own time of the whole program. Runs whose ranks
+shared cores took so much longer, with as many core-hours: their time is divided by the ranks on a core.
 
 They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
 expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer is dearer.
@@ -164,7 +165,8 @@ def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
     cells: dict[tuple[int, int], list[float]] = {}
     for run in runs:
         place = places.setdefault(tuple(float(run.configuration[p]) for p in experiment.parameters), len(places))
-        cells.setdefault((names.index(run.collector), place), []).append(float(run.wall_time or 0.0))
+        # Ranks that shared a core took as much longer: a run is counted as on a core a rank, with as many core-hours.
+        cells.setdefault((names.index(run.collector), place), []).append(float(run.wall_time or 0.0) / run.sharing)
     width = max(map(len, cells.values()))
     values = np.full((len(names), len(places), width), np.nan)
     for (row, place), found in cells.items():
@@ -178,6 +180,8 @@ def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
     most = max(often.values())
     once = np.array([often[name] == 1 and most > 1 for name in names])
     told = f"wall time of the runs made, {', '.join(names)}"
+    if any(run.crowded for run in runs):
+        told += ", as if no ranks had shared a core"
 
     def seconds(points: Array) -> tuple[Array, Array]:
         said = fitted.predict(points, LEVEL)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.model.uncertainty.mixture import quantile, quantiles
 from ranksight.model.uncertainty.strong import Change, less_likely, with_changes
@@ -36,6 +37,10 @@ two either way."""
 DRIFT_FREEDOM = 5.0
 """Degrees of freedom of drift: Student's law of these, with the mean of the law of tau before the data as its scale,
 has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.uncertainty.drift.before`)."""
+CANCELLED = 5.0
+"""Relative standard deviation from which on a value is next to nothing beside its error."""
+TAIL = float(ndtri(0.95))
+"""Standard deviations to the ends of a 90 % interval."""
 ROUNDING = 1e-12
 """Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""
 
@@ -201,8 +206,18 @@ def components(
     share = np.where(alive, weight[..., None], 0.0)
     size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
     centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)) + departure, mean), 0.0)
-    spread = np.where(alive, np.where(plus, np.minimum(relative, 50.0), relative * size), 1.0)
+    spread = np.where(alive, np.where(plus, of_logarithm(relative), relative * size), 1.0)
     return share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape)
+
+
+def of_logarithm(relative: Array) -> Array:
+    """Standard deviation of the logarithm of values of `relative` standard deviation.
+
+    Where that is large because terms cancel (the time of messages with one rank), the value is next to nothing and its
+    error is known: it is the ends of the interval that grow as the error, not their logarithms.
+    """
+    beyond = np.maximum(relative, CANCELLED) / CANCELLED
+    return np.asarray(np.where(relative > CANCELLED, CANCELLED + np.log(beyond) / TAIL, relative))
 
 
 def mixture_forecast(

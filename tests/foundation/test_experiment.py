@@ -249,6 +249,7 @@ def test_whole_is_no_possible_function_name() -> None:
         ({"cores": "7"}, True),
         ({"cores": "8"}, False),
         ({"cores": "4", "SLURM_JOB_ID": "1"}, False),
+        ({"cores": "4", "PBS_JOBID": "1"}, False),
         ({"cores": "4", "SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]"}, False),
         ({"cores": "4", "SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1,m2"}, False),
         ({"cores": "4", "SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1"}, True),

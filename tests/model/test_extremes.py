@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.learning import model_of
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.strong import change
 
@@ -98,3 +99,17 @@ def test_plateau_of_strong_scaling_may_end_or_stay() -> None:
 def test_zeros_are_answered_without_a_fault(values: list[float], metric: str) -> None:
     answer = fit_series(_series(np.array(values), metric)).predict(np.array([[64.0]]))
     assert np.isfinite(answer.value[0, 0]) or answer.reason[0, 0]
+
+
+def test_what_is_nothing_on_one_rank_does_not_hide_the_program_there() -> None:
+    """Messages take no time on one rank: terms that cancel there are known to be small, however far off in logarithms."""
+    points = np.array([[p, n] for p in (1.0, 2, 4, 8, 16) for n in (32.0, 48, 64, 96)])
+    ranks, size = points.T
+    own = 1.6e-7 * size**3 / ranks
+    sent = np.where(ranks > 1, 1e-5 * np.log2(ranks) + 2.4e-8 * (size**3 / ranks) ** (2 / 3), 0.0)
+    scatter = np.random.default_rng(1).lognormal(0, 0.03, (2, len(points), 3))
+    values = np.stack([own, sent])[:, :, None] * scatter
+    model = model_of(Series(("ranks", "size"), points, values, ("stencil", "halo"), ("time",) * 2), "made")
+    whole = next(answer for answer in model.predict(ranks=1, size=64).answers if answer.kernel is None)
+    assert whole.ok
+    assert whole.upper < 1.2 * 1.6e-7 * 64**3

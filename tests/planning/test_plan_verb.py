@@ -213,3 +213,22 @@ def test_a_target_that_was_measured_is_to_be_repeated(folder: Path, capsys: pyte
     asked = ["plan", str(folder / "heat.exp"), "--ranks", "1", "--size", "32", "--ranks-rule", "3", "--budget", "1e-9"]
     assert main(asked) == 4
     assert "the target was measured: repeat it" in capsys.readouterr().err
+
+
+def test_ranks_that_shared_cores_cost_no_more_than_they_had(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of equal work on every rank, 2 cores take twice as long for twice the ranks; a machine with more does not."""
+    made = Experiment.create(tmp_path / "small.exp", "small", ["ranks"])
+    for ranks in (1, 2, 4, 8):
+        for repetition in range(2):
+            table = pd.DataFrame([("op", -1, 1.0 + 0.01 * repetition)], columns=["kernel", "rank", "time"])
+            environment, long = {"cores": "2"}, 3600.0 * max(1.0, ranks / 2)
+            run = Run({"ranks": ranks}, repetition, "synthetic", wall_time=long, environment=environment)
+            made.add(run, table)
+    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "1000", "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["runs"]
+    for run in content["runs"]:
+        assert run["core_hours"] == pytest.approx(2 * run["configuration"]["ranks"], rel=0.2)
+    assert "as if no ranks had shared a core" in content["cost_basis"]
+    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "1000"]) == 0
+    assert "their times are not; --max-ranks leaves them out" in " ".join(capsys.readouterr().out.split())
