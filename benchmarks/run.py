@@ -29,6 +29,7 @@ BENCHMARKS = (
     "choices",
     "synthetic",
     "late_changes",
+    "laws",
     "work_per_rank",
     "speed",
     "million",

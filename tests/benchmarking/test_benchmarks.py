@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.bayes import BayesOptimal
+from benchmarks.laws import COUNT, LAWS, SEED
+from benchmarks.laws import tasks_of as law_tasks
 from benchmarks.measured_series import tasks_of as measured_tasks
 from benchmarks.measures import covered, judge, widening
 from benchmarks.methods.answers import Answer, plain
@@ -156,3 +158,14 @@ def test_tables_write_figures_plainly() -> None:
 def test_exponents_are_those_of_the_default_space_of_extrap() -> None:
     assert len(EXPONENTS) == 42
     assert len(set(EXPONENTS)) == 42
+
+
+def test_laws_repeat_and_have_values_everywhere() -> None:
+    tasks, again = law_tasks(SEED, 3), law_tasks(SEED, COUNT)
+    assert list(dict.fromkeys(task.split for task in tasks)) == list(LAWS)
+    firsts = [task for at, task in enumerate(again) if at % COUNT < 3]
+    assert [task.digest() for task in tasks] == [task.digest() for task in firsts]
+    for task in tasks:
+        assert (task.values > 0).all()
+        assert (task.measured > 0).all()
+        assert (task.targets.min() > task.points).all()
