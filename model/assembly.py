@@ -31,6 +31,7 @@ from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
 from ranksight.model.series.reduction import reduce
+from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
@@ -260,16 +261,6 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
         return ratio, 0.0
     apart = np.log(exact[known] / (ratio * said[known]))
     return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * stdtrit(count - 1, 0.95) / ndtri(0.95))
-
-
-def means_of_samples(
-    experiment: Experiment, over_ranks: Reduction | Mapping[str, Reduction] | None
-) -> Reduction | Mapping[str, Reduction] | None:
-    """Sampled times are averaged over ranks: the largest of many sampled values is largest by chance."""
-    if over_ranks is not None:
-        return over_ranks
-    sampled = {name for run in experiment.runs for name in run.provenance if run.sampled(name)}
-    return dict.fromkeys(sorted(sampled), "mean") or None
 
 
 def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> Stated | None:

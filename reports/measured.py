@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment
-from ranksight.model.assembly import means_of_samples
 from ranksight.model.model import Model
 from ranksight.model.resource.sampling import settle
 from ranksight.model.series.reduction import reduce
+from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series, series_from_experiment
 
 Array = NDArray[np.float64]

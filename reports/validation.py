@@ -62,7 +62,7 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
         When the experiment has other parameters than the model, or no runs.
     """
     from ranksight.errors import InputError
-    from ranksight.model.assembly import means_of_samples
+    from ranksight.model.series.sampling import means_of_samples
 
     experiment = model.view(experiment)
     if experiment.parameters != model.parameters:

@@ -19,6 +19,7 @@ from ranksight.model.resource.blocking import fit_resources
 from ranksight.model.resource.pace import fit_paces
 from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled
+from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.sharing.caches import find_shared_cache
 from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
@@ -108,11 +109,14 @@ def fit_application(
     if platform is not None and domains is not None and domains.domain is not None:
         cache = find_shared_cache(series, platform, domains)
     if domains is not None:
-        sharing = fit_sharing(experiment, domains, units, **each)
+        alike = means_of_samples(experiment)
+        sharing = fit_sharing(experiment, domains, units, None, alike, **each)
+        if sharing is None and platform is not None and domains.domain is not None:
+            sharing = fit_sharing(experiment, domains, units, Demand.on_memory(platform), alike, **each)
         demand = None if platform is None else Demand.on(platform)
         if demand is not None:
             instances = Domains.of_cache(platform, shared_cache(platform), domains)
-            cached = fit_sharing(experiment, instances, units, demand, **each)
+            cached = fit_sharing(experiment, instances, units, demand, alike, **each)
     return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import ALL_RANKS
+from ranksight.metrics import Reduction
 from ranksight.sampled import sampling_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,16 @@ Array = NDArray[np.float64]
 
 FEW = 10
 """Samples of a kernel in a repetition below which repetitions are taken together."""
+
+
+def means_of_samples(
+    experiment: Experiment, over_ranks: Reduction | Mapping[str, Reduction] | None = None
+) -> Reduction | Mapping[str, Reduction] | None:
+    """Sampled times are averaged over ranks: the largest of many sampled values is largest by chance."""
+    if over_ranks is not None:
+        return over_ranks
+    sampled = {name for run in experiment.runs for name in run.provenance if run.sampled(name)}
+    return dict.fromkeys(sorted(sampled), "mean") or None
 
 
 def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str, bool]) -> Series:

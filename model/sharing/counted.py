@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE, Experiment
+from ranksight.metrics import Reduction
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series, series_from_experiment
@@ -37,7 +39,8 @@ class Counted:
     ranks, active : (n,)
         Ranks, and those in the fullest domain.
     time, cycles, work, reads, writes : (K, n)
-        Seconds of the slowest rank; instructions, or what stands for them; bytes, or what goes with them.
+        Seconds of the slowest rank, of the mean one where they were sampled; instructions, or what stands for them;
+        bytes, or what goes with them.
     traffic, instructions : bool
         Whether traffic and instructions were counted.
     guessed : (K,) bool
@@ -68,13 +71,21 @@ class Counted:
         return len(np.unique(self.active)) == 1
 
 
-def read_counts(experiment: Experiment, domains: Domains, demand: Demand | None, how: str) -> Counted | None:
+def read_counts(
+    experiment: Experiment,
+    domains: Domains,
+    demand: Demand | None,
+    how: str,
+    over_ranks: Reduction | Mapping[str, Reduction] | None = None,
+) -> Counted | None:
     """Read what :func:`ranksight.model.sharing.fitting.fit_sharing` learns from; None where there is nothing.
 
     Parameters
     ----------
     how : str
         How repetitions become one value; the median where ``auto``.
+    over_ranks : str or mapping of metric to str, optional
+        How ranks do, where not in each metric's own way.
     """
     present = experiment.metrics()
     traffic = BYTES if demand is None else demand.metrics
@@ -84,7 +95,7 @@ def read_counts(experiment: Experiment, domains: Domains, demand: Demand | None,
     if not counted and set(LEVELS) & set(present):  # what memory served is then known better than by the work
         return None
     wanted = tuple(name for name in ("time", "cycles", "instructions", *traffic) if name in present)
-    series = series_from_experiment(experiment, wanted)
+    series = series_from_experiment(experiment, wanted, over_ranks)
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, "median" if how == "auto" else how, axis=2)
     nothing = np.full(len(series.points), np.nan)

@@ -2,15 +2,16 @@
 
 A cache is asked for by kernels that it serves. Counters tell the bytes that pass between it and the caches within, both
 ways, or the loads that it served, which leave out what was fetched ahead; a platform tells what it gives to readers.
-The traffic that its bandwidth limits is therefore known to a factor of two, which the measured times narrow. What goes
-on to memory passes a cache as well: a kernel is taken for one that the cache holds up where it asks for more of the
-cache's bandwidth than of memory's.
+The traffic that its bandwidth limits is therefore known to a factor of two, which the measured times narrow. So it is
+with memory where its bytes were not counted and the loads that it served were. What goes on to memory passes a cache as
+well: a kernel is taken for one that the cache holds up where it asks for more of the cache's bandwidth than of
+memory's, else for one that memory does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,74 +24,79 @@ Array = NDArray[np.float64]
 
 BYTES = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
 """Metrics of memory's traffic."""
+LOADS = "loads_mem"
+"""Metric of the loads that memory serves."""
 MEMORY = "memory"
 TWICE = float(np.log(2))
-"""Standard deviation of the logarithm of a cache's bandwidth over what its counted traffic makes of it."""
+"""Standard deviation of the logarithm of a bandwidth over what loads, or bytes that pass a cache, make of it."""
 LIGHT = 0.25
 """Part of an instance's bandwidth that its cores ask for below which they hardly wait for each other."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """The counters of a cache's traffic, and what memory is told by beside it.
+    """The counters of the traffic through the outermost cache that cores share, or through memory behind it.
 
     Attributes
     ----------
     name : str
-        Of the cache.
-    bytes, loads : str
-        Metrics of what passes between it and the caches within, and of the loads that it serves.
+        Of the cache, or :data:`MEMORY`.
+    cache : Cache or None
+        The outermost shared cache whose bandwidth is known.
     line : float
         Bytes of a line.
-    core, rival : float
-        Bandwidth in B/s of a core of a full instance, and of a core of a full domain of memory.
+    memory : float
+        Bandwidth in B/s of a core of a full domain of memory.
     """
 
     name: str
-    bytes: str
-    loads: str
+    cache: Cache | None
     line: float
-    core: float
-    rival: float
+    memory: float
 
     @classmethod
     def on(cls, platform: Platform) -> Demand | None:
         """On the outermost shared cache of a platform; None where that does not tell its bandwidth."""
+        found = cls.on_memory(platform)
+        return None if found.cache is None else replace(found, name=found.cache.name)
+
+    @classmethod
+    def on_memory(cls, platform: Platform) -> Demand:
+        """On the memory of a platform, by the loads that it serves."""
         cache = shared_cache(platform)
-        if cache is None or cache.bandwidth_shared is None:
-            return None
-        return cls(
-            cache.name,
-            f"bytes_l{cache.level}",
-            f"loads_l{cache.level}",
-            float(cache.line),
-            cache.bandwidth_shared / cache.shared_by,
-            platform.memory.bandwidth_domain / platform.layout.cores_per_domain,
-        )
+        known = cache if cache is not None and cache.bandwidth_shared is not None else None
+        core = platform.memory.bandwidth_domain / platform.layout.cores_per_domain
+        return cls(MEMORY, known, float(platform.line), core)
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """All that is read."""
-        return (self.bytes, self.loads, "loads_mem", *BYTES)
+        level = "" if self.cache is None else self.cache.level
+        return (*((f"bytes_l{level}", f"loads_l{level}") if level else ()), LOADS, *BYTES)
 
     def traffic(self, of: Callable[[str, str], Array], kernel: str) -> Array:
-        """Bytes of a rank through the cache (n,): as they were counted, else those of the loads that it served.
+        """Bytes of a rank through the resource (n,): as they were counted, else those of the loads that it served.
 
-        NaN where memory holds the kernel up rather, where the cache is hardly asked for, and where the traffic of one
-        of the two was not counted.
+        NaN where the other, cache or memory, holds the kernel up rather, where the resource is hardly asked for, and
+        where the traffic of one of the two was not counted.
         """
-        through, served = of(kernel, self.bytes), self.line * of(kernel, self.loads)
-        through = through if np.isfinite(through).any() else served
         beyond = np.fmax(of(kernel, "bytes_mem"), of(kernel, "bytes_mem_read") + of(kernel, "bytes_mem_written"))
-        beyond = np.fmax(beyond, self.line * of(kernel, "loads_mem"))
+        beyond = np.fmax(beyond, self.line * of(kernel, LOADS))
+        through, core = np.zeros(len(beyond)), np.inf
+        if self.cache is not None:
+            through = of(kernel, f"bytes_l{self.cache.level}")
+            if not np.isfinite(through).any():
+                through = self.line * of(kernel, f"loads_l{self.cache.level}")
+            core = float(self.cache.bandwidth_shared or np.inf) / self.cache.shared_by
         with np.errstate(invalid="ignore", divide="ignore"):
             pace = 1 / of(kernel, "time")
             known = np.isfinite(through * beyond * pace)
-            asked, rival = (
-                np.max(part * pace, initial=0.0, where=known) / core
-                for part, core in ((through, self.core), (beyond, self.rival))
+            cached, held = (
+                np.max(part * pace, initial=0.0, where=known) / each
+                for part, each in ((through, core), (beyond, self.memory))
             )
-        return through if asked >= max(LIGHT, rival) else np.full(len(through), np.nan)
+        mine = held >= LIGHT and held > cached if self.name == MEMORY else cached >= max(LIGHT, held)
+        return (beyond if self.name == MEMORY else through) if mine else np.full(len(through), np.nan)
 
 
 def shared_cache(platform: Platform) -> Cache | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment
+from ranksight.metrics import Reduction
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.series import Series
@@ -37,6 +39,7 @@ def fit_sharing(
     domains: Domains,
     units: WholeUnits | None = None,
     demand: Demand | None = None,
+    over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
 ) -> Sharing | None:
     """Learn the kernels that have a time and memory traffic at :data:`FEWEST` configurations or more.
@@ -55,7 +58,10 @@ def fit_sharing(
     units : WholeUnits, optional
         What the work consists of, where it cannot be cut.
     demand : Demand, optional
-        The traffic of a cache, whose instances `domains` are then; that of memory where it is not given.
+        The traffic of a cache, whose instances `domains` are then, or that of memory by its loads; the bytes that
+        memory moved where it is not given.
+    over_ranks : str or mapping of metric to str, optional
+        How ranks become one value, where not in each metric's own way.
     **settings
         Of :func:`ranksight.model.fitting.fitting.fit_series`.
 
@@ -63,15 +69,15 @@ def fit_sharing(
     -------
     Sharing or None
         None where nothing tells how kernels share a domain, where traffic was simulated (a simulated cache serves one
-        rank, fetches nothing ahead and has no rate), where loads were counted by level instead (they have the resource
-        equation), or where the number of ranks is no parameter.
+        rank, fetches nothing ahead and has no rate), where loads were counted by level and no `demand` is given, or
+        where the number of ranks is no parameter.
 
     Raises
     ------
     InputError
         When more bytes a second were moved than the domains' bandwidth allows.
     """
-    given = read_counts(experiment, domains, demand, settings.get("over_repetitions", "auto"))
+    given = read_counts(experiment, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
     if given is None:
         return None
     if not given.traffic:

@@ -12,11 +12,11 @@ from scipy.special import stdtrit
 from ranksight import fit
 from ranksight.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import fit_balance
-from ranksight.model.assembly import means_of_samples
 from ranksight.model.resource.blocking import UNSEEN, fit_resources, shrinkage
 from ranksight.model.resource.resource import LEVELS, Machine
 from ranksight.model.resource.sampling import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series, series_from_experiment
 
 MACHINE = Machine("made up", 2e9, (4.0, 14.0, 50.0, 200.0))

@@ -1,0 +1,89 @@
+"""Memory that ranks share, told by the loads that it served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.experiment import Experiment, Run
+from ranksight.model.assembly import fit
+from ranksight.platforms import Platform, load
+from ranksight.sampled import sampling
+
+CORES = 18
+SHARP = 6.0
+"""How suddenly a domain is full."""
+
+
+def _rank(platform: Platform, ranks: int, size: float, lines: float) -> dict[str, float]:
+    """Seconds and counts of a rank of a kernel that asks for so many lines an instruction."""
+    work = 3e4 * size**3 / ranks
+    moved = lines * work
+    alone = work / 2 / platform.frequency + 0.04 * moved * platform.memory.latency
+    domain = 64 * moved * min(ranks, CORES) / platform.memory.bandwidth_domain
+    time = (alone**SHARP + domain**SHARP) ** (1 / SHARP)
+    loads = {"loads": 0.3 * work, "loads_l1": 0.3 * work - moved, "loads_l2": 0.0, "loads_l3": 0.0, "loads_mem": moved}
+    return {"time": time, "cycles": time * platform.frequency, "instructions": work, **loads}
+
+
+def _measured(path: Path, platform: Platform, ranks: tuple[int, ...], seen: float, sampled: bool) -> Experiment:
+    """Runs of a streaming and a computing kernel, of whose lines so many are loads that wait: others were fetched
+    ahead."""
+    rng = np.random.default_rng(1)
+    made = Experiment.create(path, "made up", ["ranks", "size"])
+    for p in ranks:
+        for size in (64, 80, 96):
+            rows = []
+            for kernel, lines in (("stream", 0.04), ("compute", 1e-4)):
+                row = _rank(platform, p, size, lines)
+                row["loads_mem"] *= seen
+                rows += [{"kernel": kernel, "rank": r, **row} for r in range(p)]
+            table = pd.DataFrame(rows)
+            table["time"] *= rng.normal(1, 0.01, len(table))
+            if not sampled:
+                made.add(Run({"ranks": p, "size": size}), table)
+                continue
+            worth = {name: 1e5 for name in table.columns if name not in ("kernel", "rank", "time")} | {"time": 1e-3}
+            for name, one in worth.items():
+                table[name] = one * rng.poisson(table[name] / one)
+            told = dict.fromkeys(worth, "sampled, n = 1")
+            made.add(
+                Run({"ranks": p, "size": size}, 0, "perf", provenance=told),
+                table,
+                tables={"sampling": sampling(table, worth)},
+            )
+    return made
+
+
+@pytest.mark.parametrize("sampled", [False, True], ids=["exact", "sampled"])
+@pytest.mark.parametrize("seen", [1.0, 0.4])
+def test_a_full_domain_is_told_by_loads(tmp_path: Path, seen: float, sampled: bool) -> None:
+    """Times that rise where the interface fills do not go on rising with the ranks of further domains."""
+    platform = load("icelake-8360y")
+    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4, 8, 12, 18), seen, sampled), platform=platform)
+    for ranks, size in ((72, 96), (72, 160), (36, 64)):
+        for answer in model.predict(ranks=ranks, size=size, metrics=["time"], kernels=["stream", "compute"]).answers:
+            true = _rank(platform, ranks, size, 0.04 if answer.kernel == "stream" else 1e-4)["time"]
+            assert answer.value == pytest.approx(true, rel=0.04)
+            assert answer.lower <= true <= answer.upper
+            assert ("shared memory bandwidth" in answer.evidence) == (answer.kernel == "stream")
+
+
+def test_a_domain_that_was_not_full_is_foretold(tmp_path: Path) -> None:
+    platform = load("icelake-8360y")
+    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4), 0.5, False), platform=platform)
+    (answer,) = (each for each in model.predict(ranks=72, size=96, metrics=["time"]).answers if each.kernel == "stream")
+    true = _rank(platform, 72, 96, 0.04)["time"]
+    assert answer.lower <= true <= answer.upper
+    assert answer.value > _rank(platform, 1, 96, 0.04)["time"] / 72
+    assert answer.upper < 4 * answer.lower
+
+
+def test_kernels_that_hardly_ask_for_memory_are_the_equations(tmp_path: Path) -> None:
+    platform = load("icelake-8360y")
+    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4, 8), 1.0, False), platform=platform)
+    assert model.equation.sharing is not None
+    assert model.equation.sharing.kernels == ("stream",)
