@@ -2,10 +2,9 @@
 
 For each time the requirements of the same kernel are modelled exactly, since they do not scatter. A form of the time
 that has the growing terms of a requirement is preferred when it fits, and the leading term of the time is compared
-with those
-of all requirements: a time that grows faster than every requirement is spent waiting, serialised or out of balance
-(Calotoiu
-et al. 2013, sections 2 and 4).
+with those of all requirements: a time that grows faster than every requirement is spent waiting, serialised or out of
+balance (Calotoiu et al. 2013, sections 2 and 4). Forms that outgrow all of them by the better part of a power are
+rarer: what a unit of work costs rises as caches are outgrown, and then no more.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ Index = NDArray[np.intp]
 
 PREFERRED = 2.0
 """Logarithm of the odds by which a form with a requirement's terms is preferred."""
+STEEPER = 0.5
+"""Power from which on a form that outgrows all requirements by it is as much less likely."""
 AGREED = 0.9
 FASTER = 1 / 8
 """Exponent by which a time must outgrow a requirement to be called faster; the spaces' exponents lie closer than
@@ -50,20 +51,26 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
     """Move weight, within what fits, to the forms that the requirements of the same kernel have."""
     weight = found.weight.copy()
     changed: list[int] = []
-    growing = _growing(found)
+    growing, leads = _growing(found), _leads(found)
 
     def form(series: int, hypothesis: int) -> frozenset[int]:
         """Terms of a hypothesis besides the constant."""
         return frozenset(found.members[series, hypothesis][growing[series, hypothesis]].tolist())
 
     for time, requirements in pairs(kernels, metrics):
-        forms = {form(r, 0) for r in requirements if found.weight[r, 0] > 0.5 and np.sqrt(found.press[r, 0]) <= EXACT}
+        exact = [r for r in requirements if found.weight[r, 0] > 0.5 and np.sqrt(found.press[r, 0]) <= EXACT]
+        forms = {form(r, 0) for r in exact}
         forms.discard(frozenset())
         if not forms:
             continue
         same = np.array([form(time, c) in forms for c in range(weight.shape[1])])
-        if same.any() and (same & (weight[time] > 0)).any():
-            weight[time] = np.where(same, weight[time] * np.exp(PREFERRED), weight[time])
+        beyond = leads[time][None] - leads[exact, 0][:, None]
+        outgrows = (beyond.sum(axis=2) > STEEPER) & (beyond.min(axis=2) >= -FASTER)
+        steep = np.asarray(np.all(outgrows, axis=0))
+        odds = PREFERRED * (same.astype(np.float64) - steep)
+        held = odds[weight[time] > 0]
+        if held.min() < held.max():
+            weight[time] *= np.exp(odds)
             weight[time] /= weight[time].sum()
             changed.append(time)
     if not changed:
@@ -89,6 +96,16 @@ def _growing(found: Found) -> NDArray[np.bool_]:
     listed, place = np.unique(held, return_inverse=True)
     grows: NDArray[np.bool_] = np.asarray(found.basis.decode(listed).any(axis=(1, 2)))
     return np.asarray(grows[place].reshape(held.shape) & (found.members >= 0))
+
+
+def _leads(found: Found) -> Array:
+    """Powers (s, c, m) of the fastest growing terms of all hypotheses, as :func:`_lead` has them."""
+    held = found.members >= 0
+    last = np.maximum(held.sum(axis=2) - 1, 0)[..., None]
+    member = np.take_along_axis(np.where(held, found.members, 0), last, axis=2)[..., 0]
+    listed, place = np.unique(member, return_inverse=True)
+    powers = _powers(found.basis.decode(listed))[place].reshape(*member.shape, -1)
+    return np.where(np.asarray(held.any(axis=2))[..., None], powers, 0.0)
 
 
 def remarks(
@@ -127,5 +144,9 @@ def _lead(terms: Array, members: Index) -> Array:
     used = members[members >= 0]
     if not len(used):
         return np.zeros(terms.shape[1])
-    last = terms[used[-1]]
-    return np.asarray(last[:, 0] + 0.25 * last[:, 1] + 1e3 * np.maximum(last[:, 2], 0.0))
+    return _powers(terms[used[-1]])
+
+
+def _powers(terms: Array) -> Array:
+    """Powers (..., m) of terms (..., m, 3), a logarithm counted as a quarter of one."""
+    return np.asarray(terms[..., 0] + 0.25 * terms[..., 1] + 1e3 * np.maximum(terms[..., 2], 0.0))

@@ -11,6 +11,7 @@ import pytest
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import fit
+from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.model import Model
 from ranksight.model.series.series import Series
@@ -110,3 +111,25 @@ def test_a_parameter_that_did_not_vary_invents_nothing():
     assert said.value[0] == pytest.approx(7 * 240.0**3, rel=1e-3)
     assert said.status[0, 0] == 0
     assert said.reason[0, 1] == "ranks took one value in the measurements"
+
+
+def test_forms_that_outgrow_the_counts_by_a_power_are_rarer():
+    """Cycles that rise as caches are outgrown are nearly n^4 for a while, where no count is."""
+    at = np.array([[150.0]])
+    rows = np.arange(8)
+    given = {
+        (f"k{k}", name): value
+        for k in rows
+        for name, value in (
+            ("instructions", 200 * SIZES**3 * (1 + k)),
+            ("cycles", 200 * SIZES**3 * (1 + k) * cpi(k, SIZES) * np.exp(np.random.default_rng(k).normal(0, 0.01, 5))),
+        )
+    }
+    names = list(given)
+    values = np.stack(list(given.values()))[:, :, None]
+    series = Series(("size",), SIZES[:, None], values, tuple(k for k, _ in names), tuple(m for _, m in names))
+    cycles = np.array([name == "cycles" for _, name in names])
+    true = 200 * 150.0**3 * (1 + rows) * np.array([cpi(k, 150.0) for k in rows])
+    told, alone = (fit_series(series, guide=guide).predict(at).value[cycles, 0] / true for guide in (True, False))
+    assert np.median(told) < np.median(alone)
+    assert (told <= alone * 1.001).all()
