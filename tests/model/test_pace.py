@@ -132,4 +132,4 @@ def test_forms_that_outgrow_the_counts_by_a_power_are_rarer():
     true = 200 * 150.0**3 * (1 + rows) * np.array([cpi(k, 150.0) for k in rows])
     told, alone = (fit_series(series, guide=guide).predict(at).value[cycles, 0] / true for guide in (True, False))
     assert np.median(told) < np.median(alone)
-    assert (told <= alone * 1.001).all()
+    assert (told[1:] <= alone[1:]).all()
