@@ -56,6 +56,8 @@ CALM, OUTGROWN = 0.5, 20
 SWEEPS = 20
 """Iterations a step, so that sweeps take long enough to be sampled."""
 SCALE = 1024
+FAR = 256 << 20
+"""Bytes that memory surely has to serve on any core."""
 CLEAR = 0.1
 """Difference of memory and core bound from which a label is clear."""
 
@@ -124,12 +126,22 @@ def _capacities(folder: Path) -> list[int]:
     return [caches[0].capacity, caches[1].capacity, caches[-1].capacity]
 
 
+def _far(folder: Path) -> int:
+    """Bytes that memory has to serve, whatever of the last cache the cores see: what names far more of it than they do
+    tells that of other cores, too."""
+    from ranksight.platforms import load
+
+    last = load(str(_platform(folder))).caches[-1]
+    return min(4 * last.size, max(4 * last.capacity, FAR))
+
+
 def _micro(settings: Settings, folder: Path) -> str:
     from ranksight.examples.build import build
 
     build("microkernels", folder)
     rounds = "1,2" if settings.quick else "2,4"
     sizes = [word for level, size in enumerate(_capacities(folder), 1) for word in (f"--l{level}", str(size))]
+    sizes += ["--far", str(_far(folder))]
     program = ("mpirun", "-n", "{ranks}", "./microkernels", "--rounds", "{rounds}", *sizes)
     given = ("--ranks", "1", "--rounds", rounds, "--reps", "5", "--platform", str(_platform(folder)))
     _command("measure", *given, "-o", "microkernels.exp", "--quiet", "--", *program)

@@ -2,9 +2,10 @@
  * Kernels of known nature: each is one function that is bound by one thing, whatever compiler made it.
  *
  * Working sets are set by the sizes of the caches (--l1, --l2, --l3, in bytes): half of a level for what lives in it, in
- * the last, which others may share, what is as far above the second as below it; four times the last for memory. Every
- * kernel runs as many
- * rounds as --rounds says, so that a sampler sees all of them; the work of a kernel does not depend on data.
+ * the last, which others may share, what is as far above the second as below it; four times the last for memory, or what
+ * --far says: of a cache that seems to be smaller than it is, as addresses are hard to translate, streams have more. Every
+ * kernel runs as many rounds as --rounds says, so that a sampler sees all of them; the work of a kernel does not depend on
+ * data.
  *
  *   mpicc -O2 -g microkernels.c -o microkernels -lm && mpirun -n 1 ./microkernels --rounds 4
  *
@@ -37,7 +38,7 @@ typedef struct { /* fills a cache line */
     uint64_t next, pad[7];
 } Node;
 
-static size_t l1 = 32 << 10, l2 = 1 << 20, l3 = 32 << 20;
+static size_t l1 = 32 << 10, l2 = 1 << 20, l3 = 32 << 20, far = 0;
 static long rounds = 1;
 
 /* ---- computation: operands stay in registers or in the first cache ---- */
@@ -254,9 +255,10 @@ static size_t between(size_t low, size_t high) {
 }
 
 static const char *const HELP =
-    "usage: microkernels [--rounds R] [--l1 B] [--l2 B] [--l3 B]\n"
+    "usage: microkernels [--rounds R] [--l1 B] [--l2 B] [--l3 B] [--far B]\n"
     "  --rounds R          how often each kernel's work is done (default 1: some milliseconds each)\n"
-    "  --l1 B, --l2 B, --l3 B   bytes of the caches (default 32768, 1048576, 33554432)\n";
+    "  --l1 B, --l2 B, --l3 B   bytes of the caches (default 32768, 1048576, 33554432)\n"
+    "  --far B             what memory has to serve (default 4 times the third)\n";
 
 static size_t number(const char *text, size_t low, size_t high) {
     char *end;
@@ -270,12 +272,13 @@ static size_t number(const char *text, size_t low, size_t high) {
 
 static void options(int argc, char **argv) {
     static const struct option known[] = {{"rounds", 1, 0, 'r'}, {"l1", 1, 0, '1'}, {"l2", 1, 0, '2'},
-                                          {"l3", 1, 0, '3'},     {"help", 0, 0, 'h'}, {0}};
+                                          {"l3", 1, 0, '3'},     {"far", 1, 0, 'f'},  {"help", 0, 0, 'h'}, {0}};
     for (int given; (given = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (given) {
             case 'r': rounds = (long)number(optarg, 1, 1000000); break;
             case '1': l1 = number(optarg, 1 << 10, 1 << 30); break;
             case '2': l2 = number(optarg, 1 << 12, 1 << 30); break;
             case '3': l3 = number(optarg, 1 << 14, 1 << 30); break;
+            case 'f': far = number(optarg, 1 << 16, (size_t)1 << 34); break;
             case 'h': fputs(HELP, stdout); exit(0);
             default: fputs(HELP, stderr); exit(2);
         }
@@ -289,7 +292,7 @@ int main(int argc, char **argv) {
     double check = 0;
     options(argc, argv);
     MPI_Init(&argc, &argv);
-    const size_t large = power_below(4 * l3), inner = between(l2, l3);
+    const size_t large = power_below(far ? far : 4 * l3), inner = between(l2, l3);
     Node *nodes = allocate(large), *near = allocate(inner);
     double *a = allocate(large), *b = allocate(large / 2);
     const long lines = (long)(large / 64), n = 96, bulk = (long)(l3 > (32 << 20) ? l3 : 32 << 20);
