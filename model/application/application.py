@@ -231,11 +231,11 @@ class Application:
             low, high = total + sent - np.hypot(total - low, down), total + sent + np.hypot(high - total, up)
             total = total + sent
             self.communication.judge(messages, total, summed.status[0], summed.reason[0])
-        judged = whole.judged(replace(summed, value=total[None], lower=low[None], upper=high[None]))
-        codes, reasons = judged.status[0], judged.reason[0]
+        ends = {"value": total[None], "lower": low[None], "upper": high[None]}
+        summed = whole.judged(replace(summed, form=form[None], noise=1 - form[None], **ends))
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
-            codes, reasons = self.sharing.without_far(points, codes, reasons)
-        summed = replace(judged, status=codes[None], reason=reasons[None], form=form[None], noise=1 - form[None])
+            codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
+            summed = replace(summed, status=codes[None], reason=reasons[None])
         return Breakdown(summed, kernels, each, None if refined.parts is None else refined.parts.blocking)
 
     def _fullest(

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-FORMS = (np.zeros(()), np.ones(()))
-"""Share of the form in what :func:`apart` tells apart."""
 SAME = 1e-6
 """Largest relative difference between a program's count and the sum of its kernels' where both are one number."""
 
@@ -142,7 +140,8 @@ def add(parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Corr
         apart(np.where(usable, distance, 0.0), share, answered, rho) for distance in (value - lower, upper - value)
     )
     low, high = total - np.hypot(*down), total + np.hypot(*up)
-    form = forecast.form_of(*((side**2, part) for sides in (down, up) for side, part in zip(sides, FORMS, strict=True)))
+    noise, unknown = (fall**2 + rise**2 for fall, rise in zip(down, up, strict=True))
+    form = forecast.form_of((noise, np.zeros_like(noise)), (unknown, np.ones_like(unknown)))
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
     low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
     # What too few points tell counts in the sum, and carries it no further than itself.

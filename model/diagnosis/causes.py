@@ -31,6 +31,8 @@ VERDICTS = ("compute-bound", "cache-bound", "memory-bound", "latency-bound", "co
 COMPUTE, CACHE, MEMORY, LATENCY, COMMUNICATION, IMBALANCE, UNDECIDED = range(7)
 SURE = 0.9
 """Probability from which a verdict is given."""
+REACH = float(ndtri((1 + SURE) / 2))
+"""Standard deviations of a normal law from its middle to the ends that hold as much of it."""
 NETWORK = 1.3
 """Factor either way within which the time of messages is known from LogGP parameters."""
 ONE_BY_ONE = 2.0
@@ -169,7 +171,7 @@ def _memory_leads(known: Execution, floor: Array, wide: Array) -> Array:
     Execution takes a share x, memory 1 - x or what its bytes take, whichever is more: it leads where x < max(1/2, F).
     F is known to a factor `wide` with 90 %.
     """
-    deviation = np.log(wide) / float(ndtri((1 + SURE) / 2))
+    deviation = np.log(wide) / REACH
     chance = np.zeros_like(floor)
     for node, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
         chance += weight * known.below(np.clip(floor * np.exp(node * deviation), 0.5, 1.0))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtri
+from scipy.special import gammaincinv
 from scipy.stats import qmc
 
-from ranksight.model.diagnosis.causes import SURE
+from ranksight.model.diagnosis.causes import REACH
 from ranksight.model.diagnosis.counted import Counted
 from ranksight.model.diagnosis.execution import WIDTH
 from ranksight.model.fitting.fitted import Fitted
@@ -31,7 +31,6 @@ Array = NDArray[np.float64]
 STORES = ("store_misses_l1", "store_misses_l2", "store_misses_l3")
 SMALL = 0.05
 """Part of a kernel's time that memory may hold up without its samples being worth a word."""
-REACH = float(ndtri((1 + SURE) / 2))
 DRAWS = 32
 """A power of two, as Sobol's points ask for."""
 
@@ -102,7 +101,7 @@ def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
             loads=np.where(empty, first, moved),
             stores=evidence.stores * _factor(samples.stores, store),
         )
-        yield _possible(one, evidence.computing, longest)
+        yield _possible(one, longest)
 
 
 def _factor(samples: Array, at: float) -> Array:
@@ -117,17 +116,14 @@ def _longest(number: Array) -> Array:
     return np.asarray(1 + apart + apart**2)
 
 
-def _possible(drawn: Evidence, seen: Array, longest: Array) -> Evidence:
-    """The draw moved to where its work can be done in its time.
-
-    Times `seen` with nothing but many samples stay, whatever the machine's description says of them.
-    """
+def _possible(drawn: Evidence, longest: Array) -> Evidence:
+    """The draw moved to where its work can be done in its time, as far as the `longest` that its samples allow."""
     if drawn.ceilings is None:
         return drawn
     clock, ceilings = drawn.frequency, drawn.ceilings
     bytes_ = drawn.traffic / (ceilings.share(drawn.ranks) * ceilings.slack[:, None])[1:, None, :]
     least = np.nan_to_num(np.fmax.reduce([*bytes_, drawn.instructions / (WIDTH * clock)], axis=0))
-    computing = np.maximum(drawn.computing, np.minimum(least, np.maximum(longest, seen)))
+    computing = np.maximum(drawn.computing, np.minimum(least, longest))
     with np.errstate(invalid="ignore", divide="ignore"):
         beyond = (computing - drawn.longest) * clock / drawn.instructions
     return replace(drawn, computing=computing, cpi=np.where(drawn.cpi < beyond, beyond, drawn.cpi))

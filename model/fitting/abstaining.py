@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.model.fitting.ties import beside
 from ranksight.model.uncertainty import forecast
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-TWO_SIDED = float(ndtri(0.95))
-"""Standard deviations of a normal law from its middle to an end of its 90 % interval."""
 FEW = 100.0
 """Samples below which a width is put down to them: those that tell a value to a tenth."""
 
@@ -45,7 +42,7 @@ def abstain(
     wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
     status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
     with np.errstate(over="ignore"):
-        own = np.exp(2 * TWO_SIDED * alone)
+        own = np.exp(2 * forecast.TAIL * alone)
     status = np.where(wide & fitted.positive[:, None] & (own <= forecast.WIDEST), forecast.TURN, status)
     status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
     status = np.where(wide & (fitted.samples < FEW)[:, None], forecast.FEW_SAMPLES, status)

@@ -56,7 +56,7 @@ def _own(experiment: Experiment, run: Run, metrics: tuple[str, ...]) -> pd.DataF
 
 
 def _paired(experiment: Experiment) -> float:
-    """Cycles over times of runs of the same configurations, one of which was sampled at least."""
+    """Cycles over times of the same configurations, of whatever runs tell them."""
     cycles, time = (_totals(experiment, name) for name in ("cycles", "time"))
     if cycles.empty or time.empty:
         return float("nan")
