@@ -32,9 +32,8 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
     """Turn fitted functions into plain data."""
     keep = fitted.weight > 0
     size = (fitted.members >= 0).sum(axis=2)[keep]
-    width = fitted.members.shape[2]
-    used = np.arange(width)[None, :] < size[:, None]
-    triangle = (np.arange(width)[:, None] <= np.arange(width)[None, :])[None] & used[:, None, :] & used[:, :, None]
+    used = _filled(size, fitted.members.shape[2])
+    triangle = _triangle(used)
     weight = fitted.weight[keep]
     return {
         "parameters": list(fitted.parameters),
@@ -96,67 +95,15 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     s, m = len(kernels), len(parameters)
     if len(metrics) != s or not m:
         raise _damaged("kernels, metrics and parameters do not match")
-    terms = _column(content, "terms", None, nested=True)
-    if terms.size and (terms.ndim != 3 or terms.shape[1:] != (m, 3)):
-        raise _damaged("'terms' do not match the parameters")
-    terms = terms.reshape(-1, m, 3)
-    numbers = -terms[:, :, 2]
-    if ((numbers > 0) & ((numbers > len(GRID_TERMS)) | (numbers != np.floor(numbers)))).any():
-        raise _damaged("'terms' name a process grid that is not known")
-    forms = _integers(content, "forms", s, 0, 1000)
-    total = int(forms.sum())
-    size = _integers(content, "size", total, 1, 20)
-    weight, variance, freedom = (_column(content, name, total) for name in ("weight", "variance", "freedom"))
-    if (weight <= 0).any() or (variance < 0).any() or (freedom < 1).any():
-        raise _damaged("a weight, variance or degree of freedom is out of range")
-    flat = int(size.sum())
-    members = _integers(content, "members", flat, 0, max(len(terms) - 1, 0))
-    coefficients = _column(content, "coefficients", flat)
-    root = _column(content, "root", int((size * (size + 1) // 2).sum()))
-    most, width = int(forms.max(initial=1)), int(size.max(initial=1))
-    if s * most * width * width > 10 * MOST:
-        raise _damaged("too many forms")
-    keep = np.arange(most)[None, :] < forms[:, None]
-    used = np.arange(width)[None, :] < size[:, None]
-    triangle = (np.arange(width)[:, None] <= np.arange(width)[None, :])[None] & used[:, None, :] & used[:, :, None]
-
-    def spread(
-        shape: tuple[int, ...], fill: float, mask: NDArray[np.bool_], numbers: NDArray[Any], dtype: type
-    ) -> NDArray[Any]:
-        inner: NDArray[Any] = np.full((total, *shape), fill, dtype=dtype)
-        inner[mask] = numbers
-        outer: NDArray[Any] = np.full((s, most, *shape), fill, dtype=dtype)
-        outer[keep] = inner
-        return outer
-
-    every = np.ones(total, dtype=bool)
-    weights = spread((), 0.0, every, weight, np.float64)
-    sums = weights.sum(axis=1, keepdims=True)
-    press, adjusted = (_column(content, name, s, missing=True) for name in ("press", "adjusted_r2"))
-    positive, noisy = (_truths(content, name, s) for name in ("positive", "noisy"))
-    within, repetitions = (_column(content, name, s, missing=True) for name in ("within", "repetitions"))
-    samples = np.full(s, np.inf)
-    if "samples" in content:
-        samples = _column(content, "samples", s, missing=True)
-        samples = np.where(np.isnan(samples), np.inf, samples)
-        if (samples < 0).any():
-            raise _damaged("'samples' are fewer than none")
-    trained = _column(content, "trained", None, nested=True)
-    drift = _column(content, "drift", None, nested=True)
-    if s == 0:
-        trained, drift = trained.reshape(0, m, 2), drift.reshape(0, m, 2)
-    if trained.shape != (s, m, 2) or drift.shape != (s, m, 2) or (drift < 0).any():
-        raise _damaged("'trained' or 'drift' do not match the series")
-    hidden = None if "hidden" not in content else _column(content, "hidden", None, nested=True)
-    if hidden is not None and (hidden.ndim != 2 or hidden.shape[1] != 2):
-        raise _damaged("'hidden' holds no ranges")
-    ties = None if "ties" not in content else _column(content, "ties", None, nested=True)
-    if ties is not None and (ties.ndim != 2 or ties.shape[1] != 1 + m):
-        raise _damaged("'ties' do not match the parameters")
     iterations = content.get("iterations")
     if iterations is not None and iterations not in parameters:
         raise _damaged("'iterations' is no parameter")
-    space = content.get("space")
+    terms, space = _terms(content, m), content.get("space")
+    press, adjusted, within, repetitions = (
+        _column(content, name, s, missing=True) for name in ("press", "adjusted_r2", "within", "repetitions")
+    )
+    positive, noisy = (_truths(content, name, s) for name in ("positive", "noisy"))
+    trained, drift = _ranges(content, s, m)
     breaks, below, rows = _breaks_from_dict(content.get("breaks"), parameters, s)
     return Fitted(
         parameters,
@@ -164,31 +111,117 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         metrics,
         space if isinstance(space, str) else "own",
         terms,
-        spread((width,), -1, used, members, np.intp),
-        weights / np.where(sums > 0, sums, 1.0),
-        spread((width,), 0.0, used, coefficients, np.float64),
-        spread((width, width), 0.0, triangle, root, np.float64),
-        spread((), np.inf, every, variance, np.float64),
-        spread((), 1.0, every, freedom, np.float64),
-        press,
-        adjusted,
-        _integers(content, "count", s, 0, MOST),
-        _integers(content, "status", s, 0, len(REASONS) - 1),
-        positive,
-        trained,
-        drift,
-        within,
-        repetitions,
-        noisy,
-        samples,
-        hidden,
-        breaks,
-        below,
-        rows,
-        ties,
-        iterations,
-        None if content.get("lasting") is None else Lasting.from_dict(content["lasting"], s, m),
+        **_mixtures(content, s, len(terms)),
+        press=press,
+        adjusted_r2=adjusted,
+        count=_integers(content, "count", s, 0, MOST),
+        status=_integers(content, "status", s, 0, len(REASONS) - 1),
+        positive=positive,
+        trained=trained,
+        drift=drift,
+        within=within,
+        repetitions=repetitions,
+        noisy=noisy,
+        samples=_samples(content, s),
+        hidden=_table(content, "hidden", 2, "holds no ranges"),
+        breaks=breaks,
+        below=below,
+        below_rows=rows,
+        ties=_table(content, "ties", 1 + m, "do not match the parameters"),
+        iterations=iterations,
+        lasting=None if content.get("lasting") is None else Lasting.from_dict(content["lasting"], s, m),
     )
+
+
+def _terms(content: Mapping[str, Any], parameters: int) -> Array:
+    """The terms (t, m, 3) that occur."""
+    terms = _column(content, "terms", None, nested=True)
+    if terms.size and (terms.ndim != 3 or terms.shape[1:] != (parameters, 3)):
+        raise _damaged("'terms' do not match the parameters")
+    terms = terms.reshape(-1, parameters, 3)
+    numbers = -terms[:, :, 2]
+    if ((numbers > 0) & ((numbers > len(GRID_TERMS)) | (numbers != np.floor(numbers)))).any():
+        raise _damaged("'terms' name a process grid that is not known")
+    return terms
+
+
+def _mixtures(content: Mapping[str, Any], count: int, terms: int) -> dict[str, Any]:
+    """The forms of `count` series over so many `terms`, padded to equally many forms of equally many terms."""
+    forms = _integers(content, "forms", count, 0, 1000)
+    total = int(forms.sum())
+    size = _integers(content, "size", total, 1, 20)
+    weight, variance, freedom = (_column(content, name, total) for name in ("weight", "variance", "freedom"))
+    if (weight <= 0).any() or (variance < 0).any() or (freedom < 1).any():
+        raise _damaged("a weight, variance or degree of freedom is out of range")
+    flat = int(size.sum())
+    members = _integers(content, "members", flat, 0, max(terms - 1, 0))
+    coefficients = _column(content, "coefficients", flat)
+    root = _column(content, "root", int((size * (size + 1) // 2).sum()))
+    most, width = int(forms.max(initial=1)), int(size.max(initial=1))
+    if count * most * width * width > 10 * MOST:
+        raise _damaged("too many forms")
+    keep, used, every = _filled(forms, most), _filled(size, width), np.ones(total, dtype=bool)
+
+    def spread(numbers: NDArray[Any], mask: NDArray[np.bool_], fill: float) -> NDArray[Any]:
+        """The `numbers`, which stand form after form, at the places of `mask` (f, ...) in each series' forms."""
+        inner: NDArray[Any] = np.full(mask.shape, fill, dtype=numbers.dtype)
+        inner[mask] = numbers
+        outer: NDArray[Any] = np.full((count, most, *mask.shape[1:]), fill, dtype=numbers.dtype)
+        outer[keep] = inner
+        return outer
+
+    weights = spread(weight, every, 0.0)
+    sums = weights.sum(axis=1, keepdims=True)
+    return {
+        "members": spread(members, used, -1),
+        "weight": weights / np.where(sums > 0, sums, 1.0),
+        "coefficient": spread(coefficients, used, 0.0),
+        "root": spread(root, _triangle(used), 0.0),
+        "variance": spread(variance, every, np.inf),
+        "freedom": spread(freedom, every, 1.0),
+    }
+
+
+def _filled(count: NDArray[np.intp], width: int) -> NDArray[np.bool_]:
+    """The first `count` (n,) of `width` places, (n, width)."""
+    return np.arange(width)[None, :] < count[:, None]
+
+
+def _triangle(used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What is written of roots (f, q, q): their upper triangles over the terms in use (f, q)."""
+    place = np.arange(used.shape[1])
+    return (place[:, None] <= place[None, :])[None] & used[:, None, :] & used[:, :, None]
+
+
+def _samples(content: Mapping[str, Any], count: int) -> Array:
+    """Samples behind the values of each series; infinite where they are not made of samples."""
+    if "samples" not in content:
+        return np.full(count, np.inf)
+    samples = _column(content, "samples", count, missing=True)
+    if (samples < 0).any():
+        raise _damaged("'samples' are fewer than none")
+    return np.where(np.isnan(samples), np.inf, samples)
+
+
+def _ranges(content: Mapping[str, Any], count: int, parameters: int) -> tuple[Array, Array]:
+    """What was measured and how far series drift: two numbers a parameter and series, (s, m, 2) each."""
+    shape = (count, parameters, 2)
+    trained, drift = (_column(content, name, None, nested=True) for name in ("trained", "drift"))
+    if not count and not trained.size and not drift.size:
+        trained, drift = trained.reshape(shape), drift.reshape(shape)
+    if trained.shape != shape or drift.shape != shape or (drift < 0).any():
+        raise _damaged("'trained' or 'drift' do not match the series")
+    return trained, drift
+
+
+def _table(content: Mapping[str, Any], name: str, width: int, wrong: str) -> Array | None:
+    """A table (n, width) that need not be there; what is `wrong` with another shape."""
+    if name not in content:
+        return None
+    table = _column(content, name, None, nested=True)
+    if table.ndim != 2 or table.shape[1] != width:
+        raise _damaged(f"'{name}' {wrong}")
+    return table
 
 
 def _breaks_from_dict(

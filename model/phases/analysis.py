@@ -150,21 +150,16 @@ def analyse(
         )
     given = [read_calls(experiment, each) for each in runs.values()]
     chosen = _original(given, workload)
-    mine = [calls for calls in given if _workload(calls) == chosen]
-    ranks = sorted(calls.ranks for calls in mine)
+    mine = sorted((calls for calls in given if _workload(calls) == chosen), key=lambda calls: calls.ranks)
+    ranks = [calls.ranks for calls in mine]
     if len(set(ranks)) < 2:
         raise InsufficientError(
             f"event traces of {_words(dict(chosen))} are there at {ranks[0] if ranks else 0} ranks only",
             "trace at two rank counts or more, better four",
         )
-    mine.sort(key=lambda calls: calls.ranks)
     others = [calls for calls in given if _workload(calls) != chosen]
     shared = any(calls.shared for calls in mine)
-    if clock is None:
-        simulated = all(
-            calls.has("flops") or all(calls.has(name) for name in ("instructions", *LOADS)) for calls in mine
-        )
-        clock = "simulated" if simulated and (shared or not all(c.has("computation") for c in mine)) else "measured"
+    clock = clock or _clock(mine, shared)
     machine = Machine.of(platform)
     related = relate([*mine, *others])
     table = phase_table([*mine, *others], related, clock, machine)
@@ -176,36 +171,22 @@ def analyse(
         table["communication"] = np.nan  # waiting for a core, or beside computation of another machine
     table["original"] = table["point"] < len(mine)
     last = table[table["point"] == len(mine) - 1]
-    inside = last["computation"] + (0.0 if shared else last["communication"].fillna(0.0))
-    spent = (inside * last["weight"]).groupby(last["phase"]).sum()
+    spent = _spent(last, shared)
     weight = last.groupby("phase")["weight"].median()
     total = float(spent.sum())
     coverage = float(spent[(weight > 1) & (spent.index != UNRELATED)].sum()) / total
     unrelated = float(spent.get(UNRELATED, 0.0)) / total
     _refuse(related, weight, unrelated, ranks)
     smaller, used = _smaller(table, others, small)
-    phases = []
-    for number, body in enumerate(related.bodies):
-        rows = table[table["original"] & (table["phase"] == number)]
-        if rows["ranks"].nunique() < 2:
-            continue  # its calls were read as other phases' at other rank counts
-        their = smaller[smaller["phase"] == number]
-        phases.append(build_phase(number + 1, body, rows, their, float(spent.get(number, 0.0)) / total, rule))
-    notes = [note for calls in given for note in calls.notes]
-    if related.how["order"]:
-        notes.append(f"{related.how['order']} ranks make other calls; their phases are related by order")
-    if related.how["bodies"]:
-        notes.append(f"{related.how['bodies']} ranks have another number of phases; their calls were looked up")
-    if shared:
-        what = "computation is processor time, " if clock == "measured" else ""
-        notes.append(f"ranks shared cores: {what}their times in MPI are waiting and are not used")
+    original = table[table["original"]]
+    phases = _phases(original, smaller, related, spent / total, rule)
     messages = None
     if not np.isfinite(table["communication"]).all():
         messages = phase_messages(experiment, [*mine, *others], related, platform)
     return Analysis(
-        dict(chosen), used, tuple(map(float, ranks)), tuple(phases), clock, machine, coverage, unrelated,
-        table[table["original"]].drop(columns="original"), smaller.drop(columns="original"), shared, tuple(notes),
-        messages,
+        dict(chosen), used, tuple(map(float, ranks)), phases, clock, machine, coverage, unrelated,
+        original.drop(columns="original"), smaller.drop(columns="original"), shared,
+        _notes(given, related, clock, shared), messages,
     )  # fmt: skip
 
 
@@ -232,6 +213,46 @@ def _original(given: list[Calls], wanted: Mapping[str, float] | None) -> Workloa
         total = float(calls.table[name].sum()) if name in calls.table else 0.0
         work[_workload(calls)] = max(work.get(_workload(calls), 0.0), total)
     return max(work, key=lambda each: work[each])
+
+
+def _clock(mine: list[Calls], shared: bool) -> Clock:
+    """Measured time where every rank had a core, simulated time where not and loads were simulated between calls."""
+    simulated = all(calls.has("flops") or all(calls.has(name) for name in ("instructions", *LOADS)) for calls in mine)
+    timed = all(calls.has("computation") for calls in mine)
+    return "simulated" if simulated and (shared or not timed) else "measured"
+
+
+def _spent(rows: pd.DataFrame, shared: bool) -> pd.Series:
+    """Time that each phase takes in the run of these rows; without its times in MPI where ranks `shared` cores."""
+    inside = rows["computation"] + (0.0 if shared else rows["communication"].fillna(0.0))
+    return (inside * rows["weight"]).groupby(rows["phase"]).sum()
+
+
+def _phases(
+    table: pd.DataFrame, smaller: pd.DataFrame, related: Related, part: pd.Series, rule: str | None
+) -> tuple[Phase, ...]:
+    """The phases from the rows of both workloads; `part` is each one's of the run's time."""
+    phases = []
+    for number, body in enumerate(related.bodies):
+        rows = table[table["phase"] == number]
+        if rows["ranks"].nunique() < 2:
+            continue  # its calls were read as other phases' at other rank counts
+        their = smaller[smaller["phase"] == number]
+        phases.append(build_phase(number + 1, body, rows, their, float(part.get(number, 0.0)), rule))
+    return tuple(phases)
+
+
+def _notes(given: list[Calls], related: Related, clock: Clock, shared: bool) -> tuple[str, ...]:
+    """What to know of the traces and of how their phases were related."""
+    notes = [note for calls in given for note in calls.notes]
+    if related.how["order"]:
+        notes.append(f"{related.how['order']} ranks make other calls; their phases are related by order")
+    if related.how["bodies"]:
+        notes.append(f"{related.how['bodies']} ranks have another number of phases; their calls were looked up")
+    if shared:
+        what = "computation is processor time, " if clock == "measured" else ""
+        notes.append(f"ranks shared cores: {what}their times in MPI are waiting and are not used")
+    return tuple(notes)
 
 
 def _smaller(
