@@ -16,6 +16,7 @@ from ranksight.model.comparison.explain import Cause, explain
 from ranksight.model.comparison.renaming import alike, renamed
 from ranksight.model.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
 from ranksight.model.model import Model
+from ranksight.model.resource.resource import Resources
 from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
@@ -131,17 +132,7 @@ def compare(
     InputError
         When the two have other parameters, no metric or no configuration in common.
     """
-    if set(before.model.parameters) != set(after.model.parameters):
-        raise InputError(
-            f"{before.name} has the parameters {', '.join(before.model.parameters)}, "
-            f"{after.name} {', '.join(after.model.parameters)}",
-            "compare experiments over the same parameters",
-        )
-    if before.model.parameters != after.model.parameters:
-        raise InputError(
-            f"the parameters of {before.name} and {after.name} stand in another order",
-            "measure or import both over the same parameters in the same order",
-        )
+    _check_parameters(before, after)
     common = common_points(before.model.training, after.model.training)
     chosen = common if points is None else np.atleast_2d(np.asarray(points, dtype=np.float64))
     if not len(chosen):
@@ -162,16 +153,10 @@ def compare(
             f"{before.name} and {after.name} have no metric of a kernel in common", "compare like with like"
         )
     found = changes(sides[0], sides[1], level)
-    causes: dict[tuple[str, int], list[Cause]] = {}
     mine = before.model.equation.resources
     if mine is not None:
         mine = replace(mine, kernels=tuple(names.get(kernel, kernel) for kernel in mine.kernels))
     resources = (mine, after.model.equation.resources)
-    for (kernel, name), row in found.rows.items():
-        if name != timer or kernel == WHOLE:
-            continue
-        for k in np.flatnonzero(found.verdict[row] == CHANGED):
-            causes[kernel, int(k)] = explain(kernel, timer, sides[0], sides[1], int(k), resources)
     scales = _Scales([], [], None, 0)
     if timer:
         scales = _scales(before, after, timer, chosen, names)
@@ -183,7 +168,7 @@ def compare(
         measured,
         timer or "",
         found,
-        causes,
+        _causes(found, timer, sides, resources) if timer else {},
         scales.crossovers,
         scales.onsets,
         scales.ranks,
@@ -191,6 +176,33 @@ def compare(
         scales.untold,
         alike(*sides),
     )
+
+
+def _check_parameters(before: Subject, after: Subject) -> None:
+    """Refuse models that are not over the same parameters in the same order."""
+    if set(before.model.parameters) != set(after.model.parameters):
+        raise InputError(
+            f"{before.name} has the parameters {', '.join(before.model.parameters)}, "
+            f"{after.name} {', '.join(after.model.parameters)}",
+            "compare experiments over the same parameters",
+        )
+    if before.model.parameters != after.model.parameters:
+        raise InputError(
+            f"the parameters of {before.name} and {after.name} stand in another order",
+            "measure or import both over the same parameters in the same order",
+        )
+
+
+def _causes(
+    found: Changes, timer: str, sides: list[Side], resources: tuple[Resources | None, Resources | None]
+) -> dict[tuple[str, int], list[Cause]]:
+    """Why kernels' times changed, by kernel and configuration."""
+    return {
+        (kernel, int(k)): explain(kernel, timer, sides[0], sides[1], int(k), resources)
+        for (kernel, name), row in found.rows.items()
+        if name == timer and kernel != WHOLE
+        for k in np.flatnonzero(found.verdict[row] == CHANGED)
+    }
 
 
 def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Side:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.metrics import Kind
 from ranksight.model.fitting.fitted import Fitted, is_positive
+from ranksight.model.fitting.outcome import fitted_from
 from ranksight.model.search import prevalence
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.guide import prefer
@@ -23,11 +24,10 @@ from ranksight.model.search.segments import Breaks
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
 from ranksight.model.series.noise import Location
-from ranksight.model.series.quality import judge
 from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
-from ranksight.model.uncertainty import blocks, ceiling, discrepancy, drift, forecast
+from ranksight.model.uncertainty import blocks, ceiling, discrepancy, drift
 from ranksight.model.uncertainty.bend import bend
 from ranksight.model.uncertainty.lasting import Lasting
 from ranksight.model.uncertainty.late import with_changes
@@ -38,8 +38,6 @@ Array = NDArray[np.float64]
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
-LIGHTEST = 1e-3
-"""Forms lighter than this move no interval's end visibly and are not kept."""
 MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
@@ -97,16 +95,8 @@ def fit_series(
     InputError
         When the space or the reduction is unknown.
     """
-    offered = SPACES[space](len(series.parameters)) if isinstance(space, str) else space
     line = series.parameters.index(iterations) if iterations in series.parameters else None
-    if isinstance(offered, Crossed) and "ranks" in series.parameters:
-        offered = replace(offered, divisor=series.parameters.index("ranks"))
-    if isinstance(offered, Single) and series.parameters == ("ranks",):
-        offered = offered.along_ranks()
-    if line is not None:
-        offered, segments = _along(offered, line), segments and line != 0
-    if offered.parameters != len(series.parameters):
-        raise InputError(f"the space has {offered.parameters} parameters, the series {len(series.parameters)}")
+    offered = _offered(space, series.parameters, line)
     if not len(series):
         raise InputError("there is no series to fit", "choose metrics that the experiment holds")
     if len(series) >= MANY:
@@ -119,28 +109,53 @@ def fit_series(
     positive = is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
-    task = _Task(offered, series.points, groups, positive, intervals, segments, line)
+    task = _Task(offered, series.points, groups, positive, intervals, segments and line != 0, line)
     found, stray, missed, known, breaks = task.search(location)
     if guide:
         found = prefer(found, series.kernels, series.metrics)
     if line is not None:
         stray[:, line] = hidden_slope(series, found, line)[:, None]
     label = space if isinstance(space, str) else "own"
+    if not np.isnan(breaks).all():
+        return _two_sided(series, label, location, task, (found, stray, missed, known, breaks))
+    fitted = fitted_from(series, label, location, positive, found, stray, missed, known)
+    return fitted if line is None else replace(fitted, iterations=iterations)
+
+
+def _offered(space: str | Offer, parameters: tuple[str, ...], line: int | None) -> Offer:
+    """The space that was asked for, told which of the parameters divides work and which counts iterations.
+
+    Raises
+    ------
+    InputError
+        When it is of another number of parameters.
+    """
+    offered = SPACES[space](len(parameters)) if isinstance(space, str) else space
+    if isinstance(offered, Crossed) and "ranks" in parameters:
+        offered = replace(offered, divisor=parameters.index("ranks"))
+    if isinstance(offered, Single) and parameters == ("ranks",):
+        offered = offered.along_ranks()
+    if line is not None:
+        offered = _along(offered, line)
+    if offered.parameters != len(parameters):
+        raise InputError(f"the space has {offered.parameters} parameters, the series {len(parameters)}")
+    return offered
+
+
+def _two_sided(series: Series, label: str, location: Location, task: _Task, searched: Searched) -> Fitted:
+    """Fit both sides of each break again, each with its own points; beyond the range the right one goes on."""
+    found, stray, missed, known, breaks = searched
     rows = np.flatnonzero(~np.isnan(breaks))
-    if not len(rows):
-        fitted = _assemble(series, label, location, positive, found, stray, missed, known)
-        return fitted if line is None else replace(fitted, iterations=iterations)
-    # Both sides of a break are fitted again, each with its own points; beyond the range the right one goes on.
-    some = series.select(rows)
+    some, sampled, positive = series.select(rows), series.sampled[rows], task.positive[rows]
     sides = []
-    for below in (True, False):
-        side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == below
+    for left in (True, False):
+        side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == left
         mine = location.part(rows)
         mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
-        part = replace(task, groups=_groups(some.metrics, sampled[rows]), positive=positive[rows], segments=False)
+        part = replace(task, groups=_groups(some.metrics, sampled), positive=positive, segments=False)
         sides.append((mine, *part.search(mine)[:4]))
     low, (high_location, high_found, high_stray, high_missed, high_known) = sides
-    below_fit = _assemble(some, label, low[0], positive[rows], *low[1:])
+    below = fitted_from(some, label, low[0], positive, *low[1:])
     order = np.arange(len(series))
     order[rows] = len(series) + np.arange(len(rows))
     found = _join([found, high_found], order)
@@ -151,8 +166,8 @@ def fit_series(
     if known is not None and filled is not None:
         known = replace(known, full=filled)
     location.repeats[rows] = high_location.repeats
-    fitted = _assemble(series, label, location, positive, found, stray, missed, known)
-    return replace(fitted, breaks=breaks[:, None], below=below_fit, below_rows=rows)
+    fitted = fitted_from(series, label, location, task.positive, found, stray, missed, known)
+    return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
 
 
 def _along(offered: Offer, line: int) -> Offer:
@@ -172,6 +187,17 @@ def _groups(metrics: tuple[str, ...], sampled: NDArray[np.bool_]) -> dict[Group,
     names = np.array(metrics, dtype=object)
     keys = dict.fromkeys(zip(metrics, sampled.tolist(), strict=True))
     return {key: np.flatnonzero((names == key[0]) & (sampled == key[1])) for key in keys}
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Series of one metric that are fitted at once; `base` (s,) is the variance of a configuration's value."""
+
+    group: Group
+    kind: Kind
+    location: Location
+    positive: NDArray[np.bool_]
+    base: Array
 
 
 @dataclass(frozen=True)
@@ -206,31 +232,21 @@ class _Task:
         parts = []
         for start in range(0, len(base), step):
             batch = order[start : start + step]
-            parts.append(self._batch(group, location.part(batch), positive[batch], base[batch], kind))
+            parts.append(self._batch(_Batch(group, kind, location.part(batch), positive[batch], base[batch])))
             progress(f"functions of {name}", start + len(batch), len(base))
         return _joined(parts, np.argsort(order))
 
-    def _batch(
-        self, group: Group, location: Location, positive: NDArray[np.bool_], base: Array, kind: Kind
-    ) -> Searched:
+    def _batch(self, batch: _Batch) -> Searched:
+        kind, location, positive, base = batch.kind, batch.location, batch.positive, batch.base
         problem, screened = self.space.screen(self.points, location, positive, kind)
-        common = self.habits.get(group)
-        if common is None:
-            # Counts are exact or jitter, and samples are many or few, each in its own way; times share the machine's
-            # noise.
-            noise_of_all = (
-                None if problem.exact or group[1] else discrepancy.learn(problem, screened, base, location.freedom)
-            )
-        else:
-            noise_of_all = common.noise
-        v0, d0 = _prior(noise_of_all, base, location.freedom, problem, screened)
+        common = self._noise(batch, problem, screened)
+        v0, d0 = _prior(common, base, location.freedom, problem, screened)
         score = evidence(screened, problem.count, v0, d0)
-        if common is None:
+        if batch.group not in self.habits:
             every, shift = prevalence.shift(problem, screened, score)
-            self.habits[group] = _Habits(noise_of_all, every, {})
+            self.habits[batch.group] = _Habits(common, every, {})
         else:
-            shift = common.shift
-        habits = self.habits[group]
+            shift = self.habits[batch.group].shift
         score = prevalence.shifted(score, shift)
         score = score + prevalence.on_one_grid(problem, screened, score)
         found = keep(problem, screened, score, v0, d0)
@@ -244,12 +260,41 @@ class _Task:
             found = without_first(
                 self.space, self.points, location, positive, kind, found, problem, screened, ratio, base, alone, shift
             )
-        stray = np.zeros((len(base), self.points.shape[1], 2))
+        found, stray, missed, known = self._beyond(batch, found, v0, d0, shift)
+        breaks = Breaks.none(len(base))
+        if self.segments and single:
+            breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
+        if known is not None:
+            filled = ceiling.full(self.points, problem, positive, kind, screened, breaks, base, alone)
+            known = replace(known, full=filled)
+        return found, stray, missed, known, breaks.at
+
+    def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
+        """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts
+        are exact or jitter, and samples are many or few."""
+        if batch.group in self.habits:
+            return self.habits[batch.group].noise
+        if problem.exact or batch.group[1]:
+            return None
+        return discrepancy.learn(problem, screened, batch.base, batch.location.freedom)
+
+    def _beyond(
+        self, batch: _Batch, found: Found, v0: Array, d0: Array, shift: Array
+    ) -> tuple[Found, Array, Array, Lasting | None]:
+        """How far series leave what was found beyond the range, as their largest values tell when left out.
+
+        The hypotheses, heavier where these confirm a change; drift (s, m, 2); what the largest values missed by (s, m);
+        departures that last.
+        """
+        kind, location, positive = batch.kind, batch.location, batch.positive
+        habits, count, axes = self.habits[batch.group], len(batch.base), self._axes()
+        stray = np.zeros((count, self.points.shape[1], 2))
         missed = np.full(stray.shape[:2], np.nan)
         repeated = ~np.isnan(location.variance)
-        pace = drift.pace(found.weight, found.variance, repeated, (group[0],) * len(base), location.samples)
-        axes = [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
-        known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
+        pace = drift.pace(found.weight, found.variance, repeated, (batch.group[0],) * count, location.samples)
+        known = None
+        if self.points.shape[1] == 1 and axes:
+            known = Lasting.of(self.points, location, positive, found, batch.base)
         for axis in axes:
             left = drift.leave_out(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
             missed[:, axis] = left.missed
@@ -265,13 +310,11 @@ class _Task:
         if known is not None:
             believed = known.part * np.minimum(pace, 1)
             stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))
-        breaks = Breaks.none(len(base))
-        if self.segments and single:
-            breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
-        if known is not None:
-            filled = ceiling.full(self.points, problem, positive, kind, screened, breaks, base, alone)
-            known = replace(known, full=filled)
-        return found, stray, missed, known, breaks.at
+        return found, stray, missed, known
+
+    def _axes(self) -> list[int]:
+        """Parameters along which series may leave their functions: none without intervals, and never iterations."""
+        return [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
 
 
 def _joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
@@ -308,70 +351,3 @@ def _prior(
         return discrepancy.alone(problem, screened, base, known)
     limit = np.maximum(discrepancy.MOST, base)
     return np.minimum(base * common[0], limit), np.full(len(base), common[1])
-
-
-def _assemble(
-    series: Series,
-    label: str,
-    location: Location,
-    positive: NDArray[np.bool_],
-    found: Found,
-    stray: Array,
-    missed: Array,
-    known: Lasting | None,
-) -> Fitted:
-    weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
-    weight[:, 0] = found.weight[:, 0]
-    total_weight = weight.sum(axis=1, keepdims=True)
-    weight /= np.where(total_weight > 0, total_weight, 1.0)
-    members = np.where((weight > 0)[..., None], found.members, -1)
-    occurring = np.unique(members[members >= 0])
-    members = np.where(members >= 0, np.searchsorted(occurring, members), -1)
-    present = location.repeats > 0
-    count = present.sum(axis=1)
-    varied = int((np.ptp(series.points, axis=0) > 0).sum()) if len(series.points) else 0
-    status = np.full(len(series), forecast.OK)
-    status[count < 3 + max(varied - 1, 0)] = forecast.FEW_POINTS
-    status[count == 0] = forecast.NO_DATA
-    size = (members[:, 0] >= 0).sum(axis=1)
-    unit = np.where(present, location.scale, 0.0).max(axis=1, keepdims=True, initial=0.0)
-    unit = np.where(unit > 0, unit, 1.0)
-    y = np.where(present, location.values, np.nan) / unit
-    relative = np.where(present, (unit / location.scale) ** 2, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.nansum(relative * y, axis=1) / relative.sum(axis=1)
-        total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
-        adjusted = 1 - (found.residual[:, 0] / (count - size)) / (total / (count - 1))
-        adjusted = np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
-    quality = judge(location)
-    seen = np.where(present[:, :, None], series.points[None], np.nan)
-    none = np.asarray(~present.any(axis=1))
-    low = np.where(none[:, None], 0.0, np.fmin.reduce(seen, axis=1, initial=np.inf))
-    high = np.where(none[:, None], 0.0, np.fmax.reduce(seen, axis=1, initial=-np.inf))
-    return Fitted(
-        series.parameters,
-        series.kernels,
-        series.metrics,
-        label,
-        found.basis.decode(occurring),
-        members,
-        weight,
-        found.coefficients,
-        found.root,
-        found.variance,
-        found.freedom,
-        np.sqrt(found.press[:, 0]),
-        adjusted,
-        count,
-        status,
-        positive,
-        np.stack([low, high], axis=2),
-        stray,
-        quality.within,
-        quality.repetitions,
-        quality.noisy,
-        location.samples,
-        None if series.hidden is None else np.stack([series.hidden.min(axis=0), series.hidden.max(axis=0)], axis=1),
-        lasting=known,
-        missed=missed,
-    )

@@ -76,7 +76,6 @@ def candidates(
         When a rule or limit names no parameter, or nothing is left to measure.
     """
     rules, limits = dict(rules or {}), dict(limits or {})
-    barred: list[str] = []
     for name in (*rules, *limits):
         if name not in parameters:
             raise InputError(f"there is no parameter {name}", f"the parameters are {', '.join(parameters)}")
@@ -85,57 +84,89 @@ def candidates(
         if len(bad := ranks[(ranks < 1) | (ranks % 1 != 0)]):
             raise InputError(f"ranks are asked at {bad[0]:g}", "give whole numbers of ranks, 1 or more")
     above_zero(parameters, measured, targets)
-    axes: list[Array] = []
-    used: dict[str, tuple[float, float]] = {}
-    for at, name in enumerate(parameters):
-        column = measured[:, at]
-        low, high = limits.get(name, (None, None))
-        low = float(column.min()) if low is None else float(low)
-        if high is None:
-            goal = float(targets[:, at].max())
-            high = max(float(column.max()), goal / 2 if name == "ranks" else goal)
-        if not low <= high:
-            top = (
-                f"--max-{name} {high:g}" if name in limits and limits[name][1] is not None else f"the largest, {high:g}"
-            )
-            raise InputError(f"--min-{name} {low:g} is above {top}", f"give a smaller minimum, or --max-{name}")
-        whole = name == "ranks" or bool((column == np.round(column)).all() and (targets[:, at] % 1 == 0).all())
-        barred += _barring(name, targets[:, at], limits.get(name, (None, None)), rules.get(name), whole)
-        rule = rules.setdefault(name, infer(column, whole))
-        values = rule.values(low, high, whole)
-        if name == "ranks":
-            values = values[values >= 1]
-        if not len(values):
-            raise InputError(
-                f"the rule '{rule.text}' of {name} has no value from {low:g} to {high:g}",
-                f"give another --{name}-rule, or --min-{name} and --max-{name}",
-            )
-        axes.append(values)
-        used[name] = (low, high)
-    few = _share(axes)
-    thinned = tuple(name for name, before, after in zip(parameters, axes, few, strict=True) if len(before) > len(after))
-    points = np.array(list(itertools.product(*few)), dtype=np.float64).reshape(-1, len(parameters))
+    axes = [
+        _axis(name, measured[:, at], targets[:, at], rules.get(name), limits.get(name, (None, None)))
+        for at, name in enumerate(parameters)
+    ]
+    few = _share([axis.values for axis in axes])
+    points = _open(few, measured, targets, repeat)
+    if not len(points):
+        raise _nothing_left(axes, measured, targets)
+    return Candidates(
+        points,
+        {axis.name: axis.rule for axis in axes},
+        {axis.name: axis.ends for axis in axes},
+        tuple(axis.name for axis, left in zip(axes, few, strict=True) if len(axis.values) > len(left)),
+        ", ".join(text for axis in axes for text in axis.barred),
+    )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What one parameter may be: the values of its rule between two ends, and what of that bars a target."""
+
+    name: str
+    rule: Rule
+    ends: tuple[float, float]
+    values: Array
+    barred: list[str]
+
+
+def _axis(
+    name: str, column: Array, goals: Array, rule: Rule | None, limits: tuple[float | None, float | None]
+) -> _Axis:
+    """The axis of a parameter that was measured at `column` (n,) and is asked at `goals` (t,)."""
+    low = float(column.min()) if limits[0] is None else float(limits[0])
+    goal = float(goals.max())
+    usual = max(float(column.max()), goal / 2 if name == "ranks" else goal)
+    high = usual if limits[1] is None else limits[1]
+    if not low <= high:
+        top = f"the largest, {high:g}" if limits[1] is None else f"--max-{name} {high:g}"
+        raise InputError(f"--min-{name} {low:g} is above {top}", f"give a smaller minimum, or --max-{name}")
+    whole = name == "ranks" or bool((column == np.round(column)).all() and (goals % 1 == 0).all())
+    barred = _barring(name, goals, limits, rule, whole)
+    rule = infer(column, whole) if rule is None else rule
+    values = rule.values(low, high, whole)
+    if name == "ranks":
+        values = values[values >= 1]
+    if not len(values):
+        raise InputError(
+            f"the rule '{rule.text}' of {name} has no value from {low:g} to {high:g}",
+            f"give another --{name}-rule, or --min-{name} and --max-{name}",
+        )
+    return _Axis(name, rule, (low, high), values, barred)
+
+
+def _open(axes: list[Array], measured: Array, targets: Array, repeat: bool) -> Array:
+    """Combinations (k, m) of the values that are left to measure.
+
+    None at or beyond a target, but each target inside of the range measured; none that was measured, unless `repeat`.
+    """
+    points = np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(axes))
     beyond = np.any(np.all(points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP), axis=2), axis=1)
     inside = np.all((targets >= measured.min(axis=0)) & (targets <= measured.max(axis=0)), axis=1)
     points = np.unique(np.concatenate([points[~beyond], targets[inside]]), axis=0)
-    if not repeat:
-        seen = {tuple(point) for point in measured.tolist()}
-        points = points[[tuple(point) not in seen for point in points.tolist()]]
-    if not len(points):
-        known = {tuple(point) for point in measured.tolist()}
-        if all(tuple(target) in known for target in targets.tolist()):
-            raise InputError(
-                "the target was measured, and no other configuration under the rules is left",
-                "measure it with more --reps, or ask about another target",
-            )
-        if (targets <= measured.min(axis=0)).all():
-            raise InputError("the target is smaller than all that was measured", "measure it itself")
-        ends = ", ".join(f"{name} {in_full(high)}" for name, (_, high) in used.items())
-        raise InputError(
-            f"no configuration under the rules is left to measure, to {ends}",
-            "give other rules with --NAME-rule, allow more with --max-NAME, or measure the target itself",
+    if repeat:
+        return points
+    seen = set(map(tuple, measured.tolist()))
+    return points[[tuple(point) not in seen for point in points.tolist()]]
+
+
+def _nothing_left(axes: list[_Axis], measured: Array, targets: Array) -> InputError:
+    """Why there is no candidate, and what to do."""
+    seen = set(map(tuple, measured.tolist()))
+    if all(tuple(target) in seen for target in targets.tolist()):
+        return InputError(
+            "the target was measured, and no other configuration under the rules is left",
+            "measure it with more --reps, or ask about another target",
         )
-    return Candidates(points, {name: rules[name] for name in parameters}, used, thinned, ", ".join(barred))
+    if (targets <= measured.min(axis=0)).all():
+        return InputError("the target is smaller than all that was measured", "measure it itself")
+    ends = ", ".join(f"{axis.name} {in_full(axis.ends[1])}" for axis in axes)
+    return InputError(
+        f"no configuration under the rules is left to measure, to {ends}",
+        "give other rules with --NAME-rule, allow more with --max-NAME, or measure the target itself",
+    )
 
 
 def _barring(

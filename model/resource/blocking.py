@@ -105,17 +105,6 @@ def fit_resources(
             parts.append(part)
     if not parts:
         return None
-    trending = [part for part in parts if not part.steady]
-    trend = None
-    if trending:
-        ratios = Series(
-            series.parameters,
-            series.points,
-            np.array([part.factors for part in trending])[:, :, None],
-            tuple(part.name for part in trending),
-            (RATIO,) * len(trending),
-        )
-        trend = Functions(fit_series(ratios, **settings), fit_levels(ratios, **settings))
     return Resources(
         machine,
         tuple(part.name for part in parts),
@@ -123,7 +112,7 @@ def fit_resources(
         np.array([part.factor for part in parts]),
         np.array([part.error for part in parts]),
         np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
-        trend,
+        _trend(series, parts, **settings),
         tuple(part.evidence for part in parts),
         max(part.closure for part in parts),
         equation=equation,
@@ -147,6 +136,21 @@ class _Kernel:
     evidence: str
     closure: float
     spread: float = 0.0
+
+
+def _trend(series: Series, parts: list[_Kernel], **settings: Any) -> Functions | None:
+    """Factors that are not one over all configurations, as functions of the parameters."""
+    trending = [part for part in parts if not part.steady]
+    if not trending:
+        return None
+    ratios = Series(
+        series.parameters,
+        series.points,
+        np.array([part.factors for part in trending])[:, :, None],
+        tuple(part.name for part in trending),
+        (RATIO,) * len(trending),
+    )
+    return Functions(fit_series(ratios, **settings), fit_levels(ratios, **settings))
 
 
 def shrinkage(count: Array, expected: Array) -> Array:

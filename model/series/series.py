@@ -176,56 +176,25 @@ def series_from_experiment(
     runs = [run for run in experiment.runs if run.state == "complete"]
     if not runs:
         raise InputError(f"{experiment.path} holds no complete run", "measure or import runs first")
-    present = experiment.metrics()
-    wanted = present if metrics is None else tuple(dict.fromkeys(metrics))
-    missing = [name for name in wanted if name not in present]
-    if missing or not wanted:
-        raise InputError(
-            f"{experiment.path} holds no metric {', '.join(missing)}".rstrip(),
-            f"it holds: {', '.join(present) or 'none'}",
-        )
-    how = {name: _reduction(name, over_ranks) for name in wanted}
-    configurations: dict[tuple[float, ...], int] = {}
-    repetitions: dict[tuple[int, int], int] = {}
-    cells: dict[tuple[int, int], list[Run]] = {}
-    for run in runs:
-        key = tuple(float(run.configuration[name]) for name in experiment.parameters)
-        place = (configurations.setdefault(key, len(configurations)), run.repetition)
-        cells.setdefault(place, []).append(run)
-    counts = [0] * len(configurations)
-    for place in sorted(cells):
-        repetitions[place] = counts[place[0]]
-        counts[place[0]] += 1
-    width = max(counts)
-    slots: dict[tuple[str, str], int] = {}
-    blocks: list[Array] = []
+    how = {name: _reduction(name, over_ranks) for name in _wanted(experiment, metrics)}
+    configurations, cells = _cells(experiment.parameters, runs)
+    held = _Values(len(configurations), 1 + max(repetition for _, repetition in cells))
     provenance: dict[str, str] = {}
     for place, here in cells.items():
-        column = (place[0], repetitions[place])
         for run in here:
             for name, text in run.provenance.items():
                 if name in how:
                     provenance.setdefault(name, text)
             for name, kernels, numbers in _reduced(experiment, run, how):
-                index = np.fromiter(
-                    (slots.setdefault((k, name), len(slots)) for k in kernels), dtype=np.intp, count=len(kernels)
-                )
-                while len(slots) > len(blocks) * _BLOCK:
-                    blocks.append(np.full((_BLOCK, len(configurations), width), np.nan))
-                for number in np.unique(index // _BLOCK):
-                    mine = index // _BLOCK == number
-                    rows = index[mine] % _BLOCK
-                    old = blocks[number][rows, column[0], column[1]]
-                    blocks[number][rows, column[0], column[1]] = np.where(np.isnan(old), numbers[mine], old)
-    if not slots:
+                held.fill(name, kernels, numbers, place)
+    if not held.rows:
         raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
-    values = np.concatenate(blocks)[: len(slots)]
-    names = list(slots)
+    names, values = list(held.rows), held.array()
     signed = np.array([metric(name).kind == "other" for _, name in names], dtype=bool)
     values = np.where(signed[:, None, None], values, np.maximum(values, 0.0))
     found = Series(
         experiment.parameters,
-        np.array(list(configurations), dtype=np.float64).reshape(len(configurations), len(experiment.parameters)),
+        np.array(configurations, dtype=np.float64).reshape(len(configurations), len(experiment.parameters)),
         values,
         tuple(kernel for kernel, _ in names),
         tuple(name for _, name in names),
@@ -234,7 +203,69 @@ def series_from_experiment(
     return with_sampling(experiment, found, {name: reduction == "mean" for name, reduction in how.items()})
 
 
-_BLOCK = 256
+class _Values:
+    """Values (s, n, r) of series, which are entered as they come: block by block, so that none is copied.
+
+    Attributes
+    ----------
+    rows : mapping of (kernel, metric) to int
+    """
+
+    _BLOCK = 256
+
+    def __init__(self, configurations: int, repetitions: int) -> None:
+        self.rows: dict[tuple[str, str], int] = {}
+        self._blocks: list[Array] = []
+        self._shape = (self._BLOCK, configurations, repetitions)
+
+    def fill(self, metric: str, kernels: list[str], numbers: Array, place: tuple[int, int]) -> None:
+        """Enter a metric of some kernels at a configuration and repetition, where it has no value yet."""
+        rows, size = self.rows, self._BLOCK
+        index = np.fromiter(
+            (rows.setdefault((kernel, metric), len(rows)) for kernel in kernels), dtype=np.intp, count=len(kernels)
+        )
+        while len(rows) > len(self._blocks) * size:
+            self._blocks.append(np.full(self._shape, np.nan))
+        for number in np.unique(index // size):
+            mine = index // size == number
+            here = (index[mine] % size, *place)
+            old = self._blocks[number][here]
+            self._blocks[number][here] = np.where(np.isnan(old), numbers[mine], old)
+
+    def array(self) -> Array:
+        """All that was entered."""
+        return np.concatenate(self._blocks)[: len(self.rows)]
+
+
+def _wanted(experiment: Experiment, metrics: tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
+    """The metrics asked for, or all; InputError where the experiment holds none, or not one of them."""
+    present = experiment.metrics()
+    wanted = present if metrics is None else tuple(dict.fromkeys(metrics))
+    missing = [name for name in wanted if name not in present]
+    if missing or not wanted:
+        raise InputError(
+            f"{experiment.path} holds no metric {', '.join(missing)}".rstrip(),
+            f"it holds: {', '.join(present) or 'none'}",
+        )
+    return wanted
+
+
+def _cells(
+    parameters: tuple[str, ...], runs: list[Run]
+) -> tuple[list[tuple[float, ...]], dict[tuple[int, int], list[Run]]]:
+    """Configurations in their order, and the runs of each (configuration, repetition), the latter counted from zero."""
+    configurations: dict[tuple[float, ...], int] = {}
+    given: dict[tuple[int, int], list[Run]] = {}
+    for run in runs:
+        key = tuple(float(run.configuration[name]) for name in parameters)
+        place = (configurations.setdefault(key, len(configurations)), run.repetition)
+        given.setdefault(place, []).append(run)
+    counts = [0] * len(configurations)
+    numbered: dict[tuple[int, int], tuple[int, int]] = {}
+    for place in sorted(given):
+        numbered[place] = (place[0], counts[place[0]])
+        counts[place[0]] += 1
+    return list(configurations), {numbered[place]: here for place, here in given.items()}
 
 
 def _reduction(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None) -> Reduction:
