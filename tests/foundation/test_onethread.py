@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from ranksight.model.fitting import fitted as fitting_of_one
-from ranksight.model.fitting import fitting
+from ranksight.model.fitting import outcome
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series
 from ranksight.onethread import one_thread
@@ -70,7 +70,7 @@ def test_another_thread_leaves_the_limit_alone(last: bool) -> None:
 
 def test_fits_and_forecasts_work_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    for module, name in ((fitting, "judge"), (fitting_of_one, "abstain")):
+    for module, name in ((outcome, "judge"), (fitting_of_one, "abstain")):
         works = getattr(module, name)
 
         def watched(*given: object, works: object = works, name: str = name) -> object:
