@@ -28,7 +28,9 @@ from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment, Run
+    from ranksight.importing import Import
     from ranksight.reading import Reading
+    from ranksight.recognising import Found
 
 TABLE = "csv"
 """Name of the format whose columns the user names."""
@@ -109,15 +111,12 @@ def run(chosen: argparse.Namespace) -> int:
     from ranksight.importing import Import
     from ranksight.merging import is_experiment
     from ranksight.reading import READERS
-    from ranksight.recognising import Found, find
+    from ranksight.recognising import Found
 
     if chosen.jobs < 1:
         raise UsageError(f"ranksight import: --jobs {chosen.jobs}", "give at least 1")
     if chosen.list_formats:
-        rows = [[name, READERS[name].text] for name in READERS]
-        rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
-        rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
-        show(Table([Column("", "word"), Column("", "text")], rows, head=False))
+        _list_formats()
         return 0
     words = list(chosen.paths)
     named = None
@@ -130,24 +129,7 @@ def run(chosen: argparse.Namespace) -> int:
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
-    table_options = [name for name in OF_TABLES if getattr(chosen, name)]
-    if named == TABLE:
-        found = Found([(path, TABLE) for path in _tables(paths)])
-    else:
-        if table_options:
-            raise UsageError(
-                f"ranksight import: --{table_options[0]} is for tables", f"write import csv {words[0]} ..."
-            )
-        found = find(paths, named)
-        if found.refused and (chosen.strict or not found.todo):
-            raise found.refused[0]
-        if not found.todo:
-            what = named or "any format that is known"
-            raise InputError(
-                f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
-                f"a table is read by 'ranksight import csv {words[0]} --parameter ... --metric ...'; "
-                "--list-formats tells what else can be read",
-            )
+    found = Found([(path, TABLE) for path in _tables(paths)]) if named == TABLE else _recognised(words, named, chosen)
     todo, unknown = found.todo, found.unknown
     naming, read = table_reader(chosen) if named == TABLE else reader(chosen)
     place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
@@ -163,27 +145,61 @@ def run(chosen: argparse.Namespace) -> int:
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
         experiment = work.finish()
-    if work.unlike is not None:
-        one, other = work.unlike
-        notes[
-            f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
-            "or cases, import them apart or tell them apart with --parameter or --set"
-        ] = None
-    counts = [name for name in experiment.parameters if name.casefold() in RANKS]
-    if counts and "ranks" not in experiment.parameters:
-        named = f"--parameter ranks={counts[0]}"
-        notes[f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"] = None
-    if len(work.holders) == 1 and (holder := next(iter(work.holders))):
-        notes[
-            f"{holder} takes longest everywhere, and the others together about as long or more: if it holds them, say "
-            f"so with --total {shlex.quote(holder)}, or their times are added up"
-        ] = None
+    notes.update(dict.fromkeys(_doubts(work, experiment)))
     tell("note", notes, "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         say(f"not recognised: {', '.join(map(str, unknown[:3]))}{more}")
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
     return 0
+
+
+def _list_formats() -> None:
+    """Print what can be read."""
+    from ranksight.reading import READERS
+
+    rows = [[name, READERS[name].text] for name in READERS]
+    rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
+    rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
+    show(Table([Column("", "word"), Column("", "text")], rows, head=False))
+
+
+def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace) -> Found:
+    """The files that are no tables, by their format: the one that was `named`, or that which each is found to have."""
+    from ranksight.recognising import find
+
+    if options := [name for name in OF_TABLES if getattr(chosen, name)]:
+        raise UsageError(f"ranksight import: --{options[0]} is for tables", f"write import csv {words[0]} ...")
+    found = find([Path(word) for word in words], named)
+    if found.refused and (chosen.strict or not found.todo):
+        raise found.refused[0]
+    if not found.todo:
+        what = named or "any format that is known"
+        raise InputError(
+            f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
+            f"a table is read by 'ranksight import csv {words[0]} --parameter ... --metric ...'; "
+            "--list-formats tells what else can be read",
+        )
+    return found
+
+
+def _doubts(work: Import, experiment: Experiment) -> Iterator[str]:
+    """What of the import only the user can know."""
+    if work.unlike is not None:
+        one, other = work.unlike
+        yield (
+            f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
+            "or cases, import them apart or tell them apart with --parameter or --set"
+        )
+    counts = [name for name in experiment.parameters if name.casefold() in RANKS]
+    if counts and "ranks" not in experiment.parameters:
+        named = f"--parameter ranks={counts[0]}"
+        yield f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"
+    if len(work.holders) == 1 and (holder := next(iter(work.holders))):
+        yield (
+            f"{holder} takes longest everywhere, and the others together about as long or more: if it holds them, say "
+            f"so with --total {shlex.quote(holder)}, or their times are added up"
+        )
 
 
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:

@@ -187,10 +187,8 @@ class Parser:
         local = np.searchsorted(fn, np.arange(n), side="right")
 
         calls, jumps = kinds[b"calls="], np.union1d(kinds[b"jump="], kinds[b"jcnd="])
-        for header, what in ((calls, "calls="), (jumps, "jump= or jcnd=")):
-            wrong = header[(header + 1 >= n) | ~cost[np.minimum(header + 1, n - 1)]]
-            if len(wrong):
-                self.fail(int(wrong[0]), f"no line of costs follows '{what}'", "the file is cut off or damaged")
+        self._followed(calls, "calls=", cost)
+        self._followed(jumps, "jump= or jcnd=", cost)
         rows = np.flatnonzero(cost)
         if len(rows):
             if not self.events:
@@ -218,6 +216,12 @@ class Parser:
         self._fl = int(name[at_fl[-1]]) if at_fl[-1] >= 0 else self._fl
         self._fn = int(functions[-1])
         return n
+
+    def _followed(self, lines: Ints, what: str, cost: Bools) -> None:
+        """Fail where one of these lines has no line of costs behind it."""
+        wrong = lines[(lines + 1 >= len(cost)) | ~cost[np.minimum(lines + 1, len(cost) - 1)]]
+        if len(wrong):
+            self.fail(int(wrong[0]), f"no line of costs follows '{what}'", "the file is cut off or damaged")
 
     # ---- names ------------------------------------------------------------------------------------------------------
 

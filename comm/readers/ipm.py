@@ -42,6 +42,57 @@ class _Profile:
     command: str = ""
     inside: tuple[str, dict[str, str]] | None = None
 
+    def start(self, name: str, attributes: dict[str, str], where: str) -> None:
+        """An element begins."""
+        if name == "task":
+            self.rank = _messages.whole(attributes.get("mpi_rank", ""), where, "mpi_rank")
+            self.size = _messages.whole(attributes.get("mpi_size", ""), where, "mpi_size", 1)
+            if self.rank in self.ranks:
+                raise InputError(f"{where}: rank {self.rank} appears twice", "give one job's profile")
+            self.ranks[self.rank] = {}
+            self.regions.clear()
+        elif name == "region":
+            label = attributes.get("label", "?")
+            self.region.append(label)
+            self.regions[attributes.get("id", str(len(self.regions)))] = label
+        elif name == "perf" and self.rank in self.ranks:
+            for key, metric in (("wtime", "wall_time"), ("mtime", "mpi_time")):
+                if key in attributes:
+                    self.ranks[self.rank][metric] = _messages.number(attributes[key], where, key)
+        if name in ("hent", "func", "cmdline"):
+            self.inside = (where, dict(attributes))
+            self.text.clear()
+
+    def data(self, text: str) -> None:
+        """Text of an element."""
+        if self.inside is not None and len(self.text) < _LONGEST_TEXT:
+            self.text.append(text[:_LONGEST_TEXT])
+
+    def end(self, name: str) -> None:
+        """An element ends."""
+        if name == "region" and self.region:
+            self.region.pop()
+        elif name in ("hent", "func") and self.inside is not None:
+            self.call(*self.inside, name == "hent")
+        elif name == "cmdline" and not self.command:
+            self.command = "".join(self.text).strip()[:4096]
+        self.inside = None
+
+    def call(self, where: str, attributes: dict[str, str], full: bool) -> None:
+        """Keep a function, if it is MPI's; `full` logs tell more of it than terse ones."""
+        called = attributes.get("call" if full else "name", "")
+        if not called.lower().startswith(("mpi_", "pmpi_")):
+            return
+        if self.rank not in self.ranks:
+            raise InputError(f"{where}: a call outside of a task", "the profile is damaged")
+        if len(self.rows) >= _messages.MOST_ROWS:
+            raise InputError(f"{where}: more than {_messages.MOST_ROWS} rows", "import a terse log")
+        label = attributes.get("region", "0")
+        region = self.regions.get(label, f"region {label}") if full else (self.region or ["?"])[-1]
+        self.rows.append((full, self.rank, region, where, attributes, "".join(self.text)))
+        if full:
+            self.detailed.add(self.rank)
+
 
 class Ipm:
     """Reads IPM's XML; see the module."""
@@ -98,55 +149,12 @@ def _parse(profile: _Profile) -> None:
         )
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        where = f"{profile.path}:{parser.CurrentLineNumber}"
-        if name == "task":
-            profile.rank = _messages.whole(attributes.get("mpi_rank", ""), where, "mpi_rank")
-            profile.size = _messages.whole(attributes.get("mpi_size", ""), where, "mpi_size", 1)
-            if profile.rank in profile.ranks:
-                raise InputError(f"{where}: rank {profile.rank} appears twice", "give one job's profile")
-            profile.ranks[profile.rank] = {}
-            profile.regions.clear()
-        elif name == "region":
-            label = attributes.get("label", "?")
-            profile.region.append(label)
-            profile.regions[attributes.get("id", str(len(profile.regions)))] = label
-        elif name == "perf" and profile.rank in profile.ranks:
-            for key, metric in (("wtime", "wall_time"), ("mtime", "mpi_time")):
-                if key in attributes:
-                    profile.ranks[profile.rank][metric] = _messages.number(attributes[key], where, key)
-        if name in ("hent", "func", "cmdline"):
-            profile.inside = (where, dict(attributes))
-            profile.text.clear()
-
-    def data(text: str) -> None:
-        if profile.inside is not None and len(profile.text) < _LONGEST_TEXT:
-            profile.text.append(text[:_LONGEST_TEXT])
-
-    def end(name: str) -> None:
-        if name == "region" and profile.region:
-            profile.region.pop()
-        elif name in ("hent", "func") and profile.inside is not None:
-            where, attributes = profile.inside
-            full = name == "hent"
-            called = attributes.get("call" if full else "name", "")
-            if called.lower().startswith(("mpi_", "pmpi_")):
-                if profile.rank not in profile.ranks:
-                    raise InputError(f"{where}: a call outside of a task", "the profile is damaged")
-                if len(profile.rows) >= _messages.MOST_ROWS:
-                    raise InputError(f"{where}: more than {_messages.MOST_ROWS} rows", "import a terse log")
-                label = attributes.get("region", "0")
-                region = profile.regions.get(label, f"region {label}") if full else (profile.region or ["?"])[-1]
-                text = "".join(profile.text)
-                profile.rows.append((full, profile.rank, region, where, attributes, text))
-                if full:
-                    profile.detailed.add(profile.rank)
-        elif name == "cmdline" and not profile.command:
-            profile.command = "".join(profile.text).strip()[:4096]
-        profile.inside = None
+        profile.start(name, attributes, f"{profile.path}:{parser.CurrentLineNumber}")
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, data
+    parser.StartElementHandler, parser.EndElementHandler = start, profile.end
+    parser.CharacterDataHandler = profile.data
     try:
         with profile.path.open("rb") as stream:
             while chunk := stream.read(_CHUNK):

@@ -110,6 +110,14 @@ class _Rank:
         self.counted = self.left = self.since = float("nan")
         self.outer = 0
 
+    def enter(self, region: _Region, time: int) -> None:
+        """Open a region; the first of MPI's begins a call."""
+        if region.mpi:
+            self.pending.clear()
+            if not self.stack or not self.stack[-1][0].mpi:
+                self.since = self.counted - self.left
+        self.stack.append((region, time))
+
 
 def _read(trace: Any, anchor: Path) -> Reading:
     tick = 1.0 / float(trace.timer_resolution)
@@ -131,12 +139,7 @@ def _read(trace: Any, anchor: Path) -> Reading:
             rank.begun = time
         rank.ended = time
         if kind == ENTER:
-            region = regions[rest[0]]
-            if region.mpi:
-                rank.pending.clear()
-                if not rank.stack or not rank.stack[-1][0].mpi:
-                    rank.since = rank.counted - rank.left
-            rank.stack.append((region, time))
+            rank.enter(regions[rest[0]], time)
         elif kind == LEAVE:
             _leave(tally, collectives, log, rank, regions[rest[0]], time, tick, anchor)
         elif kind == METRIC:
@@ -153,15 +156,7 @@ def _read(trace: Any, anchor: Path) -> Reading:
     _convert(tally, collectives)
     threads = len(ranks) - len(numbers)
     count = _messages.complete(numbers, str(anchor))
-    main = [ranks[numbers[rank]] for rank in range(count)]
-    counters = pd.DataFrame(
-        {
-            "kernel": WHOLE,
-            "rank": range(count),
-            "wall_time": [(rank.ended - rank.begun) * tick for rank in main],
-            "mpi_time": [rank.outer * tick for rank in main],
-        }
-    )
+    counters = _counters([ranks[numbers[rank]] for rank in range(count)], tick)
     notes = [_score_p.NOTE]
     if threads:
         notes.append(f"{threads} further threads: their calls are with their rank, its times are the first thread's")
@@ -176,6 +171,18 @@ def _read(trace: Any, anchor: Path) -> Reading:
         wall_time=float(counters["wall_time"].max()),
         notes=(*notes, *log.notes),
         source=(str(anchor),),
+    )
+
+
+def _counters(ranks: list[_Rank], tick: float) -> pd.DataFrame:
+    """Time of each rank in the trace, and inside of MPI."""
+    return pd.DataFrame(
+        {
+            "kernel": WHOLE,
+            "rank": range(len(ranks)),
+            "wall_time": [(rank.ended - rank.begun) * tick for rank in ranks],
+            "mpi_time": [rank.outer * tick for rank in ranks],
+        }
     )
 
 

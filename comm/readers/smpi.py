@@ -155,66 +155,96 @@ def _action(trace: _Trace, line: str, where: str) -> None:
     match = _LINE.fullmatch(line.strip())
     if match is None or int(match[1]) >= trace.ranks:
         raise InputError(f"{where}: {line[:60]!r} is no action of one of {trace.ranks} ranks")
-    rank, name, words = int(match[1]), match[2].lower(), match[3].split()
-    p = trace.ranks
+    _Action(trace, where, int(match[1]), match[2].lower(), match[3].split()).enter()
 
-    def call(operation: str, ranks: int, size: float, peer: int | None = None) -> None:
-        trace.tally.add(WHOLE, rank, operation, ranks, size, peer=peer)
-        trace.events.add(rank, WHOLE, operation, ranks, size, counted=trace.since.pop(rank, 0.0))
 
-    def take(index: int) -> float:
-        if index >= len(words):
-            raise InputError(f"{where}: {name} has {len(words)} parameters", "the trace is cut off or damaged")
-        return _messages.number(words[index], where, f"parameter {index + 1}")
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """What a line says that a rank does, with its parameters."""
 
-    def width(index: int) -> int:
-        if index >= len(words):
-            return trace.default.get(rank, 1)
-        kind = _messages.whole(words[index], where, "the data type")
+    trace: _Trace
+    where: str
+    rank: int
+    name: str
+    words: list[str]
+
+    def enter(self) -> None:
+        """Enter it into the trace."""
+        trace, rank, name, p = self.trace, self.rank, self.name, self.trace.ranks
+        if name == "init":
+            trace.default[rank] = SIZES[0] if self.words else 1
+        elif name == "compute":
+            trace.flops[rank] = trace.flops.get(rank, 0.0) + self.number(0)
+            trace.since[rank] = trace.since.get(rank, 0.0) + self.number(0)
+        elif name in WAITS:
+            self.call(WAITS[name], 0, 0)
+        elif name == "barrier":
+            self.call("Barrier", p, 0)
+        elif name in SENDS:
+            self.message()
+        elif name in WHOLES:
+            self.call(WHOLES[name], p, self.number(0) * self.width(3 if name == "reduce" else 2))
+        elif name in BLOCKS:
+            self.call(BLOCKS[name], p, self.block())
+        elif name in VECTORS:
+            self.call(VECTORS[name], p, self.vector())
+        elif name == SCATTERED:
+            self.call("Reduce_scatter", p, sum(self.number(i) for i in range(p)) * self.width(p + 1))
+        elif name == "finalize":
+            trace.events.add(rank, WHOLE, "Finalize", p, 0.0, counted=trace.since.pop(rank, 0.0))
+        elif name not in SILENT:
+            raise InputError(f"{self.where}: unknown action {name[:40]!r}", f"known: {', '.join(sorted(ACTIONS))}")
+
+    def call(self, operation: str, ranks: int, size: float, peer: int | None = None) -> None:
+        """Count a call of MPI, and keep when it was."""
+        counted = self.trace.since.pop(self.rank, 0.0)
+        self.trace.tally.add(WHOLE, self.rank, operation, ranks, size, peer=peer)
+        self.trace.events.add(self.rank, WHOLE, operation, ranks, size, counted=counted)
+
+    def number(self, index: int) -> float:
+        """A parameter that is a number."""
+        if index >= len(self.words):
+            raise InputError(
+                f"{self.where}: {self.name} has {len(self.words)} parameters", "the trace is cut off or damaged"
+            )
+        return _messages.number(self.words[index], self.where, f"parameter {index + 1}")
+
+    def width(self, index: int) -> int:
+        """Bytes of the data type that a parameter names; of the rank's default type where it is left out."""
+        if index >= len(self.words):
+            return self.trace.default.get(self.rank, 1)
+        kind = _messages.whole(self.words[index], self.where, "the data type")
         if kind >= len(SIZES):
-            raise InputError(f"{where}: data type {kind} has no known size", "trace predefined types")
+            raise InputError(f"{self.where}: data type {kind} has no known size", "trace predefined types")
         return SIZES[kind]
 
-    if name == "init":
-        trace.default[rank] = SIZES[0] if words else 1
-    elif name == "compute":
-        trace.flops[rank] = trace.flops.get(rank, 0.0) + take(0)
-        trace.since[rank] = trace.since.get(rank, 0.0) + take(0)
-    elif name in WAITS:
-        call(WAITS[name], 0, 0)
-    elif name == "barrier":
-        call("Barrier", p, 0)
-    elif name in SENDS:
+    def message(self) -> None:
+        """Count a message between two ranks."""
+        words = self.words
         # Since 3.21 a tag stands before the size.
         at = 2 if len(words) > 2 else 1
-        peer = _messages.whole(words[0], where, "the partner", -(2**31)) if words else -1
-        size = take(at) * width(at + 1) if not words[at : at + 1] or not words[at].startswith("-") else 0.0
-        call(SENDS[name], p, size, peer=peer if name.endswith("send") else None)
-    elif name in WHOLES:
-        kind = {"bcast": 2, "reduce": 3}.get(name, 2)
-        call(WHOLES[name], p, take(0) * width(kind))
-    elif name in BLOCKS:
-        root = int(take(2)) if name == "scatter" and len(words) > 2 else -1
+        peer = _messages.whole(words[0], self.where, "the partner", -(2**31)) if words else -1
+        unknown = words[at : at + 1] and words[at].startswith("-")
+        size = 0.0 if unknown else self.number(at) * self.width(at + 1)
+        self.call(SENDS[self.name], self.trace.ranks, size, peer=peer if self.name.endswith("send") else None)
+
+    def block(self) -> float:
+        """Bytes that the rank hands over or takes in a collective of equal blocks."""
+        p, name = self.trace.ranks, self.name
         if name == "alltoall":
-            size = take(0) * p * width(2)
-        elif name == "scatter":
-            size = take(0) * p * width(3) if rank == max(root, 0) else take(1) * width(4)
-        else:
-            size = take(0) * width(3 if name == "gather" else 2)
-        call(BLOCKS[name], p, size)
-    elif name in VECTORS:
+            return self.number(0) * p * self.width(2)
+        if name == "scatter":
+            root = int(self.number(2)) if len(self.words) > 2 else -1
+            return self.number(0) * p * self.width(3) if self.rank == max(root, 0) else self.number(1) * self.width(4)
+        return self.number(0) * self.width(3 if name == "gather" else 2)
+
+    def vector(self) -> float:
+        """The same in a collective of blocks of any size."""
+        p, name = self.trace.ranks, self.name
         if name == "scatterv":
-            root = _messages.whole(words[p + 1], where, "the root") if len(words) > p + 1 else 0
-            size = sum(take(i) for i in range(p)) if rank == root else take(p)
-            size *= width(p + 2)
-        elif name == "alltoallv":
-            size = sum(take(1 + i) for i in range(p)) * width(2 * p + 2)
-        else:
-            size = take(0) * width(p + (2 if name == "gatherv" else 1))
-        call(VECTORS[name], p, size)
-    elif name == SCATTERED:
-        call("Reduce_scatter", p, sum(take(i) for i in range(p)) * width(p + 1))
-    elif name == "finalize":
-        trace.events.add(rank, WHOLE, "Finalize", p, 0.0, counted=trace.since.pop(rank, 0.0))
-    elif name not in SILENT:
-        raise InputError(f"{where}: unknown action {name[:40]!r}", f"known: {', '.join(sorted(ACTIONS))}")
+            root = _messages.whole(self.words[p + 1], self.where, "the root") if len(self.words) > p + 1 else 0
+            items = sum(self.number(i) for i in range(p)) if self.rank == root else self.number(p)
+            return items * self.width(p + 2)
+        if name == "alltoallv":
+            return sum(self.number(1 + i) for i in range(p)) * self.width(2 * p + 2)
+        return self.number(0) * self.width(p + (2 if name == "gatherv" else 1))

@@ -225,32 +225,7 @@ def _reading(path: Path, source: _Source) -> Reading:
     extremes = [c for c in columns.values() if c.across in ("min", "max") and c.adds and c.quantity in best]
     records = [record for record in source.records if any(c.name in record for c in best.values())]
     rows = _calltree.tree(_records(path, records, [*best.values(), *extremes], 0 if not reduced else ALL_RANKS))
-    notes: list[str] = []
-    values: dict[str, NDArray[np.float64]] = {}
-    origin: dict[str, str] = {}
-    for quantity, item in best.items():
-        total, scale = rows.columns[item.name], item.scale
-        if scale is None:
-            scale = _guessed_scale(item.name, total, notes)
-        total = total * scale
-        if reduced and item.across == "sum":
-            total = total / float(world or 1)
-        origin[quantity] = f"measured ({item.name})"
-        inclusive = item.inclusive
-        if inclusive is None:
-            inclusive = _calltree.looks_inclusive(total, rows.parents)
-            notes.append(
-                f"{item.name} does not say whether callees count: taken {'with' if inclusive else 'without'} them"
-            )
-        if inclusive:
-            origin[quantity] = f"derived from {item.name} of the call path and of its callees"
-            values[quantity], wrong = _calltree.exclusive(total, rows.parents)
-            if wrong:
-                notes.append(f"{item.name} of callees exceeds the caller's in {wrong} places: 0 there")
-            if quantity == "time":
-                values["time_inclusive"] = total
-        else:
-            values[quantity] = total
+    values, origin, notes = _exclusive(rows, best, (world or 1) if reduced else 1)
     for item in extremes:
         values[item.name] = rows.columns[item.name] * (1.0 if item.scale is None else item.scale)
     left = [c.name for c in columns.values() if c not in best.values() and c not in extremes]
@@ -265,11 +240,7 @@ def _reading(path: Path, source: _Source) -> Reading:
         values,
         {name: "max" for name in values if name.startswith("time") or "#" in name},
     )
-    if ranked:
-        present = _assemble.checked_ranks(rows.ranks, str(path))
-        if world is not None and len(present) > 1 and len(present) != world:
-            raise InputError(f"{path} holds {len(present)} of {world} ranks", "give the complete profile")
-    size = world if world is not None else (len(set(rows.ranks)) if ranked else None)
+    size = _ranks(path, rows, world) if ranked else world
     return _assemble.build(
         path,
         list(reduction.kernels),
@@ -282,6 +253,55 @@ def _reading(path: Path, source: _Source) -> Reading:
         command=_command(source.globals.get("cmdline", "")),
         tables={} if reduction.threads is None else {"threads": reduction.threads},
     )
+
+
+def _exclusive(
+    rows: _calltree.Tree, best: Mapping[str, _caliper_names.Column], ranks: int
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, str], list[str]]:
+    """Values of each quantity without callees, in SI units, where each comes from, and what was assumed.
+
+    Sums over processes are those of so many `ranks`, whose mean is taken.
+    """
+    notes: list[str] = []
+    values: dict[str, NDArray[np.float64]] = {}
+    origin: dict[str, str] = {}
+    for quantity, item in best.items():
+        total, scale = rows.columns[item.name], item.scale
+        if scale is None:
+            scale = _guessed_scale(item.name, total, notes)
+        total = total * scale / (ranks if item.across == "sum" else 1)
+        inclusive = item.inclusive
+        if inclusive is None:
+            inclusive = _calltree.looks_inclusive(total, rows.parents)
+            notes.append(
+                f"{item.name} does not say whether callees count: taken {'with' if inclusive else 'without'} them"
+            )
+        if not inclusive:
+            values[quantity], origin[quantity] = total, f"measured ({item.name})"
+            continue
+        origin[quantity] = f"derived from {item.name} of the call path and of its callees"
+        values[quantity], wrong = _calltree.exclusive(total, rows.parents)
+        if wrong:
+            notes.append(f"{item.name} of callees exceeds the caller's in {wrong} places: 0 there")
+        if quantity == "time":
+            values["time_inclusive"] = total
+    return values, origin, notes
+
+
+def _ranks(path: Path, rows: _calltree.Tree, world: int | None) -> int:
+    """How many ranks the program had, whose `world` the profile may tell.
+
+    Raises
+    ------
+    InputError
+        When some of several ranks are missing.
+    """
+    present = _assemble.checked_ranks(rows.ranks, str(path))
+    if world is None:
+        return len(set(rows.ranks))
+    if len(present) > 1 and len(present) != world:
+        raise InputError(f"{path} holds {len(present)} of {world} ranks", "give the complete profile")
+    return world
 
 
 def _records(

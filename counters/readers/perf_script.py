@@ -20,6 +20,7 @@ from ranksight.counters.readers._samples import MPI, OTHER, meaning, provenance
 from ranksight.errors import InputError
 from ranksight.reading import READERS, Reading
 
+_KEYS = ["kernel", "rank"]
 _SAMPLE = re.compile(
     r"^\s*(?:\S.*?\s+)?(?:\d+/\d+|\d+)\s+(?:\[\d+\]\s+)?(?:\d+\.\d{6,9}:\s+)?(?:\d+\s+)?"
     r"(?P<event>[A-Za-z][\w.:/=,\-]*?):[ukhHGpPSDW]*:?\s*(?:[0-9a-f]{4,16}\s.*\(.*\))?\s*$",
@@ -73,54 +74,66 @@ def _read(path: Path, rank: int | None) -> Reading:
     notes: list[str] = []
     group = table["group"].to_numpy()
     table = table.assign(kernel=np.where(group == "mpi", MPI, np.where(group == "other", OTHER, table["kernel"])))
-    processes = sorted(int(pid) for pid in table["pid"].unique())
-    if rank is None and len(processes) > 1:
-        own = sorted(int(pid) for pid in table.loc[group == "application", "pid"].unique())
-        ranks = {pid: place for place, pid in enumerate(own)}
-        left = int(table.loc[~table["pid"].isin(own), "samples"].sum())
-        table = table[table["pid"].isin(own)].assign(rank=lambda rows: rows["pid"].map(ranks))
-        notes.append(f"each of {len(own)} processes stands as a rank, in the order of process ids")
-        if left:
-            notes.append(f"{left} samples of processes without application code are left out")
-    else:
-        table = table.assign(rank=0 if rank is None else rank)
+    several = rank is None and table["pid"].nunique() > 1
+    table = _by_process(table, notes) if several else table.assign(rank=0 if rank is None else rank)
     if table.empty:
         raise InputError(f"{path}: no sample hit a function of the application", "is the program stripped of symbols?")
     unweighted = bool((table["period"] == 0).all())
     if unweighted:
         notes.append("the text has no periods (perf script -F +period): samples are counted")
     table = table.assign(value=table["samples"] if unweighted else table["period"])
-    keys = ["kernel", "rank"]
-    columns: dict[str, pd.Series] = {}
-    origin: dict[str, str] = {}
-    counts: dict[str, pd.Series] = {}
-    for event, rows in table.groupby("event", sort=False):
-        what = meaning(str(event))
-        name = f"samples of {event}" if unweighted else what.name
-        summed = rows.groupby(keys)["value"].sum() * (1.0 if unweighted else what.scale)
-        columns[name] = columns[name].add(summed, fill_value=0.0) if name in columns else summed
-        hits = rows.groupby(keys)["samples"].sum()
-        counts[name] = counts[name].add(hits, fill_value=0.0) if name in counts else hits
-        origin[name] = provenance(str(event), float(rows["samples"].sum()))
+    columns, counts, origin = _sums(table, unweighted)
     by_name = float(table.loc[table["by_name"].astype(bool), "samples"].sum())
     if by_name:
         notes.append(f"{int(by_name)} samples of run-time functions are the application's by their names alone")
     wide = pd.DataFrame(columns).reset_index().fillna(0.0)
-    every = pd.DataFrame(counts).reindex(pd.MultiIndex.from_frame(wide[keys])).fillna(0.0)
-    worth: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
-    for name in columns:
-        hit, value = every[name].to_numpy(np.float64), wide[name].to_numpy(np.float64)
-        if not value.sum() > 0:
-            continue
-        usual = value.sum() / hit.sum()
-        worth[name] = np.where((hit > 0) & (value > 0), value / np.where(hit > 0, hit, 1.0), usual)
+    every = pd.DataFrame(counts).reindex(pd.MultiIndex.from_frame(wide[_KEYS])).fillna(0.0)
     return _assemble.build(
         path,
         wide["kernel"].tolist(),
         wide["rank"].tolist(),
         {name: wide[name].to_numpy(dtype=np.float64) for name in columns},
         origin=origin,
-        configuration=None if rank is None and len(processes) > 1 else {},
+        configuration=None if several else {},
         notes=notes,
-        worth=worth,
+        worth=_worth(wide, every),
     )
+
+
+def _by_process(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Samples of the processes that run the application, each of which stands as a rank."""
+    own = sorted(int(pid) for pid in table.loc[table["group"] == "application", "pid"].unique())
+    ranks = {pid: place for place, pid in enumerate(own)}
+    left = int(table.loc[~table["pid"].isin(own), "samples"].sum())
+    notes.append(f"each of {len(own)} processes stands as a rank, in the order of process ids")
+    if left:
+        notes.append(f"{left} samples of processes without application code are left out")
+    return table[table["pid"].isin(own)].assign(rank=lambda rows: rows["pid"].map(ranks))
+
+
+def _sums(table: pd.DataFrame, unweighted: bool) -> tuple[dict[str, pd.Series], dict[str, pd.Series], dict[str, str]]:
+    """Value and samples of each event by kernel and rank, and where the value comes from."""
+    columns: dict[str, pd.Series] = {}
+    origin: dict[str, str] = {}
+    counts: dict[str, pd.Series] = {}
+    for event, rows in table.groupby("event", sort=False):
+        what = meaning(str(event))
+        name = f"samples of {event}" if unweighted else what.name
+        summed = rows.groupby(_KEYS)["value"].sum() * (1.0 if unweighted else what.scale)
+        columns[name] = columns[name].add(summed, fill_value=0.0) if name in columns else summed
+        hits = rows.groupby(_KEYS)["samples"].sum()
+        counts[name] = counts[name].add(hits, fill_value=0.0) if name in counts else hits
+        origin[name] = provenance(str(event), float(rows["samples"].sum()))
+    return columns, counts, origin
+
+
+def _worth(values: pd.DataFrame, samples: pd.DataFrame) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """What a sample is worth in each row: as its own samples were, and as all of them where it has none."""
+    worth: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+    for name in map(str, samples):
+        hit, value = samples[name].to_numpy(np.float64), values[name].to_numpy(np.float64)
+        if not value.sum() > 0:
+            continue
+        usual = value.sum() / hit.sum()
+        worth[name] = np.where((hit > 0) & (value > 0), value / np.where(hit > 0, hit, 1.0), usual)
+    return worth

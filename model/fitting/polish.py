@@ -11,6 +11,7 @@ Never needed for a forecast: neighbours on the grid share its weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from ranksight.model.search.terms import values as term_values
 from ranksight.model.search.terms import write_term
 from ranksight.model.series.noise import locate
 from ranksight.model.series.series import Series
+
+if TYPE_CHECKING:
+    import lmfit
 
 Array = NDArray[np.float64]
 
@@ -52,6 +56,58 @@ class Polished:
     residual: float
 
 
+@dataclass(frozen=True)
+class _Form:
+    """A hypothesis with free exponents: its terms (m, 3) and their coefficients, and the name of each free exponent."""
+
+    terms: list[tuple[float, Array]]
+    free: list[list[str | None]]
+
+    @classmethod
+    def of(cls, terms: list[tuple[float, Array]]) -> _Form:
+        """Free the exponents that are not zero, except those of process grids."""
+        free = [
+            [f"b{k}_{j}" if factor[0] and factor[2] >= 0 else None for j, factor in enumerate(term)]
+            for k, (_, term) in enumerate(terms)
+        ]
+        return cls(terms, free)
+
+    def start(self) -> lmfit.Parameters:
+        """The free numbers as the hypothesis has them."""
+        import lmfit
+
+        parameters = lmfit.Parameters()
+        for k, (coefficient, term) in enumerate(self.terms):
+            parameters.add(f"a{k}", value=coefficient)
+            for label, exponent in zip(self.free[k], term[:, 0].tolist(), strict=True):
+                if label is not None:
+                    parameters.add(label, value=exponent, min=-6, max=6)
+        return parameters
+
+    def values(self, given: lmfit.Parameters, x: Array) -> Array:
+        """The function (n,) at `x` (n, m)."""
+        total = np.zeros(len(x))
+        for k, (_, term) in enumerate(self.terms):
+            product = np.full(len(x), given[f"a{k}"].value)
+            for j, label in enumerate(self.free[k]):
+                exponent = 0.0 if label is None else given[label].value
+                free_of = np.where(term[j, 2] < 0, term[j], [0.0, term[j, 1], term[j, 2]])
+                product *= x[:, j] ** exponent * term_values(free_of[None, None], x[:, j : j + 1])[0]
+            total += product
+        return total
+
+    def written(self, given: lmfit.Parameters, parameters: tuple[str, ...]) -> tuple[str, ...]:
+        """The terms as people read them."""
+        written = []
+        for (_, term), labels in zip(self.terms, self.free, strict=True):
+            polished = term.copy()
+            polished[:, 0] = [
+                old if label is None else given[label].value for old, label in zip(term[:, 0], labels, strict=True)
+            ]
+            written.append(write_term(polished, parameters) or "1")
+        return tuple(written)
+
+
 def polish(fitted: Fitted, series: Series, i: int, over_repetitions: str = "auto") -> Polished:
     """Free the exponents of the leading hypothesis of series `i` and fit them with its coefficients.
 
@@ -68,43 +124,22 @@ def polish(fitted: Fitted, series: Series, i: int, over_repetitions: str = "auto
         raise InputError(
             f"series {i} is not the one that was fitted", "give the series that the functions were fitted to"
         )
-    leading = fitted.leading(i)
     location = locate(series.values[i : i + 1], over_repetitions)
     use = location.repeats[0] > 0
     x, y = series.points[use], location.values[0, use]
     if (x <= 0).any():
         raise InputError("a parameter is zero or negative", "exponents can be freed for positive parameters only")
     scale = location.scale[0, use]
-    parameters = lmfit.Parameters()
-    free: list[list[str | None]] = []
-    for k, (coefficient, term) in enumerate(leading):
-        parameters.add(f"a{k}", value=coefficient)
-        free.append([])
-        for j in range(len(series.parameters)):
-            exponent = float(term[j, 0])
-            label = f"b{k}_{j}" if exponent and term[j, 2] >= 0 else None
-            if label is not None:
-                parameters.add(label, value=exponent, min=-6, max=6)
-            free[-1].append(label)
-    count = len(parameters)
-    if not leading or use.sum() <= count:
+    form = _Form.of(fitted.leading(i))
+    start = form.start()
+    count = len(start)
+    if not count or use.sum() <= count:
         raise InsufficientError(
             f"{int(use.sum())} configurations do not determine {count} numbers of {fitted.kernels[i]!r}",
             "measure more configurations",
         )
 
-    def values(given: lmfit.Parameters) -> Array:
-        total = np.zeros(len(x))
-        for k, (_, term) in enumerate(leading):
-            product = np.full(len(x), given[f"a{k}"].value)
-            for j, label in enumerate(free[k]):
-                exponent = 0.0 if label is None else given[label].value
-                free_of = np.where(term[j, 2] < 0, term[j], [0.0, term[j, 1], term[j, 2]])
-                product *= x[:, j] ** exponent * term_values(free_of[None, None], x[:, j : j + 1])[0]
-            total += product
-        return total
-
-    result = lmfit.minimize(lambda given: (values(given) - y) / scale, parameters, method="leastsq")
+    result = lmfit.minimize(lambda given: (form.values(given, x) - y) / scale, start, method="leastsq")
     found = result.params
     known = result.covar is not None
     errors = np.array(
@@ -114,19 +149,12 @@ def polish(fitted: Fitted, series: Series, i: int, over_repetitions: str = "auto
     if known:
         spread = np.sqrt(np.diag(result.covar))
         correlation = result.covar / np.outer(spread, spread)
-    terms = []
-    for k, (_, term) in enumerate(leading):
-        polished = term.copy()
-        polished[:, 0] = [
-            old if label is None else found[label].value for old, label in zip(term[:, 0], free[k], strict=True)
-        ]
-        terms.append(write_term(polished, series.parameters) or "1")
-    readable = {f"b{k}_{j}": f"b{k}_{name}" for k in range(len(leading)) for j, name in enumerate(series.parameters)}
+    readable = {f"b{k}_{j}": f"b{k}_{name}" for k in range(len(form.terms)) for j, name in enumerate(series.parameters)}
     return Polished(
         tuple(readable.get(n, n) for n in found),
         np.array([found[n].value for n in found]),
         errors,
         correlation,
-        tuple(terms),
-        float(np.sqrt(np.mean(((values(found) - y) / scale) ** 2))),
+        form.written(found, series.parameters),
+        float(np.sqrt(np.mean(((form.values(found, x) - y) / scale) ** 2))),
     )

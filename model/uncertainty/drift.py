@@ -179,36 +179,41 @@ def leave_out(
     for n, length in itertools.product(np.flatnonzero(held.any(axis=0)), range(lengths)):
         rows = np.flatnonzero(held[:, n])
         lasting = replace(known, chance=np.broadcast_to(np.arange(len(LENGTHS)) == length, known.chance.shape) * 1.0)
-        share, centre, spread, nu = (
-            part[:, rows, 0].T
-            for part in foretold(found, points[n : n + 1], positive[use], lasting if length else None)
-        )
+        told = foretold(found, points[n : n + 1], positive[use], lasting if length else None)
+        share, centre, spread, freedom = (part[:, rows, 0].T for part in told)
         if not length:
             with np.errstate(invalid="ignore", divide="ignore"):
                 apart[rows] += log_y[rows, n] - (share * centre).sum(axis=1) / share.sum(axis=1)
         added = GRID[None, :] * (pace * distance)[use][rows, None]
-        wide = np.sqrt(np.maximum(spread, SMALLEST)[:, :, None] ** 2 + added[:, None, :] ** 2)
-        z = (log_y[rows, n][:, None, None] - centre[:, :, None]) / wide
-        nu = nu[:, :, None]
-        density = (
-            gammaln((nu + 1) / 2)
-            - gammaln(nu / 2)
-            - np.log(nu * np.pi) / 2
-            - np.log(wide)
-            - (nu + 1) / 2 * np.log1p(z * z / nu)
-        )
-        with np.errstate(divide="ignore"):
-            density = density + np.log(share)[:, :, None]
-        peak = density.max(axis=1, keepdims=True)
-        peak = np.where(np.isfinite(peak), peak, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total[rows, :, length] += np.maximum(
-                (peak + np.log(np.exp(density - peak).sum(axis=1, keepdims=True)))[:, 0], -700.0
-            )
+        total[rows, :, length] += _log_density(log_y[rows, n], (share, centre, spread, freedom), added)
     # Values left out together share their drift: they count as one.
     count = np.maximum(held.sum(axis=1), 1)
     result[use], missed[use] = total / count[:, None, None], apart / count
     return LeftOut(result, use, found, missed)
+
+
+def _log_density(y: Array, mixture: tuple[Array, Array, Array, Array], added: Array) -> Array:
+    """Log-density (r, g) of y (r,) under mixtures of Student's t, each as much wider as `added` (r, g).
+
+    `mixture` is share, centre, scale and freedom, (r, c) each.
+    """
+    share, centre, scale, freedom = (part[:, :, None] for part in mixture)
+    wide = np.sqrt(np.maximum(scale, SMALLEST) ** 2 + added[:, None, :] ** 2)
+    z = (y[:, None, None] - centre) / wide
+    density = (
+        gammaln((freedom + 1) / 2)
+        - gammaln(freedom / 2)
+        - np.log(freedom * np.pi) / 2
+        - np.log(wide)
+        - (freedom + 1) / 2 * np.log1p(z * z / freedom)
+    )
+    with np.errstate(divide="ignore"):
+        density = density + np.log(share)
+    peak = density.max(axis=1, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        together = peak + np.log(np.exp(density - peak).sum(axis=1, keepdims=True))
+    return np.asarray(np.maximum(together[:, 0], -700.0))
 
 
 def foretold(
