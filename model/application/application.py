@@ -148,6 +148,11 @@ class Application:
             closer = (functions.fitted.press[index] < law.scatter[mine]) & (law.domains == law.measured)
             known = law.inside(points)[None, :] & closer[:, None] & (told.said.status[index] == forecast.OK)
             known |= self.by_cache(law.kernels)[mine, None] & (law is self.sharing)
+            # Of two that do not answer, the one that comes nearer.
+            now = rows_of(told.said, index)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                nearer = now.upper / now.lower < given.upper / given.lower
+            known |= nearer & (given.status != forecast.OK) & (now.status != forecast.OK)
             return np.asarray(np.isfinite(given.value) & ~known & law.tells(points)[mine])
 
         return better

@@ -14,7 +14,7 @@ from ranksight.metrics import Reduction
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series, series_from_experiment
-from ranksight.model.sharing.demand import BYTES, Demand
+from ranksight.model.sharing.demand import BYTES, MEMORY, Demand
 from ranksight.model.sharing.domains import Domains
 
 Array = NDArray[np.float64]
@@ -23,6 +23,9 @@ FEWEST = 3
 """Configurations that a kernel must have."""
 BEGINS = -0.7
 """Slope of ln time over ln ranks at the fewest ranks below which times are those of strong scaling."""
+SAMPLES = 25
+"""Samples a configuration, in the mean, of which a kernel's sampled time must be made: from them on it is known to a
+fifth, which tells waiting for others from chance."""
 EARLY = 0.2
 """Share of a domain's cores that may fill its memory interface."""
 
@@ -90,7 +93,9 @@ def read_counts(
     present = experiment.metrics()
     traffic = BYTES if demand is None else demand.metrics
     counted = demand is not None or bool(set(BYTES) & set(present))
-    if "ranks" not in experiment.parameters or "time" not in present or (counted and _simulated(experiment, traffic)):
+    if "ranks" not in experiment.parameters or "time" not in present:
+        return None
+    if counted and _simulated(experiment, traffic) and (demand is None or demand.name != MEMORY):
         return None
     if not counted and set(LEVELS) & set(present):  # what memory served is then known better than by the work
         return None
@@ -116,8 +121,10 @@ def read_counts(
         found = _work(of, kernel, series.parameters, ranks, domains)
         return found, found, nothing
 
-    found = {}
+    samples, found = series.samples, {}
     for kernel in dict.fromkeys(series.kernels):
+        if (kernel, "time") not in rows or np.nanmean(samples[rows[kernel, "time"]]) < SAMPLES:
+            continue
         own = work(kernel)
         loads = np.isfinite(own[1]) if counted else own[1] > 0
         at = (of(kernel, "time") > 0) & loads

@@ -68,9 +68,9 @@ def fit_sharing(
     Returns
     -------
     Sharing or None
-        None where nothing tells how kernels share a domain, where traffic was simulated (a simulated cache serves one
-        rank, fetches nothing ahead and has no rate), where loads were counted by level and no `demand` is given, or
-        where the number of ranks is no parameter.
+        None where nothing tells how kernels share a domain, where traffic was simulated and is not memory's by a
+        `demand` (a simulated cache serves one rank, fetches nothing ahead and has no rate), where loads were counted by
+        level and no `demand` is given, or where the number of ranks is no parameter.
 
     Raises
     ------

@@ -29,9 +29,11 @@ def _rank(platform: Platform, ranks: int, size: float, lines: float) -> dict[str
     return {"time": time, "cycles": time * platform.frequency, "instructions": work, **loads}
 
 
-def _measured(path: Path, platform: Platform, ranks: tuple[int, ...], seen: float, sampled: bool) -> Experiment:
+def _measured(
+    path: Path, platform: Platform, ranks: tuple[int, ...], seen: float, how: str = "exact", each: float = 1e-3
+) -> Experiment:
     """Runs of a streaming and a computing kernel, of whose lines so many are loads that wait: others were fetched
-    ahead."""
+    ahead. Counts are exact, sampled, or simulated beside times of which a sample is worth `each` seconds."""
     rng = np.random.default_rng(1)
     made = Experiment.create(path, "made up", ["ranks", "size"])
     for p in ranks:
@@ -43,8 +45,17 @@ def _measured(path: Path, platform: Platform, ranks: tuple[int, ...], seen: floa
                 rows += [{"kernel": kernel, "rank": r, **row} for r in range(p)]
             table = pd.DataFrame(rows)
             table["time"] *= rng.normal(1, 0.01, len(table))
-            if not sampled:
+            if how == "exact":
                 made.add(Run({"ranks": p, "size": size}), table)
+                continue
+            if how == "simulated":
+                counts = table.drop(columns=["time", "cycles"])
+                told = dict.fromkeys(counts.columns[2:], "simulated by callgrind")
+                made.add(Run({"ranks": p, "size": size}, 0, "callgrind", provenance=told), counts)
+                times = table[["kernel", "rank", "time"]].assign(time=each * rng.poisson(table["time"] / each))
+                beside = {"sampling": sampling(times, {"time": each})}
+                run = Run({"ranks": p, "size": size}, 0, "perf-clock", provenance={"time": "sampled, n = 1"})
+                made.add(run, times, tables=beside)
                 continue
             worth = {name: 1e5 for name in table.columns if name not in ("kernel", "rank", "time")} | {"time": 1e-3}
             for name, one in worth.items():
@@ -58,12 +69,12 @@ def _measured(path: Path, platform: Platform, ranks: tuple[int, ...], seen: floa
     return made
 
 
-@pytest.mark.parametrize("sampled", [False, True], ids=["exact", "sampled"])
+@pytest.mark.parametrize("how", ["exact", "sampled", "simulated"])
 @pytest.mark.parametrize("seen", [1.0, 0.4])
-def test_a_full_domain_is_told_by_loads(tmp_path: Path, seen: float, sampled: bool) -> None:
+def test_a_full_domain_is_told_by_loads(tmp_path: Path, seen: float, how: str) -> None:
     """Times that rise where the interface fills do not go on rising with the ranks of further domains."""
     platform = load("icelake-8360y")
-    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4, 8, 12, 18), seen, sampled), platform=platform)
+    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4, 8, 12, 18), seen, how), platform=platform)
     for ranks, size in ((72, 96), (72, 160), (36, 64)):
         for answer in model.predict(ranks=ranks, size=size, metrics=["time"], kernels=["stream", "compute"]).answers:
             true = _rank(platform, ranks, size, 0.04 if answer.kernel == "stream" else 1e-4)["time"]
@@ -74,7 +85,7 @@ def test_a_full_domain_is_told_by_loads(tmp_path: Path, seen: float, sampled: bo
 
 def test_a_domain_that_was_not_full_is_foretold(tmp_path: Path) -> None:
     platform = load("icelake-8360y")
-    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4), 0.5, False), platform=platform)
+    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4), 0.5), platform=platform)
     (answer,) = (each for each in model.predict(ranks=72, size=96, metrics=["time"]).answers if each.kernel == "stream")
     true = _rank(platform, 72, 96, 0.04)["time"]
     assert answer.lower <= true <= answer.upper
@@ -84,6 +95,13 @@ def test_a_domain_that_was_not_full_is_foretold(tmp_path: Path) -> None:
 
 def test_kernels_that_hardly_ask_for_memory_are_the_equations(tmp_path: Path) -> None:
     platform = load("icelake-8360y")
-    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4, 8), 1.0, False), platform=platform)
+    model = fit(_measured(tmp_path / "e", platform, (1, 2, 4, 8), 1.0), platform=platform)
     assert model.equation.sharing is not None
     assert model.equation.sharing.kernels == ("stream",)
+
+
+def test_few_samples_tell_nothing_of_others(tmp_path: Path) -> None:
+    """Beside a handful of samples a kernel that waits for others looks as one that was unlucky."""
+    platform = load("icelake-8360y")
+    made = _measured(tmp_path / "e", platform, (1, 2, 4, 8), 1.0, "simulated", each=1.0)
+    assert fit(made, platform=platform).equation.sharing is None

@@ -1,4 +1,4 @@
-"""Bandwidth is learnt from counted traffic alone."""
+"""Bandwidth is learnt from counted traffic; what is simulated tells it where times may correct it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from ranksight.experiment import Experiment, Run
+from ranksight.model.sharing.demand import Demand
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.platforms import load
@@ -29,5 +30,10 @@ def test_simulated_traffic_has_no_rate(tmp_path: Path, source: str, learnt: bool
         )
         run = Run({"ranks": ranks}, 0, "made", provenance=dict.fromkeys(table.columns[2:], source))
         experiment.add(run, table)
-    given = fit_sharing(experiment, Domains.of(load("icelake-8360y"), "compact", None))
-    assert (given is not None) == learnt
+    platform = load("icelake-8360y")
+    domains = Domains.of(platform, "compact", None)
+    assert (fit_sharing(experiment, domains) is not None) == learnt
+    # Of memory by what it serves, known to a factor of two; a simulated cache is nobody else's.
+    assert fit_sharing(experiment, domains, demand=Demand.on_memory(platform)) is not None
+    cached = Demand.on(platform)
+    assert cached is None or fit_sharing(experiment, domains, demand=cached) is None
