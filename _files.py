@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,16 @@ from typing import Any
 
 from ranksight.errors import InputError
 from ranksight.telling import told
+
+
+def regular_file(path: Path) -> None:
+    """Refuse what is no regular file: a pipe would wait for ever, a device never end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
 
 
 def read_json(file: Path) -> dict[str, Any]:

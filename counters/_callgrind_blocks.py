@@ -375,7 +375,7 @@ class Parser:
                 last = int(address[index]) if index >= 0 else self.places.address
                 word = match[2].decode()
                 end = int(word, 16) if word.startswith("0x") else last + (0 if word == "*" else int(word))
-                self.places.jump(int(functions[index + 1]), start, end, float(match[1]))
+                self.places.jump(int(functions[index + 1]), start, end)
         self.places.address, self.places.line = int(address[-1]), int(line[-1])
 
 

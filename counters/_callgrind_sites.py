@@ -33,7 +33,6 @@ class Sites:
     cost : array, sites x events
     jump_function, jump_from, jump_to : arrays of int, jumps
         Addresses.
-    jump_count : array, jumps
     """
 
     function: Ints
@@ -44,7 +43,6 @@ class Sites:
     jump_function: Ints
     jump_from: Ints
     jump_to: Ints
-    jump_count: Floats
 
 
 def positions(text: Bytes, start: Ints, length: Ints, last: int) -> Ints:
@@ -81,7 +79,7 @@ def positions(text: Bytes, start: Ints, length: Ints, last: int) -> Ints:
 
 
 class Places:
-    """Sums of cost by place, and of jumps, while a file is read."""
+    """Sums of cost by place, and the jumps, while a file is read."""
 
     def __init__(self, columns: int) -> None:
         self.address, self.line = 0, 0
@@ -89,7 +87,7 @@ class Places:
         self._keys: list[NDArray[np.int64]] = []
         self._costs: list[Floats] = []
         self._pending = 0
-        self._jumps: dict[tuple[int, int, int], float] = {}
+        self._jumps: dict[tuple[int, int, int], None] = {}
 
     def add(self, function: Ints, address: Ints, file: Ints, line: Ints, cost: Floats) -> None:
         """Add one row a line of costs."""
@@ -101,11 +99,10 @@ class Places:
                 keys, costs = self._merged()
                 self._keys, self._costs, self._pending = [keys], [costs], 0
 
-    def jump(self, function: int, start: int, end: int, count: float) -> None:
+    def jump(self, function: int, start: int, end: int) -> None:
         """Add a jump."""
-        key = (function, start, end)
-        if key in self._jumps or len(self._jumps) < MOST_SITES:
-            self._jumps[key] = self._jumps.get(key, 0.0) + count
+        if len(self._jumps) < MOST_SITES:
+            self._jumps[function, start, end] = None
 
     @property
     def full(self) -> bool:
@@ -125,6 +122,5 @@ class Places:
         """What was gathered."""
         keys, costs = self._merged()
         jumps = np.array(list(self._jumps), np.int64).reshape(-1, 3)
-        counts = np.array(list(self._jumps.values()), np.float64)
         function, address, file, line = (keys[:, k] for k in range(4))
-        return Sites(function, address, file, line, costs, jumps[:, 0], jumps[:, 1], jumps[:, 2], counts)
+        return Sites(function, address, file, line, costs, *jumps.T)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, read
@@ -40,6 +40,7 @@ from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import BYTES, Stated
 from ranksight.model.structure.structured import structured
 from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
 from ranksight.telling import told
 
@@ -260,7 +261,7 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
     if count < 2:
         return ratio, 0.0
     apart = np.log(exact[known] / (ratio * said[known]))
-    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * stdtrit(count - 1, 0.95) / ndtri(0.95))
+    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * stdtrit(count - 1, 0.95) / TAIL)
 
 
 def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> Stated | None:

@@ -65,9 +65,9 @@ def loss_words(loss: Loss) -> str:
     return NAMES[loss.part]
 
 
-def parts_of(sweep: Sweep, k: int = -1) -> list[tuple[str, float, float]]:
-    """Part, seconds and share of the time at one point, the largest first; parts of nothing are left out."""
-    parts = sweep.breakdown.parts
-    total = sum(float(np.nan_to_num(parts[name][k])) for name in PARTS)
-    rows = [(name, float(parts[name][k]), float(parts[name][k]) / total if total > 0 else 0.0) for name in PARTS]
+def parts_of(sweep: Sweep) -> list[tuple[str, float, float]]:
+    """Part, seconds and share of the time at the last point, the largest first; parts of nothing are left out."""
+    last = {name: float(sweep.breakdown.parts[name][-1]) for name in PARTS}
+    total = sum(float(np.nan_to_num(seconds)) for seconds in last.values())
+    rows = [(name, seconds, seconds / total if total > 0 else 0.0) for name, seconds in last.items()]
     return sorted((row for row in rows if row[1] > 1e-9 * total), key=lambda row: -row[1])

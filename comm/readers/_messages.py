@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight._files import regular_file
 from ranksight.errors import InputError
 from ranksight.experiment import MESSAGE_COLUMNS
 
@@ -91,19 +91,9 @@ class Tally:
         return table.astype({**kinds, "kernel": str, "operation": str, "seconds": float})
 
 
-def regular(path: Path) -> None:
-    """Refuse what is no regular file: a pipe would wait for ever, a device never end."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
-
-
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number and text of each line, one at a time; InputError where one is binary or endless."""
-    regular(path)
+    regular_file(path)
     try:
         with path.open("rb") as stream:
             number = 0

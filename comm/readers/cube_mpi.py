@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight._cube import opened
+from ranksight._files import regular_file
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.errors import InputError
@@ -42,7 +43,7 @@ class CubeMpi:
         ToolError
             When pycubexr is not installed.
         """
-        _messages.regular(path)
+        regular_file(path)
         with opened(path) as cube:
             reading = _read(path, cube)
         yield reading

@@ -15,6 +15,7 @@ from xml.parsers import expat
 
 import pandas as pd
 
+from ranksight._files import regular_file
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.readers import _messages
@@ -111,7 +112,7 @@ class Ipm:
         InputError
             When it is no well-formed XML, declares a document type or entities, lacks ranks, or holds senseless values.
         """
-        _messages.regular(path)
+        regular_file(path)
         profile = _Profile(path)
         _parse(profile)
         ranks = _messages.complete(profile.ranks, str(path))

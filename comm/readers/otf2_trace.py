@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from ranksight._files import regular_file
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.comm.readers._events import EventLog
@@ -49,7 +50,7 @@ class Otf2:
             When the otf2 package is not installed.
         """
         anchor = path / "traces.otf2" if path.is_dir() else path
-        _messages.regular(anchor)
+        regular_file(anchor)
         otf2 = _otf2()
         try:
             with silent(), otf2.reader.open(str(anchor)) as trace:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ranksight._files import regular_file
 from ranksight.comm.readers import _messages
 from ranksight.comm.readers._events import EventLog
 from ranksight.errors import InputError
@@ -117,7 +118,7 @@ def _files(path: Path) -> list[Path]:
         if not files:
             raise InputError(f"{path} holds no time-independent trace", "name the folder of the ranks' files")
         return files
-    _messages.regular(path)
+    regular_file(path)
     if _is_action(_first_line(path)):
         return [path]
     files = []

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
+from ranksight._files import regular_file
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
 from ranksight.errors import InputError
@@ -33,16 +34,6 @@ _NOT_RANK = re.compile(
 )
 _PROCESS = re.compile(r"(?P<stem>(?:callgrind|cachegrind|gmon)\.out)\.(?P<pid>\d+)")
 _INTEGER = re.compile(r"\d+")
-
-
-def regular_file(path: Path) -> None:
-    """Refuse what is no regular file: a pipe would wait for ever, a device never end."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
 
 
 def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:
@@ -303,9 +294,13 @@ def is_process_folder(folder: Path, recognises: Callable[[Path, bytes], bool]) -
         return False
 
 
-def noted(reading: Reading, notes: Sequence[str]) -> Reading:
-    """The reading with further notes."""
-    return replace(reading, notes=(*reading.notes, *notes)) if notes else reading
+def read_processes(path: Path, read: Callable[[Path], Reading]) -> Reading:
+    """What `read` makes of a file, or of the files of a folder that holds one a process (:func:`process_folder`)."""
+    if not path.is_dir():
+        return read(path)
+    files, notes = process_folder(path)
+    merged = merge_ranks({rank: read(file) for rank, file in files.items()}, path)
+    return replace(merged, notes=(*merged.notes, *notes))
 
 
 def head_of(path: Path, size: int = 4096) -> bytes:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight._files import regular_file
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR
 from ranksight.errors import InputError
@@ -52,7 +53,7 @@ class _File:
     """A file whose structures are read by offset, never past its end."""
 
     def __init__(self, path: Path, kind: bytes) -> None:
-        _assemble.regular_file(path)
+        regular_file(path)
         if path.stat().st_size > 8 * _assemble.TEXT_LIMIT:
             raise InputError(f"{path} is larger than {_assemble.TEXT_LIMIT >> 27} GiB", "filter it with hpcprof")
         self.path = path

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ranksight._files import regular_file
 from ranksight.counters import callgrind
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers.callgrind import check_totals, reading_of
@@ -33,19 +34,14 @@ class Cachegrind:
         InputError
             Naming file and line where it is damaged; the costs do not add up to its summary; a rank is missing.
         """
-        if path.is_dir():
-            files, notes = _assemble.process_folder(path)
-            merged = _assemble.merge_ranks({rank: _read(file) for rank, file in files.items()}, path)
-            yield _assemble.noted(merged, notes)
-        else:
-            yield _read(path)
+        yield _assemble.read_processes(path, _read)
 
 
 READERS.register("cachegrind")(Cachegrind())
 
 
 def _read(path: Path) -> Reading:
-    _assemble.regular_file(path)
+    regular_file(path)
     profile = callgrind.read(path)
     check_totals(path, profile, "summary")
     return reading_of(path, profile, "cachegrind")

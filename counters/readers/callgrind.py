@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight._files import regular_file
 from ranksight.counters import callgrind
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
@@ -43,19 +44,14 @@ class Callgrind:
         InputError
             Naming file and line where it is damaged; a rank is missing.
         """
-        if path.is_dir():
-            files, notes = _assemble.process_folder(path)
-            merged = _assemble.merge_ranks({rank: _read(file) for rank, file in files.items()}, path)
-            yield _assemble.noted(merged, notes)
-        else:
-            yield _read(path)
+        yield _assemble.read_processes(path, _read)
 
 
 READERS.register("callgrind")(Callgrind())
 
 
 def _read(path: Path) -> Reading:
-    _assemble.regular_file(path)
+    regular_file(path)
     profile = callgrind.read(path)
     if profile.header.get("part", "1") == "1":
         check_totals(path, profile, "totals")

@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight._cube import MEMORY, opened
+from ranksight._files import regular_file
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._threads import reduce_threads
@@ -85,7 +86,7 @@ class Cube:
         ToolError
             When pycubexr is not installed.
         """
-        _assemble.regular_file(path)
+        regular_file(path)
         with opened(path) as cube:
             reading = _read(path, cube)
         yield reading

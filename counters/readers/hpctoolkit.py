@@ -18,6 +18,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight._files import regular_file
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR
@@ -78,7 +79,7 @@ class HpcToolkit:
         if not file.exists() and (folder / "meta.db").exists():
             yield _from_store(folder)
             return
-        _assemble.regular_file(file)
+        regular_file(file)
         tree = _parse(file)
         stores = _stores(folder)
         yield _ranked(file, tree, stores) if stores and tree.stored else _summed(file, tree)
@@ -254,7 +255,7 @@ def _metric(match: re.Match[str]) -> tuple[str, float]:
 
 def _values(store: Path, metrics: int) -> NDArray[np.float64]:
     """Values of a .metric-db, nodes x metrics."""
-    _assemble.regular_file(store)
+    regular_file(store)
     head = _assemble.head_of(store, _HEADER)
     if len(head) < _HEADER or not head.startswith(_MAGIC):
         raise InputError(f"{store} is no .metric-db of HPCToolkit", "the file is damaged")

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ranksight._files import regular_file
 from ranksight.counters.perfscript import BLOCK, Samples
 from ranksight.counters.perfscript import read as read_samples
 from ranksight.counters.readers import _assemble
@@ -62,7 +63,7 @@ READERS.register("perf-script")(PerfScript())
 
 
 def _read(path: Path, rank: int | None) -> Reading:
-    _assemble.regular_file(path)
+    regular_file(path)
     try:
         with path.open("rb") as stream:
             samples: Samples = read_samples(iter(lambda: stream.read(BLOCK), b""), str(path))

@@ -118,9 +118,9 @@ class Balance:
                 found.append(f"at {where} all wait for the {fullest}, which has {ratio[k]:.3g} times the mean work")
         return found
 
-    def of_roles(self, points: Array, level: float = 0.9) -> dict[str, Array]:
+    def of_roles(self, points: Array) -> dict[str, Array]:
         """Work of a rank of each role at `points`, (k,)."""
-        said = self.fitted.predict(points, level)
+        said = self.fitted.predict(points)
         rows = {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
         return {role: np.asarray(said.value[rows[role, WORK]]) for role in self.roles}
 

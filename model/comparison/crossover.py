@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.experiment import WHOLE
 from ranksight.model.comparison.sides import Side
+from ranksight.model.uncertainty.forecast import TAIL
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def axis(low: float, high: float) -> Array:
     return np.unique(np.round(np.exp(np.linspace(np.log(low), np.log(high), STEPS))))
 
 
-def crossovers(before: Side, after: Side, timer: str, values: Array, level: float = 0.9) -> list[Crossover]:
+def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Crossover]:
     """Where the program and its kernels become faster on the other side.
 
     Parameters
@@ -77,7 +77,7 @@ def crossovers(before: Side, after: Side, timer: str, values: Array, level: floa
         known = np.isfinite(ratio) & np.isfinite(error)
         if known.sum() < 2:
             continue
-        x, y, e = np.log(values[known]), ratio[known], error[known] * float(ndtri((1 + level) / 2))
+        x, y, e = np.log(values[known]), ratio[known], error[known] * TAIL
         signs = np.sign(y)
         turn = np.flatnonzero(signs[:-1] * signs[1:] < 0)
         for place in turn:
@@ -93,17 +93,16 @@ def crossovers(before: Side, after: Side, timer: str, values: Array, level: floa
     return sorted(found, key=lambda each: (each.kernel != WHOLE, each.at))
 
 
-def onsets(before: Side, after: Side, timer: str, values: Array, level: float = 0.9) -> list[Onset]:
+def onsets(before: Side, after: Side, timer: str, values: Array) -> list[Onset]:
     """From where on each kernel's change matters, the heaviest at the largest scale first; a kernel of one side only is
     a change of all of its time."""
     whole = before.of(WHOLE, timer)
-    reach = float(ndtri((1 + level) / 2))
     changed = [
-        (kernel, after.of(kernel, timer) - before.of(kernel, timer), np.abs(ratio) > reach * error)
+        (kernel, after.of(kernel, timer) - before.of(kernel, timer), np.abs(ratio) > TAIL * error)
         for kernel, ratio, error in _ratios(before, after, timer)
         if kernel != WHOLE
     ]
-    changed += [(kernel, seconds, reach * error < 1) for kernel, seconds, error in _alone(before, after, timer)]
+    changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in _alone(before, after, timer)]
     found = []
     for kernel, seconds, sure in changed:
         with np.errstate(all="ignore"):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
@@ -135,9 +134,9 @@ def _with_totals(series: Series) -> tuple[Array, tuple[str, ...], tuple[str, ...
     return np.concatenate(blocks), tuple(kernels), tuple(names)
 
 
-def predicted_side(name: str, model: Model, points: Array, level: float = 0.9) -> Side:
+def predicted_side(name: str, model: Model, points: Array) -> Side:
     """What a model says at `points` (k, m); standard errors are those of its intervals."""
-    said = model.forecast(points, level)
+    said = model.forecast(points)
     rows = dict(model.functions.rows)
     value, low, high, status = said.value, said.lower, said.upper, said.status
     missing = [
@@ -145,7 +144,7 @@ def predicted_side(name: str, model: Model, points: Array, level: float = 0.9) -
         for each in dict.fromkeys(model.fitted.metrics)
         if metric(each).additive and metric(each).kind != "ratio" and (WHOLE, each) not in rows
     ]
-    answers = model.predict_at(points, level=level, metrics=missing, kernels=[WHOLE]).answers if missing else ()
+    answers = model.predict_at(points, metrics=missing, kernels=[WHOLE]).answers if missing else ()
     for each in missing:
         whole = [answer for answer in answers if answer.kernel is None and answer.metric == each]
         if len(whole) != len(points):
@@ -157,7 +156,7 @@ def predicted_side(name: str, model: Model, points: Array, level: float = 0.9) -
         status = np.concatenate([status, [[answer.status for answer in whole]]])
     with np.errstate(all="ignore"):
         half = np.where(low > 0, np.log(high / low) / 2, (high - low) / 2 / np.abs(value))
-    error = half / float(ndtri((1 + level) / 2))
+    error = half / forecast.TAIL
     sound = (status == forecast.OK) & np.isfinite(value) & np.isfinite(error)
     # A sum whose parts have no answer is none.
     value = np.where((status != forecast.OK) & (value == 0), np.nan, value)

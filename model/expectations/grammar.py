@@ -76,13 +76,20 @@ def growth(text: str) -> Growth:
     return _Parser(text).whole()
 
 
-def _tokens(text: str) -> list[Token]:
+def tokenise(text: str, pattern: re.Pattern[str], remedy: str) -> list[Token]:
+    """Words of a text, each of the kind that the matching group of `pattern` is named by, and its end.
+
+    Raises
+    ------
+    ParseError
+        With the place of what matches none, and the `remedy`.
+    """
     found, at = [], 0
     while text[at:].strip():
-        match = _TOKEN.match(text, at)
+        match = pattern.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            raise ParseError(f"{text[at]!r} is not understood", at, "write it like O(p^0.5 log p)")
+            raise ParseError(f"{text[at]!r} is not understood", at, remedy)
         kind = str(match.lastgroup)
         found.append(Token(kind, match[kind], match.start(kind)))
         at = match.end()
@@ -93,7 +100,7 @@ class _Parser:
     """Recursive descent; one method a rule of the grammar."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = _tokens(text)
+        self.tokens = tokenise(text, _TOKEN, "write it like O(p^0.5 log p)")
         self.next = 0
         self.depth = 0
 

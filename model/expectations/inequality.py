@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ranksight.model.expectations.grammar import LONGEST, ParseError, Token
+from ranksight.model.expectations.grammar import LONGEST, ParseError, Token, tokenise
 
 _TOKEN = re.compile(
     r'\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z_~][\w:.\[\]~]*)|"(?P<quoted>[^"]+)"|(?P<sign><=|>=|[-+*<>=]))'
@@ -56,7 +56,7 @@ def inequality(text: str) -> Inequality:
     """
     if len(text) > 10 * LONGEST:
         raise ParseError(f"a rule has {len(text)} characters, more than {10 * LONGEST}", 10 * LONGEST)
-    tokens = _tokens(text)
+    tokens = tokenise(text, _TOKEN, "put names with other signs between double quotes")
     left, at = _sum(tokens, 0)
     sign = tokens[at]
     if sign.text not in ("<=", ">="):
@@ -74,20 +74,6 @@ def inequality(text: str) -> Inequality:
     return Inequality(smaller, larger, " ".join(text.split()))
 
 
-def _tokens(text: str) -> list[Token]:
-    found, at = [], 0
-    while text[at:].strip():
-        match = _TOKEN.match(text, at)
-        if match is None:
-            at += len(text[at:]) - len(text[at:].lstrip())
-            remedy = "put names with other signs between double quotes"
-            raise ParseError(f"{text[at]!r} is not understood", at, remedy)
-        kind = str(match.lastgroup)
-        found.append(Token("name" if kind == "quoted" else kind, match[kind], match.start(kind)))
-        at = match.end()
-    return [*found, Token("end", "", len(text))]
-
-
 def _sum(tokens: list[Token], at: int) -> tuple[Sum, int]:
     total: dict[str, float] = {}
     while True:
@@ -99,7 +85,7 @@ def _sum(tokens: list[Token], at: int) -> tuple[Sum, int]:
             at += 1
             at += tokens[at].text == "*"
         name = tokens[at]
-        if name.kind != "name":
+        if name.kind not in ("name", "quoted"):
             what = "the end" if name.kind == "end" else repr(name.text)
             raise ParseError(f"expected a function, found {what}", name.at, "write it like Allreduce <= Reduce + Bcast")
         total[name.text] = total.get(name.text, 0.0) + factor

@@ -96,16 +96,6 @@ class Analysis:
         return Pet(self.workload, self.ranks, times, self.clock, self.coverage, network, self.messages)
 
 
-def workloads(experiment: Experiment) -> dict[Workload, list[float]]:
-    """Rank counts with an event trace, by the values of the other parameters."""
-    found: dict[Workload, list[float]] = {}
-    for point in traced(experiment):
-        named = dict(zip(experiment.parameters, point, strict=True))
-        p = named.pop("ranks")
-        found.setdefault(tuple(named.items()), []).append(p)
-    return {workload: sorted(set(ranks)) for workload, ranks in found.items()}
-
-
 def analyse(
     experiment: Experiment,
     platform: Platform,

@@ -52,7 +52,6 @@ def candidates(
     targets: Array,
     rules: Mapping[str, Rule] | None = None,
     limits: Mapping[str, tuple[float | None, float | None]] | None = None,
-    repeat: bool = False,
 ) -> Candidates:
     """All configurations under the rules, without those at or beyond a target; and each target inside of the range
     measured, as one run tells it best.
@@ -67,8 +66,6 @@ def candidates(
     limits : mapping of str to (smallest, largest), optional
         None leaves an end to the default: the smallest value measured; and of ranks half the largest target (or the
         largest measured, if that is more), of others the larger of target and measured.
-    repeat : bool
-        Whether configurations already measured are candidates too, for more repetitions.
 
     Raises
     ------
@@ -89,7 +86,7 @@ def candidates(
         for at, name in enumerate(parameters)
     ]
     few = _share([axis.values for axis in axes])
-    points = _open(few, measured, targets, repeat)
+    points = _open(few, measured, targets)
     if not len(points):
         raise _nothing_left(axes, measured, targets)
     return Candidates(
@@ -137,17 +134,15 @@ def _axis(
     return _Axis(name, rule, (low, high), values, barred)
 
 
-def _open(axes: list[Array], measured: Array, targets: Array, repeat: bool) -> Array:
+def _open(axes: list[Array], measured: Array, targets: Array) -> Array:
     """Combinations (k, m) of the values that are left to measure.
 
-    None at or beyond a target, but each target inside of the range measured; none that was measured, unless `repeat`.
+    None at or beyond a target, but each target inside of the range measured; none that was measured.
     """
     points = np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(axes))
     beyond = np.any(np.all(points[:, None, :] >= targets[None] * (1 - SMALLEST_STEP), axis=2), axis=1)
     inside = np.all((targets >= measured.min(axis=0)) & (targets <= measured.max(axis=0)), axis=1)
     points = np.unique(np.concatenate([points[~beyond], targets[inside]]), axis=0)
-    if repeat:
-        return points
     seen = set(map(tuple, measured.tolist()))
     return points[[tuple(point) not in seen for point in points.tolist()]]
 
