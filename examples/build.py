@@ -26,7 +26,7 @@ def names() -> tuple[str, ...]:
 
 
 def source(name: str = "heat") -> Path:
-    """The C source of a bundled program.
+    """The C source of a bundled program, which includes what else it has.
 
     Parameters
     ----------

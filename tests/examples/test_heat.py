@@ -179,7 +179,7 @@ def counted(program: Path, folder: Path, ranks: int) -> list[dict[str, int]]:
     for rank in range(ranks):
         annotate = ["callgrind_annotate", "--auto=no", "--threshold=100", str(folder / str(rank))]
         table = subprocess.run(annotate, capture_output=True, text=True, check=True).stdout
-        rows = re.findall(r"^ *([0-9,]+) \([^)]*\) +\S*heat\.c:(\w+) ", table, re.MULTILINE)
+        rows = re.findall(r"^ *([0-9,]+) \([^)]*\) +\S*heat\w*\.[ch]:(\w+) ", table, re.MULTILINE)
         found.append({name: int(count.replace(",", "")) for count, name in rows if name in KERNELS})
     return found
 

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import readings
+from readings import cell
 
 from ranksight.errors import InputError, ToolError
 from ranksight.experiment import ALL_RANKS, WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.reading import READERS
 
 DATA = Path(__file__).parent / "data" / "caliper"
 caliperreader = pytest.importorskip("caliperreader")
-
-
-def read(path: Path) -> Reading:
-    (reading,) = READERS["caliper"].read(path)
-    return reading
-
-
-def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
-    table = reading.counters
-    row = table[(table["kernel"] == kernel) & (table["rank"] == rank)]
-    assert len(row) == 1
-    return float(row[metric].iloc[0])
+read = partial(readings.read, "caliper")
 
 
 @pytest.mark.parametrize(
@@ -43,15 +35,15 @@ def test_stream_with_ranks() -> None:
     assert reading.environment["problem_size"] == "30"
     assert reading.command == ("./heat", "-n", "30")
     solve = "main->solve<a,b>"
-    assert cell(reading, "main", 0, "time") == pytest.approx(3.0)
-    assert cell(reading, solve, 0, "time") == pytest.approx(4.5)
-    assert cell(reading, solve, 0, "time_inclusive") == 6.0
-    assert cell(reading, f'{solve}->say "hi"', 1, "time") == 7.5
-    assert cell(reading, solve, 1, "time") == 0.0
+    assert cell(reading, "main", "time") == pytest.approx(3.0)
+    assert cell(reading, solve, "time") == pytest.approx(4.5)
+    assert cell(reading, solve, "time_inclusive") == 6.0
+    assert cell(reading, f'{solve}->say "hi"', "time", 1) == 7.5
+    assert cell(reading, solve, "time", 1) == 0.0
     assert any("exceeds the caller's in 1 places" in note for note in reading.notes)
-    assert cell(reading, solve, 1, "instructions") == 5001
-    assert cell(reading, solve, 1, "visits") == 4
-    assert cell(reading, WHOLE, 0, "time") == 0.5
+    assert cell(reading, solve, "instructions", 1) == 5001
+    assert cell(reading, solve, "visits", 1) == 4
+    assert cell(reading, WHOLE, "time") == 0.5
     assert reading.provenance["time"].startswith("derived from inclusive#sum#time.duration")
     assert any("min#papi.PAPI_TOT_INS" in note for note in reading.notes)
 
@@ -60,17 +52,17 @@ def test_profile_reduced_over_ranks() -> None:
     reading = read(DATA / "reduced.cali")
     assert reading.configuration == {"ranks": 4.0}
     assert set(reading.counters["rank"]) == {ALL_RANKS}
-    assert cell(reading, "main", ALL_RANKS, "time") == pytest.approx((40.0 - 24.0) / 4)
-    assert cell(reading, "main->solve", ALL_RANKS, "time") == pytest.approx(6.0)
-    assert cell(reading, "main->solve", ALL_RANKS, "max#inclusive#sum#time.duration") == pytest.approx(7.0)
+    assert cell(reading, "main", "time", ALL_RANKS) == pytest.approx((40.0 - 24.0) / 4)
+    assert cell(reading, "main->solve", "time", ALL_RANKS) == pytest.approx(6.0)
+    assert cell(reading, "main->solve", "max#inclusive#sum#time.duration", ALL_RANKS) == pytest.approx(7.0)
 
 
 def test_split_json() -> None:
     reading = read(DATA / "split.json")
     assert reading.configuration == {"ranks": 2.0}
-    assert cell(reading, 'main->f<a, "b">', 1, "time") == pytest.approx(2.0)
-    assert cell(reading, 'main->f<a, "b">', 1, "visits") == 7
-    assert cell(reading, WHOLE, 0, "time") == pytest.approx(4.0)
+    assert cell(reading, 'main->f<a, "b">', "time", 1) == pytest.approx(2.0)
+    assert cell(reading, 'main->f<a, "b">', "visits", 1) == 7
+    assert cell(reading, WHOLE, "time") == pytest.approx(4.0)
     assert any("microseconds" in note for note in reading.notes)
     assert reading.environment["problem_size"] == "64"
 
@@ -78,27 +70,27 @@ def test_split_json() -> None:
 def test_report_whose_columns_are_named_for_people(tmp_path: Path) -> None:
     reading = read(DATA / "report.json")
     assert reading.configuration == {"ranks": 4.0}
-    assert cell(reading, "main", ALL_RANKS, "time") == pytest.approx(4.0)
-    assert cell(reading, "main->solve->halo", ALL_RANKS, "time") == pytest.approx(2.0)
-    assert cell(reading, "main->solve", ALL_RANKS, "Max time/rank") == 7.0
+    assert cell(reading, "main", "time", ALL_RANKS) == pytest.approx(4.0)
+    assert cell(reading, "main->solve->halo", "time", ALL_RANKS) == pytest.approx(2.0)
+    assert cell(reading, "main->solve", "Max time/rank", ALL_RANKS) == 7.0
     assert any("does not say whether callees count: taken with them" in note for note in reading.notes)
     path = tmp_path / "exclusive.json"
     path.write_text((DATA / "report.json").read_text().replace("11.0, 10.0", "11.0, 1.0"))
     reading = read(path)
-    assert cell(reading, "main", ALL_RANKS, "time") == 1.0
-    assert cell(reading, "main->solve", ALL_RANKS, "time") == 6.0
+    assert cell(reading, "main", "time", ALL_RANKS) == 1.0
+    assert cell(reading, "main->solve", "time", ALL_RANKS) == 6.0
 
 
 def test_call_paths_from_the_stack() -> None:
     reading = read(DATA / "callpath.json")
-    assert cell(reading, "main", 0, "visits") == 30
-    assert cell(reading, "main->(unnamed)", 1, "visits") == 40
+    assert cell(reading, "main", "visits") == 30
+    assert cell(reading, "main->(unnamed)", "visits", 1) == 40
 
 
 def test_records_json() -> None:
     reading = read(DATA / "records.json")
-    assert cell(reading, "main->solve", 1, "time") == 2.5
-    assert cell(reading, "main->solve", 0, "visits") == 7
+    assert cell(reading, "main->solve", "time", 1) == 2.5
+    assert cell(reading, "main->solve", "visits") == 7
 
 
 @pytest.mark.parametrize(
@@ -157,7 +149,7 @@ def test_damage_is_named(tmp_path: Path, name: str, old: str, new: str, says: st
 def test_a_region_without_a_name_has_one_here(tmp_path: Path) -> None:
     path = tmp_path / "split.json"
     path.write_text((DATA / "split.json").read_text().replace('"label": "main"', '"label": ""'))
-    assert cell(read(path), '(unnamed)->f<a, "b">', 1, "visits") == 7
+    assert cell(read(path), '(unnamed)->f<a, "b">', "visits", 1) == 7
 
 
 def test_deep_nesting_is_refused(tmp_path: Path) -> None:
@@ -220,8 +212,8 @@ def test_real_streams_agree_with_their_totals(shared: Path) -> None:
 def test_real_exclusive_stream(shared: Path) -> None:
     reading = read(shared / "data" / "formats" / "caliper" / "lulesh-annotation-profile.cali")
     kernel = "main->lulesh.cycle->LagrangeLeapFrog->LagrangeNodal->CalcForceForNodes->CalcVolumeForceForElems"
-    assert cell(reading, f"{kernel}->IntegrateStressForElems", 0, "time") == 0.056681
-    assert cell(reading, kernel, 0, "visits") == 30
+    assert cell(reading, f"{kernel}->IntegrateStressForElems", "time") == 0.056681
+    assert cell(reading, kernel, "visits") == 30
 
 
 NODES = "__rec=node,id=24,attr=10,data=64,parent=3\n__rec=node,id=25,attr=8,data=region,parent=24\n"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import readings
+from readings import cell
 
 from ranksight.errors import InputError, ToolError
-from ranksight.reading import READERS, Reading
+from ranksight.reading import READERS
 
 pytest.importorskip("pycubexr")
 
@@ -32,17 +35,7 @@ METRICS = {
     "bytes_put": ("EXCLUSIVE", "UINT64", "bytes", None),
 }
 
-
-def read(path: Path) -> Reading:
-    (reading,) = READERS["cube"].read(path)
-    return reading
-
-
-def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
-    table = reading.counters
-    row = table[(table["kernel"] == kernel) & (table["rank"] == rank)]
-    assert len(row) == 1
-    return float(row[metric].iloc[0])
+read = partial(readings.read, "cube")
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -51,15 +44,15 @@ def test_values_are_exclusive_and_in_si(tmp_path: Path, write_cube: Callable[...
     assert READERS["cube"].recognises(path, path.read_bytes()[:4096])
     reading = read(path)
     assert reading.configuration == {"ranks": 2.0}
-    assert cell(reading, "main", 0, "time") == pytest.approx(9.0 - 5.0 - 1.0 - 0.5)
+    assert cell(reading, "main", "time") == pytest.approx(9.0 - 5.0 - 1.0 - 0.5)
     # both calls of solve from main are one kernel: 5 - 2 s and 0.5 s
-    assert cell(reading, "main->solve<a, b>", 0, "time") == pytest.approx(3.0 + 0.5)
-    assert cell(reading, "main->solve<a, b>", 1, "visits") == 220
-    assert cell(reading, "main->solve<a, b>->MPI_Send", 1, "time") == pytest.approx(1.0)
-    assert cell(reading, "main->solve<a, b>->MPI_Send", 1, "bytes_sent") == 8192
-    assert cell(reading, "main", 0, "instructions") == 0
-    assert cell(reading, "main", 1, "instructions") == 40
-    assert cell(reading, "main->io", 0, "instructions") == 70
+    assert cell(reading, "main->solve<a, b>", "time") == pytest.approx(3.0 + 0.5)
+    assert cell(reading, "main->solve<a, b>", "visits", 1) == 220
+    assert cell(reading, "main->solve<a, b>->MPI_Send", "time", 1) == pytest.approx(1.0)
+    assert cell(reading, "main->solve<a, b>->MPI_Send", "bytes_sent", 1) == 8192
+    assert cell(reading, "main", "instructions") == 0
+    assert cell(reading, "main", "instructions", 1) == 40
+    assert cell(reading, "main->io", "instructions") == 70
     assert reading.provenance["instructions"] == "measured (PAPI_TOT_INS)"
     assert any("PAPI_TOT_INS of callees exceeds" in note for note in reading.notes)
     assert any("without values: bytes_put" in note for note in reading.notes)
@@ -69,9 +62,9 @@ def test_values_are_exclusive_and_in_si(tmp_path: Path, write_cube: Callable[...
 def test_threads_of_a_rank(tmp_path: Path, write_cube: Callable[..., Path]) -> None:
     reading = read(write_cube(tmp_path / "p.cubex", TREE, [0, 0], METRICS))
     assert reading.configuration == {"ranks": 1.0}
-    assert cell(reading, "main->io", 0, "instructions") == 80
-    assert cell(reading, "main->io", 0, "time") == pytest.approx(1.0)
-    assert cell(reading, "main->solve<a, b>", 0, "time") == pytest.approx(3.5)
+    assert cell(reading, "main->io", "instructions") == 80
+    assert cell(reading, "main->io", "time") == pytest.approx(1.0)
+    assert cell(reading, "main->solve<a, b>", "time") == pytest.approx(3.5)
     assert len(reading.tables["threads"]) == 8
 
 

@@ -7,30 +7,23 @@ import re
 import shutil
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import readings
+from readings import cell
 
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
-from ranksight.reading import READERS, Reading
+from ranksight.reading import READERS
 
 DATA = Path(__file__).parent / "data" / "hpctoolkit"
 SWEEP = 'main->sweep<double, "x">'
 NODES = {3: (2000.0, 20.0), 7: (20000.0, 100.0), 9: (4000.0, 10.0)}
 
-
-def read(path: Path) -> Reading:
-    (reading,) = READERS["hpctoolkit"].read(path)
-    return reading
-
-
-def cell(reading: Reading, kernel: str, rank: int, metric: str) -> float:
-    table = reading.counters
-    row = table[(table["kernel"] == kernel) & (table["rank"] == rank)]
-    assert len(row) == 1
-    return float(row[metric].iloc[0])
+read = partial(readings.read, "hpctoolkit")
 
 
 def store(folder: Path, rank: int, thread: int = 0, order: str = ">") -> Path:
@@ -56,26 +49,26 @@ def test_ranks_from_the_binary_files(database: Path) -> None:
     assert [n for n in READERS if READERS[n].recognises(database, b"")] == ["hpctoolkit"]
     reading = read(database)
     assert reading.configuration == {"ranks": 2.0}
-    assert cell(reading, "main", 0, "time") == pytest.approx(0.002)
-    assert cell(reading, SWEEP, 1, "time") == pytest.approx(0.04)
-    assert cell(reading, SWEEP, 1, "cycles") == 200
-    assert cell(reading, f"{SWEEP}->inlined", 0, "cycles") == 10
+    assert cell(reading, "main", "time") == pytest.approx(0.002)
+    assert cell(reading, SWEEP, "time", 1) == pytest.approx(0.04)
+    assert cell(reading, SWEEP, "cycles", 1) == 200
+    assert cell(reading, f"{SWEEP}->inlined", "cycles") == 10
     assert reading.provenance["time"] == "sampled (REALTIME)"
 
 
 def test_little_endian_and_threads(database: Path) -> None:
     store(database, 0, thread=1, order="<")
     reading = read(database)
-    assert cell(reading, SWEEP, 0, "time") == pytest.approx(0.02)
-    assert cell(reading, SWEEP, 0, "cycles") == 200
+    assert cell(reading, SWEEP, "time") == pytest.approx(0.02)
+    assert cell(reading, SWEEP, "cycles") == 200
 
 
 def test_sums_only() -> None:
     reading = read(DATA / "experiment.xml")
     assert reading.configuration == {}
     assert set(reading.counters["rank"]) == {ALL_RANKS}
-    assert cell(reading, SWEEP, ALL_RANKS, "time") == pytest.approx(0.05)
-    assert cell(reading, f"{SWEEP}->inlined", ALL_RANKS, "cycles") == 30
+    assert cell(reading, SWEEP, "time", ALL_RANKS) == pytest.approx(0.05)
+    assert cell(reading, f"{SWEEP}->inlined", "cycles", ALL_RANKS) == 30
     assert any("sums over all ranks" in note for note in reading.notes)
 
 
@@ -126,17 +119,17 @@ def test_database_of_version_4(tmp_path: Path, write_database: Callable[..., Pat
     assert [n for n in READERS if READERS[n].recognises(folder, b"")] == ["hpctoolkit"]
     reading = read(folder)
     assert reading.configuration == {"ranks": 2.0}
-    assert cell(reading, "main", 0, "time") == pytest.approx(10e-6)
-    assert cell(reading, "main->sweep<int>", 1, "time") == pytest.approx(100e-6)
-    assert cell(reading, "main->sweep<int>", 1, "instructions") == 1500
-    assert cell(reading, "main->sweep<int>->tiny", 0, "instructions") == 200
+    assert cell(reading, "main", "time") == pytest.approx(10e-6)
+    assert cell(reading, "main->sweep<int>", "time", 1) == pytest.approx(100e-6)
+    assert cell(reading, "main->sweep<int>", "instructions", 1) == 1500
+    assert cell(reading, "main->sweep<int>->tiny", "instructions") == 200
     assert len(reading.tables["threads"]) == 3 * 4
 
 
 def test_inlined_functions_are_not_counted_twice(tmp_path: Path, write_database: Callable[..., Path]) -> None:
     both = {**VALUES, 3: {0: 70.0, 1: 70.0, 2: 700.0, 3: 700.0}}
     reading = read(write_database(tmp_path / "db", CONTEXTS, ["REALTIME (sec)", "PAPI_TOT_INS"], [(0, 0, both)]))
-    assert cell(reading, "main->sweep<int>", 0, "time") == 70
+    assert cell(reading, "main->sweep<int>", "time") == 70
     assert reading.counters["time"].sum() == 100
     wrong = {**VALUES, 3: {0: 33.0, 1: 70.0, 2: 500.0, 3: 700.0}}
     with pytest.raises(InputError, match="exclusive values add up to 83, the whole is 100"):

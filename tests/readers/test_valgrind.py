@@ -8,24 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from readings import cell, read
 
 from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
+from ranksight.reading import READERS
 
 DATA = Path(__file__).parent / "data" / "valgrind"
 SWEEP = 'sweep<int, "x">'
-
-
-def read(reader: str, path: Path) -> Reading:
-    (reading,) = READERS[reader].read(path)
-    return reading
-
-
-def cell(reading: Reading, kernel: str, metric: str, rank: int = 0) -> float:
-    table = reading.counters
-    row = table[(table["kernel"] == kernel) & (table["rank"] == rank)]
-    assert len(row) == 1
-    return float(row[metric].iloc[0])
 
 
 @pytest.mark.parametrize(("reader", "name"), [("callgrind", "callgrind.out.100"), ("cachegrind", "cachegrind.out.7")])
