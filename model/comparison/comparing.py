@@ -161,20 +161,20 @@ def compare(
     if timer:
         scales = _scales(before, after, timer, chosen, names)
     return Comparison(
-        sides[0],
-        sides[1],
-        before.model.parameters,
-        chosen,
-        measured,
-        timer or "",
-        found,
-        _causes(found, timer, sides, resources) if timer else {},
-        scales.crossovers,
-        scales.onsets,
-        scales.ranks,
-        level,
-        scales.untold,
-        alike(*sides),
+        before=sides[0],
+        after=sides[1],
+        parameters=before.model.parameters,
+        points=chosen,
+        measured=measured,
+        timer=timer or "",
+        changes=found,
+        causes=_causes(found, timer, sides, resources) if timer else {},
+        crossovers=scales.crossovers,
+        onsets=scales.onsets,
+        ranks=scales.ranks,
+        level=level,
+        untold=scales.untold,
+        renamed=alike(*sides),
     )
 
 

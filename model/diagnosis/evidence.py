@@ -187,23 +187,14 @@ def gather(
 ) -> Evidence:
     """What `model` knows at `points` (k, m); `asked` is :meth:`ranksight.model.model.Model.ask` where it is at hand."""
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-    equation, rows = model.equation, model.functions.rows
+    equation = model.equation
     said, broken = model.ask(points, level) if asked is None else asked
     kernels, shape = broken.kernels, (len(broken.kernels), len(points))
-
     extras = model.extras.get("diagnosis", {})
     extras = extras if isinstance(extras, dict) else {}
     kept = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
-
-    def of(name: str, which: str = "value") -> Array:
-        index = np.array([rows.get((kernel, name), -1) for kernel in kernels], dtype=np.intp)
-        if not len(said.value):
-            return np.full(shape, np.nan)
-        learned = np.where(index[:, None] >= 0, getattr(said, which)[index], np.nan).astype(np.float64)
-        if which == "value" and kept is not None and name in counted.METRICS:
-            measured = kept.at(kernels, name, points)
-            return np.where(np.isfinite(measured), measured, learned)
-        return np.asarray(learned)
+    answers = _Answers(said, model.functions.rows, kernels, points, kept)
+    of = answers.of
 
     told = equation.imbalances
     having = np.ones(shape) if told is None else told.part(kernels, points)
@@ -215,46 +206,86 @@ def gather(
     time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))
     with np.errstate(invalid="ignore", divide="ignore"):
         down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
-    index = np.array([rows.get((kernel, "time"), -1) for kernel in kernels], dtype=np.intp)
-    timed = index >= 0
-    status = np.where(timed[:, None], said.status[index], OK) if len(said.value) else np.full(shape, OK)
-    reason = np.where(timed[:, None] & (status != OK), said.reason[index], "") if len(said.value) else status * ""
+    status, reason = answers.state("time")
     least, calm, factor, error, stalls, source = _equation(model, broken)
     instructions = of("instructions")
     given = extras.get("ceilings")
     found = Evidence(
-        kernels,
-        model.parameters,
-        points,
-        replace(broken, each=each),
-        computing,
-        np.maximum(each["imbalance"] - computing * (1 - having), 0.0),
-        each["communication"],
-        having,
-        _shared(equation, kernels, each),
-        computing * np.minimum(down, 1.0),
-        computing * np.maximum(up, 1.0),
-        np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
-        np.asarray(reason, dtype=object),
-        _carried(said.status, [rows.get((kernel, "instructions"), -1) for kernel in kernels]),
-        instructions,
-        _first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),
+        kernels=kernels,
+        parameters=model.parameters,
+        points=points,
+        broken=replace(broken, each=each),
+        computing=computing,
+        imbalance=np.maximum(each["imbalance"] - computing * (1 - having), 0.0),
+        communication=each["communication"],
+        having=having,
+        shared=_shared(equation, kernels, each),
+        low=computing * np.minimum(down, 1.0),
+        high=computing * np.maximum(up, 1.0),
+        ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
+        reason=reason,
+        counted_ok=answers.carried("instructions"),
+        instructions=instructions,
+        flops=_first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),
         # Lines that go back to a cache came from it: what passes both ways is read for a half at least.
-        np.stack([of("bytes_l2") / 2, of("bytes_l3") / 2, _first(of("bytes_mem_read"), of("bytes_mem"))]),
-        np.stack([of(name) for name in LEVELS]),
-        served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
-        topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        np.where(np.isfinite(least)[:, None], least[:, None], _pace(each["execution"], instructions, extras)),
-        calm,
-        factor,
-        error,
-        stalls,
-        source,
-        None if given is None else Ceilings.from_dict(given),
-        _memory(said, rows),
-        told.together if told is not None and told.held else 1.0,
+        fetched=np.stack([of("bytes_l2") / 2, of("bytes_l3") / 2, _first(of("bytes_mem_read"), of("bytes_mem"))]),
+        loads=np.stack([of(name) for name in LEVELS]),
+        stores=served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
+        stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
+        cpi=np.where(np.isfinite(least)[:, None], least[:, None], _pace(each["execution"], instructions, extras)),
+        calm=calm,
+        factor=factor,
+        factor_error=error,
+        counted=stalls,
+        source=source,
+        ceilings=None if given is None else Ceilings.from_dict(given),
+        memory=_memory(said, model.functions.rows),
+        together=told.together if told is not None and told.held else 1.0,
     )
     return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What is known of the metrics of K kernels at k points: as learned, or as measured there where that was kept."""
+
+    said: Forecast
+    rows: Mapping[tuple[str, str], int]
+    kernels: tuple[str, ...]
+    points: Array
+    kept: counted.Counted | None
+
+    def of(self, name: str, which: str = "value") -> Array:
+        """A metric (K, k), or an end of its interval; NaN where it is not known."""
+        index = self._index(name)
+        if not len(self.said.value):
+            return np.full((len(index), len(self.points)), np.nan)
+        learned = np.where(index[:, None] >= 0, getattr(self.said, which)[index], np.nan).astype(np.float64)
+        if which == "value" and self.kept is not None and name in counted.METRICS:
+            measured = self.kept.at(self.kernels, name, self.points)
+            return np.where(np.isfinite(measured), measured, learned)
+        return np.asarray(learned)
+
+    def state(self, name: str) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+        """Status of a metric (K, k) and the reason for it; OK where a kernel has no such metric."""
+        index = self._index(name)
+        if not len(self.said.value):
+            shape = (len(index), len(self.points))
+            return np.full(shape, OK), np.full(shape, "", dtype=object)
+        there = (index >= 0)[:, None]
+        status = np.where(there, self.said.status[index], OK)
+        return status, np.where(there & (status != OK), self.said.reason[index], "").astype(object)
+
+    def carried(self, name: str) -> NDArray[np.bool_]:
+        """Whether the evidence carries a metric (K, k); not where a kernel has no such metric."""
+        index = self._index(name)
+        if not len(self.said.status):
+            return np.zeros((len(index), len(self.points)), dtype=bool)
+        return np.asarray((self.said.status[index] == OK) & (index >= 0)[:, None])
+
+    def _index(self, name: str) -> NDArray[np.intp]:
+        """Row of each kernel's metric, -1 where it has none."""
+        return np.array([self.rows.get((kernel, name), -1) for kernel in self.kernels], dtype=np.intp)
 
 
 def _memory(said: Forecast, rows: Mapping[tuple[str, str], int]) -> Array | None:
@@ -266,14 +297,6 @@ def _memory(said: Forecast, rows: Mapping[tuple[str, str], int]) -> Array | None
 def served(first: Array, second: Array, third: Array) -> Array:
     """Stores that L2, L3 and memory served (3, ...), from those that missed L1, L2 and L3; 0 where not counted."""
     return np.stack([np.maximum(first - second, 0.0), np.maximum(second - third, 0.0), third])
-
-
-def _carried(status: NDArray[np.intp], rows: list[int]) -> NDArray[np.bool_]:
-    """Whether each of `rows` is carried at each configuration; -1 is not."""
-    index = np.array(rows, dtype=np.intp)
-    if not len(status):
-        return np.zeros((len(index), status.shape[1]), dtype=bool)
-    return np.asarray((status[index] == OK) & (index >= 0)[:, None])
 
 
 def _pace(execution: Array, instructions: Array, extras: Any) -> Array:

@@ -131,14 +131,7 @@ def analyse(
         Without event traces, with one rank count, where nothing repeats, one phase is all there is, or phases of
         different rank counts are not those of one program.
     """
-    if "ranks" not in experiment.parameters:
-        raise InputError(f"{experiment.path} has no parameter 'ranks'", "phases are followed over rank counts")
-    runs = traced(experiment)
-    if not runs:
-        raise InsufficientError(
-            f"{experiment.path} holds no event trace", "measure with --collector pmpi-events (also callgrind-intervals)"
-        )
-    given = [read_calls(experiment, each) for each in runs.values()]
+    given = _calls(experiment)
     chosen = _original(given, workload)
     mine = sorted((calls for calls in given if _workload(calls) == chosen), key=lambda calls: calls.ranks)
     ranks = [calls.ranks for calls in mine]
@@ -174,10 +167,32 @@ def analyse(
     if not np.isfinite(table["communication"]).all():
         messages = phase_messages(experiment, [*mine, *others], related, platform)
     return Analysis(
-        dict(chosen), used, tuple(map(float, ranks)), phases, clock, machine, coverage, unrelated,
-        original.drop(columns="original"), smaller.drop(columns="original"), shared,
-        _notes(given, related, clock, shared), messages,
-    )  # fmt: skip
+        workload=dict(chosen),
+        small=used,
+        ranks=tuple(map(float, ranks)),
+        phases=phases,
+        clock=clock,
+        machine=machine,
+        coverage=coverage,
+        unrelated=unrelated,
+        table=original.drop(columns="original"),
+        smaller=smaller.drop(columns="original"),
+        shared=shared,
+        notes=_notes(given, related, clock, shared),
+        messages=messages,
+    )
+
+
+def _calls(experiment: Experiment) -> list[Calls]:
+    """The calls of each configuration that was traced."""
+    if "ranks" not in experiment.parameters:
+        raise InputError(f"{experiment.path} has no parameter 'ranks'", "phases are followed over rank counts")
+    runs = traced(experiment)
+    if not runs:
+        raise InsufficientError(
+            f"{experiment.path} holds no event trace", "measure with --collector pmpi-events (also callgrind-intervals)"
+        )
+    return [read_calls(experiment, each) for each in runs.values()]
 
 
 def _workload(calls: Calls) -> Workload:
