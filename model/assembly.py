@@ -203,13 +203,14 @@ def assemble(
     steps = None if units is None else _staircase(units, series, means_of_samples(experiment, over_ranks), **settings)
     if steps is not None:
         extras["units"] = steps.to_dict()
-    how = _reductions(series, means_of_samples(experiment, over_ranks)).get("time", "")
+    reductions = _reductions(series, means_of_samples(experiment, over_ranks))
+    how, of_cycles = (reductions.get(name, "") for name in ("time", "cycles"))
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     whole_units = indivisible(experiment) if units is None else ""
     if remarks := [text for text in (remark, whole_units, sometimes(series)) if text]:
         extras["remarks"] = remarks
     application = fit_application(
-        experiment, sampled, platform, machine, domains, steps, stated, equation, how, **settings
+        experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
     )
     told("the program's time: %s", in_words(application))
     if application != Application():

@@ -86,6 +86,20 @@ class Application:
         """What tells kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
 
+    def parts(
+        self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float
+    ) -> Parts | None:
+        """Times of the kernels that the resource equation tells, of slowest ranks where times are those; see
+        :meth:`ranksight.model.resource.resource.Resources.parts`."""
+        if self.resources is None:
+            return None
+        found = self.resources.parts(points, requirements, rows, level)
+        if self.imbalances is None or not self.imbalances.held or not self.resources.averaged.any():
+            return found
+        averaged = self.resources.averaged[:, None]
+        ratio, reach = self.imbalances.reaching(self.resources.kernels, points, level)
+        return found.times(np.where(averaged, ratio, 1.0), np.where(averaged, reach, 0.0))
+
     def refine(
         self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
     ) -> Refined:
@@ -116,7 +130,7 @@ class Application:
                 pace.evidence,
                 lambda given, index, _: narrower(given, rows_of(told.said, index)),
             )
-        parts = None if self.resources is None else self.resources.parts(at, counts, rows, level)
+        parts = self.parts(at, counts, rows, level)
         if self.resources is not None and parts is not None:
             borrowed = self.resources.borrowed
             # Where the equation lacks a part, what the times alone say is still an answer, if they were measured.

@@ -40,6 +40,7 @@ def fit_application(
     stated: Stated | None,
     equation: str,
     over_ranks: str,
+    cycles_over_ranks: str,
     **settings: Any,
 ) -> Application:
     """Learn the parts of an application's time.
@@ -63,6 +64,8 @@ def fit_application(
         One of :data:`ranksight.model.resource.resource.EQUATIONS`.
     over_ranks : str
         How times were reduced over ranks.
+    cycles_over_ranks : str
+        How cycles were.
     **settings
         Of :func:`ranksight.model.fitting.fitting.fit_series`.
 
@@ -73,15 +76,24 @@ def fit_application(
     """
     means = over_ranks == "mean"
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
+    units, series = None if steps is None else steps.units, sampled.series
+    # What whole units make uneven is another at every number of ranks, and known already.
+    told = over_ranks in ("mean", "max") and units is None
+    imbalances = fit_imbalances(experiment, not means, series, **each) if told else None
     resources = communication = network = None
     if machine is not None:
         how = each.get("over_repetitions", "auto")
         over = "median" if how == "auto" else how
+        slowest = None
+        if imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
+            ratios = imbalances.of(imbalances.kernels, series.points)
+            slowest = dict(zip(imbalances.kernels, ratios, strict=True))
         resources = fit_resources(
-            sampled.series,
+            series,
             machine,
             sampled.samples,
             equation=equation,
+            slowest=slowest,
             **{**each, "over_repetitions": over},
         )
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
@@ -95,15 +107,11 @@ def fit_application(
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node
             network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
-    units, series = None if steps is None else steps.units, sampled.series
     uneven = None if units is None else units.unevenness(series.points, series.parameters)
     fullest = () if steps is None else steps.fullest
     # The largest of all ranks' times holds the imbalance already.
     imbalance = _imbalance(experiment, units) if means else 1.0
     balance = fit_balance(experiment, units, **each) if means else None
-    # What whole units make uneven is another at every number of ranks, and known already.
-    told = over_ranks in ("mean", "max") and units is None
-    imbalances = fit_imbalances(experiment, not means, sampled.series, **each) if told else None
     paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
     sharing = cached = cache = None
     if platform is not None and domains is not None and domains.domain is not None:

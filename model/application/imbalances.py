@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
@@ -38,6 +39,7 @@ from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.drift import expected_drift
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +135,7 @@ class Imbalances:
 
     def _beyond(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """What the fullest rank of each kernel has over the mean of all, (K, k)."""
-        ratio = self._of(kernels, points)
+        ratio = self.of(kernels, points)
         return np.asarray(times * ((1 - 1 / ratio) if self.held else (ratio - 1)))
 
     def part(self, kernels: tuple[str, ...], points: Array) -> Array:
@@ -149,7 +151,27 @@ class Imbalances:
         more = -self.left(kernels, times, points) if self.held else self.parts(kernels, times, points)
         return np.asarray(1 + more.sum(axis=0) / np.where(total > 0, total, 1.0))
 
-    def _of(self, kernels: tuple[str, ...], points: Array) -> Array:
+    def reaching(self, kernels: tuple[str, ...], points: Array, level: float) -> tuple[Array, Array]:
+        """:meth:`of` any kernels, and how far the logarithm of each may be off, (len(kernels), k) each.
+
+        That is as much as it goes on beyond what was seen of it, and what times drift from their functions.
+        """
+        ratio, reach = self.of(kernels, points), np.zeros((len(kernels), len(points)))
+        place = {kernel: at for at, kernel in enumerate(self.kernels)}
+        mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
+        if not mine:
+            return ratio, reach
+        here, there = (np.array(column) for column in zip(*mine, strict=True))
+        beyond = np.log(ratio[here] / np.clip(ratio[here], *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
+        ends, x = (np.log(np.maximum(each, 1e-300)) for each in (self.fitted.trained[there], points))
+        out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
+        drift = expected_drift("time") * np.sqrt((out**2).sum(axis=2))
+        reach[here] = np.hypot(
+            beyond * float(ndtri((1 + level) / 2) / ndtri(0.95)), drift * float(ndtri((1 + level) / 2))
+        )
+        return ratio, reach
+
+    def of(self, kernels: tuple[str, ...], points: Array) -> Array:
         """r_k of any kernels, 1 of the even ones, (len(kernels), k)."""
         ratio = np.ones((len(kernels), len(points)))
         place = {kernel: at for at, kernel in enumerate(self.kernels)}

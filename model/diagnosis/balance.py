@@ -43,7 +43,10 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     for run in experiment.runs:
         point = tuple(float(run.configuration[name]) for name in experiment.parameters)
         table = experiment.table(run, "counters")
-        if table is None or (table["rank"] == ALL_RANKS).any() or table["rank"].nunique() < 2:
+        if table is None:
+            continue
+        table = table[table["rank"] != ALL_RANKS]  # kernels, or the whole program, that their source had reduced
+        if table["rank"].nunique() < 2:
             continue
         for name in TOLD_BY:
             if name in table.columns and not run.sampled(name):

@@ -210,7 +210,8 @@ def _by_equation(model: Model, said: Forecast, targets: Array, level: float, fou
     if resources is None:
         return found
     rows = model.functions.rows
-    parts = resources.parts(targets, said, rows, level)
+    parts = model.equation.parts(targets, said, rows, level)
+    assert parts is not None
     for i, kernel in enumerate(resources.kernels):
         row = rows.get((kernel, "time"))
         if row is None or row not in found or not np.isclose(parts.value[i], said.value[row]).any():

@@ -8,6 +8,10 @@ A factor from sampled times scatters as the samples do. Where all configurations
 Samples are Poisson counts: a configuration in which none fell on a kernel counts as one with none, and a kernel with
 few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`). Cycles that were sampled
 are told as times are; stalls and loads that were add what their samples scatter by to the factor's error.
+
+Where cycles and times of a kernel were counted, the equation has to meet the times. A kernel has a clock of its own
+where vector units slow it; cycles that are another part of the time at each configuration, or a small one, are not what
+it takes: it waits off the processor, for files or messages, and its times are told without the equation.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from scipy.special import chdtrc
 
 from ranksight.experiment import WHOLE
 from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.resource.resource import COUNTED, LEVELS, Machine, Resources
+from ranksight.model.resource.resource import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
 from ranksight.model.resource.unsampled import SPREAD, USUAL
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reduction import reduce
@@ -43,6 +47,12 @@ UNSEEN = "instructions at the program's pace, as no sample fell on the kernel"
 """Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.unsampled`."""
 ALIKE = 2.0
 """Standard errors within which two sampled speeds are one."""
+OFF = 2.0
+"""Times its cycles from which a kernel's time is waiting off the processor."""
+APART = 1.25
+"""Factor between times and cycles, over its median, from which on times do not go with cycles."""
+MOST = 0.9
+"""Part of the configurations at which they have to."""
 DOUBT = 0.01
 """Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
 
@@ -53,6 +63,7 @@ def fit_resources(
     samples: Mapping[str, Array] | None = None,
     over_repetitions: str = "median",
     equation: str = "closed",
+    slowest: Mapping[str, Array] | None = None,
     **settings: Any,
 ) -> Resources | None:
     """Set the equation up for every kernel that has instructions, loads per level, and time or cycles.
@@ -68,6 +79,8 @@ def fit_resources(
         How repetitions become one value.
     equation : str
         One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+    slowest : mapping of kernel to (n,), optional
+        Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
     **settings
         Of :func:`ranksight.model.fitting.fitting.fit_series`.
 
@@ -95,6 +108,11 @@ def fit_resources(
         if kernel in own:
             counted["cycles"] = counted["cycles"] * own[kernel]
         by_time = "cycles" not in counted
+        if not (by_time or kernel in own or kernel in drawn):
+            own_clock = _seconds_a_cycle(counted, machine, 1.0 if slowest is None else slowest.get(kernel, 1.0))
+            if own_clock is None:
+                continue
+            counted |= {name: counted[name] * own_clock for name in ("cycles", "stall_cycles") if name in counted}
         each = (rate / machine.frequency if kernel in drawn else None) if by_time else own_rate
         part = _kernel(kernel, counted, machine, each if by_time or kernel in own else None, few)
         if part is not None and kernel in (samples or {}) and kernel not in drawn:
@@ -117,6 +135,7 @@ def fit_resources(
         max(part.closure for part in parts),
         equation=equation,
         spread=np.array([part.spread for part in parts]),
+        means=slowest is not None,
     )
 
 
@@ -172,6 +191,23 @@ def shrinkage(count: Array, expected: Array) -> Array:
     spread = float(np.clip(np.sqrt(np.mean(theta[known] ** 2)), least, most)) if known.sum() >= 5 else usual
     weight = spread**2 / (spread**2 + 1 / (count + 0.5))
     return np.asarray(np.exp(weight * theta) * expected / np.maximum(count, 1e-300))
+
+
+def _seconds_a_cycle(counted: Mapping[str, Array], machine: Machine, ratio: Array | float) -> float | None:
+    """What a kernel takes for a cycle over what the machine does: 1 without a time; None where times go another way.
+
+    `ratio` is what brings mean cycles to the slowest rank.
+    """
+    if "time" not in counted:
+        return 1.0
+    cycles = counted["cycles"] * ratio
+    known = (counted["time"] > 0) & (cycles > 0)
+    if not known.any():
+        return 1.0
+    each = np.log(counted["time"][known] * machine.frequency / cycles[known])
+    usual = float(np.median(each))
+    apart = float(np.quantile(np.abs(each - usual), MOST))
+    return float(np.exp(usual)) if abs(usual) < np.log(OFF) and apart < np.log(APART) else None
 
 
 def _sampling(
@@ -244,7 +280,8 @@ def _kernel(
             error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
         how += ", one blocking factor within the sampling error" if steady else ""
     error = float(np.hypot(error, factor * _scatter(counted, samples, latency, known)))
-    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, cycles from {source}", closure)
+    told = BY_CYCLES if source == "cycles" else "cycles from time"
+    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, {told}", closure)
 
 
 def _scatter(

@@ -37,6 +37,8 @@ LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 
 COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls a counter told."""
+BY_CYCLES = "cycles from cycles"
+"""How the evidence of a kernel ends whose cycles a counter told."""
 EQUATIONS = ("closed", "literal")
 """``closed`` takes the stalls out of the CPI, so that every measured time is met; ``literal`` is the paper's equation 1
 as it is written, with the full CPI, which counts the stalls twice and is there to compare."""
@@ -105,6 +107,8 @@ class Resources:
     spread : (s,)
         Standard deviation of the logarithm of a kernel's cycles per instruction, where that was not measured but is
         taken from the rest of the program; 0 where it was.
+    means : bool
+        Whether counted cycles are means over ranks where times are those of the slowest rank.
     """
 
     machine: Machine
@@ -120,6 +124,7 @@ class Resources:
     unrest: float = 0.0
     equation: str = "closed"
     spread: Array = field(default_factory=lambda: np.zeros(0))
+    means: bool = False
 
     def __post_init__(self) -> None:
         if not len(self.spread):
@@ -129,6 +134,11 @@ class Resources:
     def borrowed(self) -> NDArray[np.bool_]:
         """Whether a kernel's pace is the program's, (s,)."""
         return self.spread > 0
+
+    @property
+    def averaged(self) -> NDArray[np.bool_]:
+        """Whether the equation gives a kernel's time on the mean rank and not on the slowest, (s,)."""
+        return np.array([self.means and text.endswith(BY_CYCLES) for text in self.evidence], dtype=bool)
 
     def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
         """Time of each kernel at `points`, and what it is made of.
@@ -254,6 +264,7 @@ class Resources:
             "unrest": self.unrest,
             "equation": self.equation,
             "spread": self.spread.tolist(),
+            "means": self.means,
         }
 
     @classmethod
@@ -271,6 +282,7 @@ class Resources:
             closure, scale = float(content["closure"]), float(content["scale"])
             unrest, equation = float(content.get("unrest", 0.0)), str(content.get("equation", "closed"))
             spread = np.array(content.get("spread", [0.0] * len(kernels)), dtype=np.float64)
+            means = content.get("means", False) is True
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
         if (
@@ -288,7 +300,7 @@ class Resources:
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
         return cls(
-            machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, unrest, equation, spread
+            machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, unrest, equation, spread, means
         )
 
 
@@ -320,6 +332,19 @@ class Parts:
     level: float
     blocking: Forecast
     form: Array
+
+    def times(self, ratio: Array, reach: Array) -> Parts:
+        """All seconds times `ratio` (s, k), whose logarithm's interval reaches as far as `reach` (s, k) either way."""
+        value, scale = self.value * ratio, np.where(self.value > 0, self.value, 1.0)
+        down, up = np.log(scale / self.lower), np.log(self.upper / scale)
+        return replace(
+            self,
+            value=value,
+            lower=value * np.exp(-np.hypot(down, reach)),
+            upper=value * np.exp(np.hypot(up, reach)),
+            execution=self.execution * ratio,
+            memory=self.memory * ratio[:, :, None],
+        )
 
     def forecast(self) -> Forecast:
         """The times as a forecast."""

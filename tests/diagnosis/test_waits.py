@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.experiment import Experiment, Run
+from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.model.diagnosis.advice import late_or_in_turn
 from ranksight.model.diagnosis.balance import fullest_ranks, observe_balance
 from ranksight.model.diagnosis.waits import observe_waits, shares_cores, table
@@ -93,6 +93,16 @@ def test_balance_is_told_by_what_is_counted_and_not_by_samples(tmp_path: Path) -
     solve = {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "having": [RANKS], "fullest": [7]}
     assert found["kernels"]["solve"] == solve
     assert found["kernels"]["write"]["ratio"] == [pytest.approx(8)]
+
+
+def test_a_time_of_all_ranks_beside_does_not_hide_their_balance(tmp_path: Path) -> None:
+    experiment = Experiment.create(tmp_path / "e", "balance", ["ranks"])
+    counted = pd.DataFrame({"kernel": "solve", "rank": np.arange(4), "instructions": [1e6, 1e6, 1e6, 2e6]})
+    wall = pd.DataFrame({"kernel": [WHOLE], "rank": [ALL_RANKS], "time": [3.0]})
+    experiment.add(Run({"ranks": 4}), pd.concat([counted, wall], ignore_index=True))
+    found = observe_balance(experiment)["kernels"]
+    assert found.keys() == {"solve"}
+    assert found["solve"]["ratio"] == [pytest.approx(8 / 5)]
 
 
 def test_a_rank_that_is_late_as_it_has_most_is_told_as_imbalance_alone(tmp_path: Path) -> None:

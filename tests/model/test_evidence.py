@@ -170,3 +170,62 @@ def test_misses_are_told_at_other_sizes(tmp_path):
     assert model.predict(size=16).notes == ()
     (note,) = model.predict(size=48).notes
     assert note.startswith("E, loads served by memory over all loads, is 0.003 to 0.003 (most in k), above 0.0001")
+
+
+FULL = EVIDENCE["full counters"][0]
+
+
+def time_of(model: Model, ranks: int) -> float:
+    return next(a.value for a in model.predict(ranks=ranks, metrics=["time"]).answers if a.kernel == "k")
+
+
+@pytest.mark.parametrize("names", [FULL, EVIDENCE["no stalls"][0]])
+def test_time_that_is_no_cycles_is_not_told_by_them(tmp_path, names):
+    """A kernel that waits for files takes seconds and few cycles: its time does not fall with what it computes."""
+
+    def waiting(p, row):
+        return {**row, "time": row["time"] + 5.0}
+
+    model = fit(write(tmp_path / "e", names, waiting), platform=MACHINE_FILE)
+    for p in (16, 64):
+        assert time_of(model, p) == pytest.approx(5.0 + counters(p, ("time",))["time"], rel=0.05)
+
+
+def test_a_kernel_may_have_a_clock_of_its_own(tmp_path):
+    """Vector units lower the clock: 1.3 times as long for the same cycles is what is predicted, by the same equation."""
+    slowed = {"slow": 1.3, "k": 1.0}
+    made = Experiment.create(tmp_path / "e", "two clocks", ["ranks"])
+    for p in RANKS:
+        rows = [{"kernel": name, "rank": 0, **counters(p, FULL)} for name in slowed]
+        for row in rows:
+            row["time"] *= slowed[row["kernel"]]
+        made.add(Run({"ranks": p}), pd.DataFrame(rows))
+    said = {a.kernel: a for a in fit(made, platform=MACHINE_FILE).predict(ranks=32, metrics=["time"]).answers}
+    for name, factor in slowed.items():
+        assert said[name].value == pytest.approx(factor * counters(32, ("time",))["time"], rel=0.02)
+        assert said[name].evidence == "stalls counted, cycles from cycles"
+
+
+def test_mean_cycles_tell_the_time_of_the_slowest_rank(tmp_path):
+    """Times are those of slowest ranks, cycles are means: the imbalance lies between, and grows."""
+
+    def most(p):
+        return 1 + 0.1 * np.log2(p)
+
+    made = Experiment.create(tmp_path / "e", "uneven", ["ranks"])
+    for p in (2, 4, 8, 16, 32):
+        work = np.linspace(2 - most(p), most(p), p)
+        rows = {name: value * work for name, value in counters(p, FULL).items()}
+        made.add(Run({"ranks": p}), pd.DataFrame({"kernel": "k", "rank": np.arange(p), **rows}))
+    model = fit(made, platform=MACHINE_FILE)
+    assert model.equation.resources is not None
+    for p in (8, 32):
+        assert time_of(model, p) == pytest.approx(counters(p, ("time",))["time"] * most(p), rel=1e-3)
+    (far,) = (a for a in model.predict(ranks=128, metrics=["time"]).answers if a.kernel == "k")
+    assert far.evidence == "stalls counted, cycles from cycles"
+    assert far.lower < counters(128, ("time",))["time"] * most(128) < far.upper
+    broken = model.breakdown(np.array([[8.0], [128.0]]))
+    assert sum(broken.each.values()).sum(axis=0) == pytest.approx(broken.total.value[0])
+    execution, waiting = (broken.each[name][0] for name in ("execution", "imbalance"))
+    assert execution[0] == pytest.approx(CPI * 1e10 / 8 / MACHINE.frequency, rel=1e-3)
+    assert waiting[0] == pytest.approx(counters(8, ("time",))["time"] * (most(8) - 1), rel=1e-3)
