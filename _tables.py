@@ -1,4 +1,4 @@
-"""Counter tables: which rows say something, and stacking those of many runs without holding them twice."""
+"""Stacking the tables of many runs without holding them twice."""
 
 from __future__ import annotations
 
@@ -58,23 +58,3 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
         **values,
     }
     return pd.DataFrame(columns, copy=False)
-
-
-def having(counters: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """The rows of `counters` without those of ranks that did nothing in a kernel that others have.
-
-    Tools that store kernel x rank as a matrix (Cube, spreadsheets) have zeros there, others no row. It is one and the
-    same: a mean over ranks is over those that have the kernel.
-
-    Parameters
-    ----------
-    counters : DataFrame
-        `keys`, the kernel first, and one column of numbers a metric.
-    """
-    values = counters[[name for name in counters.columns if name not in keys]].to_numpy(dtype=np.float64)
-    nothing = ((values == 0) | np.isnan(values)).all(axis=1) & (values == 0).any(axis=1)
-    if not nothing.any():
-        return counters
-    others = counters[keys[0]].isin(counters[keys[0]][~nothing & np.isfinite(values).any(axis=1)].unique())
-    kept: pd.DataFrame = counters[~(nothing & others.to_numpy())].reset_index(drop=True)
-    return kept

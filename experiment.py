@@ -169,7 +169,6 @@ class Experiment:
             Its configuration must give a value to every parameter of the experiment and to no other.
         counters : DataFrame, optional
             Columns ``kernel`` (str), ``rank`` (int, :data:`ALL_RANKS` where reduced) and one column of floats a metric.
-            Ranks that did nothing in a kernel that others have are left out, as some tools write zeros for them.
         messages : DataFrame, optional
             Columns :data:`MESSAGE_COLUMNS`.
         raw : paths, optional
@@ -183,8 +182,6 @@ class Experiment:
             When a table lacks a column, has a kernel x rank twice, or the run exists already.
         """
         import pandas as pd
-
-        from ranksight._tables import having
 
         if set(run.configuration) != set(self.parameters):
             raise InputError(
@@ -201,8 +198,6 @@ class Experiment:
             if twice.any():
                 row = counters[twice].iloc[0]
                 raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
-            if not any(run.sampled(name) for name in counters.columns):  # zero samples are not nothing
-                counters = having(counters, COUNTER_KEYS)
             counters = counters.copy(deep=False)
             counters["kernel"] = pd.Categorical(counters["kernel"])
             counters["rank"] = counters["rank"].astype("int32")

@@ -24,6 +24,7 @@ from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
 from ranksight.model.phases.keeping import phases_of
+from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.resource.derived import with_stalls
@@ -184,6 +185,7 @@ def assemble(
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
+    whole_ranks(series.parameters, series.points)
     check(settings.get("iterations"), series.parameters, series.points)
     sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))

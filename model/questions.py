@@ -18,7 +18,7 @@ MOST_ANSWERS = 10_000_000
 def combinations(
     parameters: Sequence[str], training: NDArray[np.float64], values: Mapping[str, float | Sequence[float]]
 ) -> NDArray[np.float64]:
-    """All combinations of the parameters' values, (k, m).
+    """All combinations of the parameters' values, (k, m); a value given twice is asked once.
 
     A parameter that took one value in `training` (n, m) may be left out.
 
@@ -56,6 +56,19 @@ def above_zero(parameters: Sequence[str], training: NDArray[np.float64], points:
             raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give what can be run")
 
 
+def whole_ranks(parameters: Sequence[str], points: NDArray[np.float64]) -> None:
+    """InputError where runs at `points` (n, m) had no whole number of ranks from 1 on."""
+    if "ranks" not in parameters:
+        return
+    ranks = points[:, parameters.index("ranks")]
+    bad = ranks[(ranks < 1) | (ranks != np.round(ranks))]
+    if len(bad):
+        raise InputError(
+            f"a run had {bad[0]:g} ranks",
+            "ranks are whole numbers from 1: import it again, or name that parameter otherwise",
+        )
+
+
 def _numbers(name: str, given: Any) -> list[float]:
     try:
         numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
@@ -64,7 +77,7 @@ def _numbers(name: str, given: Any) -> list[float]:
     if not numbers.size or not np.isfinite(numbers).all() or numbers.ndim > 1:
         what = f"parameter {name} is asked at {given!r}"
         raise InputError(what, f"give {name} a finite number or a plain list of them, such as {name}=[8, 16]")
-    return [float(x) for x in numbers]
+    return list(dict.fromkeys(float(x) for x in numbers))
 
 
 def known(kind: str, wanted: Sequence[str], held: Sequence[str]) -> None:

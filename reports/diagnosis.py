@@ -188,7 +188,9 @@ def _untroubled(found: Diagnosis) -> str:
     well = [("load_balance", "ranks are even"), ("communication", "no one waits in turn")]
     unknown = [("load_balance", "ranks"), ("communication", "messages")]
     silent = [name for column, name in unknown if not told[column]]
-    grown = ["nothing grows"] if _varied(found) else ["growth needs runs of several numbers of ranks"]
+    grows = (found.scaling()["verdict"] == "grows").any()
+    grown = [f"nothing {'of weight ' if grows else ''}grows"]
+    grown = grown if _varied(found) else ["growth needs runs of several numbers of ranks"]
     said = ", ".join([*grown, *(text for column, text in well if told[column])])
     return said + (f"; {' and '.join(silent)} were not measured one by one" if silent else "")
 

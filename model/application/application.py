@@ -167,7 +167,8 @@ class Application:
             with np.errstate(invalid="ignore", divide="ignore"):
                 nearer = now.upper / now.lower < given.upper / given.lower
             known |= nearer & (given.status != forecast.OK) & (now.status != forecast.OK)
-            return np.asarray(np.isfinite(given.value) & ~known & law.tells(points)[mine])
+            answers = np.isfinite(given.value) & ~np.isnan(given.lower) & ~np.isnan(given.upper)
+            return np.asarray(answers & ~known & law.tells(points)[mine])
 
         return better
 

@@ -34,6 +34,7 @@ from scipy.special import ndtri
 
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.idle import at_work
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.reduction import reduce
@@ -338,6 +339,7 @@ def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]
         table = None if run.sampled(name) else experiment.table(run, "counters")
         if table is None or name not in table.columns:
             continue
+        table = at_work(run, table)
         table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
         if table["rank"].nunique() >= 2:
             pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.experiment import ALL_RANKS, WHOLE, Experiment
+from ranksight.idle import at_work
 from ranksight.model.plaindata import from_gaps
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         table = experiment.table(run, "counters")
         if table is None:
             continue
+        table = at_work(run, table)
         table = table[table["rank"] != ALL_RANKS]  # kernels, or the whole program, that their source had reduced
         if table["rank"].nunique() < 2:
             continue

@@ -276,7 +276,8 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 def causes_of(evidence: Evidence) -> Causes:
     """Shares and verdicts of what is known.
 
-    Where the evidence does not carry a kernel's time, a verdict stands only if both ends of its interval give it too;
+    Where the evidence does not carry a kernel's time, a verdict stands only if both ends of its interval give it too,
+    and none stands where the interval is no more than the value of other configurations;
     where counts or times were sampled, only if it is sure over all that their samples may mean.
     """
     found = _causes(evidence)
@@ -286,7 +287,7 @@ def causes_of(evidence: Evidence) -> Causes:
         return found
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
     least, most = (_causes(replace(evidence, computing=end)) for end in ends)
-    stands = (least.verdict == found.verdict) & (most.verdict == found.verdict) & (evidence.low > 0)
+    stands = (least.verdict == found.verdict) & (most.verdict == found.verdict) & (evidence.low > 0) & evidence.told
     # Counters of which one must be wrong say nothing of causes either.
     stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
     return replace(found, verdict=np.where(evidence.ok | stands, found.verdict, UNDECIDED))

@@ -16,12 +16,14 @@ from ranksight.model.diagnosis import counted, few, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.resource.resource import COUNTED, LEVELS
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.uncertainty.forecast import BORROWED, OK, Forecast
+from ranksight.model.uncertainty.forecast import BORROWED, DOMAIN, FEW_POINTS, NO_DATA, OK, UNVARIED, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
 
 Array = NDArray[np.float64]
+UNTOLD = (FEW_POINTS, NO_DATA, UNVARIED, DOMAIN)
+"""Why a time is not carried where its interval says nothing either."""
 FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""
 MEMORY = ("memory_pss", "memory_peak")
@@ -51,6 +53,9 @@ class Evidence:
     ok : (K, k) bool
         Whether the evidence carries the kernel's time.
     reason : (K, k) str
+    told : (K, k) bool
+        Whether the interval of the kernel's time says something: runs enough, of the parameters asked for, or of the
+        very configuration.
     counted_ok : (K, k) bool
         Whether the evidence carries the kernel's count of instructions.
     instructions, flops : (K, k)
@@ -98,6 +103,7 @@ class Evidence:
     high: Array
     ok: NDArray[np.bool_]
     reason: NDArray[np.object_]
+    told: NDArray[np.bool_]
     counted_ok: NDArray[np.bool_]
     instructions: Array
     flops: Array
@@ -207,6 +213,7 @@ def gather(
     with np.errstate(invalid="ignore", divide="ignore"):
         down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
     status, reason = answers.state("time")
+    measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
     least, calm, factor, error, stalls, source = _equation(model, broken)
     instructions = of("instructions")
     given = extras.get("ceilings")
@@ -224,6 +231,7 @@ def gather(
         high=computing * np.maximum(up, 1.0),
         ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
         reason=reason,
+        told=~np.isin(status, UNTOLD) | measured[None],
         counted_ok=answers.carried("instructions"),
         instructions=instructions,
         flops=_first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),

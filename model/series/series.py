@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, Experiment, Run
+from ranksight.experiment import ALL_RANKS, Experiment, Run
+from ranksight.idle import at_work
 from ranksight.metrics import REDUCTIONS, Reduction, metric
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import with_sampling
@@ -289,9 +290,10 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
     except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
     names = [name for name in how if name in held]
-    table = experiment.table(run, "counters", [*COUNTER_KEYS, *names])
+    table = experiment.table(run, "counters")
     if table is None or table.empty or not names:
         return []
+    table = at_work(run, table)
     kernel = table["kernel"].astype("category").cat
     codes = kernel.codes.to_numpy()
     kernels = [str(k) for k in kernel.categories]

@@ -85,6 +85,7 @@ def evidence(machine: Ceilings) -> Callable[..., Evidence]:
             time * factor,
             np.ones(shape, dtype=bool),
             np.full(shape, "", dtype=object),
+            np.ones(shape, dtype=bool),
             np.isfinite(rows(instructions, np.nan)),
             rows(instructions, np.nan),
             np.full(shape, np.nan),

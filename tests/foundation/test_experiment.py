@@ -54,25 +54,6 @@ def test_runs_come_back_as_they_were_written(experiment: Experiment) -> None:
     assert list(table["time"]) == [0, 1, 2, 3]
 
 
-def test_ranks_that_did_nothing_in_a_kernel_have_no_row(experiment: Experiment) -> None:
-    table = pd.DataFrame(
-        {
-            "kernel": ["root", "root", "idle", "idle", "part", "part", "whole", "whole"],
-            "rank": [0, 1] * 4,
-            "time": [2.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0],
-            "loads": [5.0, 0.0, 0.0, np.nan, 1.0, 3.0, 1.0, np.nan],
-        }
-    )
-    experiment.add(Run({"ranks": 2, "size": 1}), table)
-    kept = experiment.counters()
-    # What no rank did stays, as do ranks of which something is known.
-    assert list(zip(kept["kernel"], kept["rank"], strict=True)) == [
-        ("root", 0), ("idle", 0), ("idle", 1), ("part", 0), ("part", 1), ("whole", 0),
-    ]  # fmt: skip
-    experiment.add(Run({"ranks": 2, "size": 2}, provenance={"time": "sampled, n = 3"}), table)
-    assert len(experiment.counters(runs=experiment.runs[1:])) == len(table)
-
-
 def test_metrics_that_a_run_lacks_are_missing_not_zero(experiment: Experiment) -> None:
     experiment.add(Run({"ranks": 1, "size": 1}, collector="x"), counters(1))
     other = pd.DataFrame({"kernel": ["c"], "rank": [0], "loads": [7.0]})

@@ -229,3 +229,26 @@ def test_mean_cycles_tell_the_time_of_the_slowest_rank(tmp_path):
     execution, waiting = (broken.each[name][0] for name in ("execution", "imbalance"))
     assert execution[0] == pytest.approx(CPI * 1e10 / 8 / MACHINE.frequency, rel=1e-3)
     assert waiting[0] == pytest.approx(counters(8, ("time",))["time"] * (most(8) - 1), rel=1e-3)
+
+
+def test_one_configuration_tells_causes_there_and_nowhere_else(tmp_path):
+    made = Experiment.create(tmp_path / "e", "once", ["ranks", "size"])
+    made.add(Run({"ranks": 2, "size": 8}), pd.DataFrame({"kernel": "k", "rank": [0, 1], **counters(2, FULL)}))
+    model = fit(made, platform=MACHINE_FILE)
+    assert model.diagnose(ranks=2, size=8).verdicts()["verdict"].tolist() != ["undecided"]
+    assert model.diagnose(ranks=[2, 64], size=16).verdicts()["verdict"].tolist() == ["undecided"] * 2
+
+
+@pytest.mark.parametrize("ranks", [0, 1.5, -2])
+def test_runs_on_no_number_of_ranks_are_refused(tmp_path, ranks):
+    made = Experiment.create(tmp_path / "e", "odd", ["ranks"])
+    for p in (ranks, 4, 8):
+        made.add(Run({"ranks": p}), pd.DataFrame({"kernel": ["k"], "rank": [0], "time": [1.0 / (1 + abs(p))]}))
+    with pytest.raises(InputError, match="whole numbers from 1"):
+        fit(made)
+
+
+def test_a_value_asked_for_twice_is_answered_once(tmp_path):
+    model = fit(write(tmp_path / "e", FULL), platform=MACHINE_FILE)
+    assert model.predict(ranks=[8, 8, 4], metrics=["time"]).table()["ranks"].tolist() == [8, 8, 4, 4]  # whole and k
+    assert model.diagnose(ranks=[8, 8]).verdicts()["ranks"].tolist() == [8]

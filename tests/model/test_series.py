@@ -78,3 +78,25 @@ def test_infinite_values_are_refused_by_name(tmp_path: Path) -> None:
 def test_senseless_series_are_refused(points: list[object], values: np.ndarray, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Series(("p",), np.array(points), values, ("k",), ("time",))
+
+
+def test_zeros_of_ranks_that_do_nothing_are_no_part_of_a_mean(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "kernel": ["root", "root", "idle", "idle", "part", "part"],
+            "rank": [0, 1] * 3,
+            "loads": [5.0, 0.0, 0.0, 0.0, 0.0, 3.0],
+            "instructions": [8.0, 0.0, 0.0, 0.0, 1.0, 3.0],
+        }
+    )
+    made = Experiment.create(tmp_path / "e", "zeros", ["ranks"])
+    made.add(Run({"ranks": 2}), table)
+    made.add(Run({"ranks": 4}, provenance={"loads": "sampled, n = 9"}), table)
+    series = series_from_experiment(made)
+    rows = dict(zip(zip(series.kernels, series.metrics, strict=True), series.values[:, :, 0].tolist(), strict=True))
+    # What no sample fell on is not nothing; what no rank did is.
+    assert rows["root", "instructions"] == [8.0, 4.0]
+    assert rows["root", "loads"] == [5.0, 2.5]
+    assert rows["idle", "loads"] == [0.0, 0.0]
+    assert rows["part", "loads"] == [1.5, 1.5]
+    assert rows["part", "instructions"] == [2.0, 2.0]
