@@ -24,7 +24,6 @@ from ranksight.comm.sizes import SizeTable
 from ranksight.errors import InsufficientError
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SMALLEST = 4
 """Sizes in the shortest piece: two coefficients, and two that can contradict them."""

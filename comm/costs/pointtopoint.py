@@ -1,4 +1,4 @@
-"""Point-to-point messages: blocking, and exchanges with several neighbours.
+"""Point-to-point messages, and exchanges with several neighbours.
 
 Source: Alexandrov et al., "LogGP", SPAA 1995; Ino et al., "LogGPS", PPoPP 2001 (rendezvous waits for the receiver).
 """
@@ -30,15 +30,10 @@ RECEIVES = (
 """Operations that end or prepare a message counted elsewhere: counting them as well would count it twice."""
 
 
-def blocking(size: ArrayLike, link: NetworkParameters, pairs: ArrayLike = 1) -> Floats:
-    """``T(s)``: one message from send to receive, seconds; `pairs` pairs share the link."""
-    return link.transfer_time(size, pairs)
-
-
-def neighbours(size: ArrayLike, peers: ArrayLike, link: NetworkParameters, pairs: ArrayLike = 1) -> Floats:
+def neighbours(size: ArrayLike, peers: ArrayLike, link: NetworkParameters) -> Floats:
     """Exchange with each of `peers` neighbours, posted together: ``(n - 1) spacing(s) + T(s)``, seconds."""
     size, peers = np.asarray(size, dtype=float), np.asarray(peers, dtype=float)
-    time = np.maximum(peers - 1, 0) * link.spacing(size, pairs) + link.transfer_time(size, pairs)
+    time = np.maximum(peers - 1, 0) * link.spacing(size) + link.transfer_time(size)
     return np.where(peers > 0, time, 0.0)
 
 

@@ -15,12 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.model.comparison.sides import Side
 from ranksight.model.resource.resource import LEVELS, Resources
-
-Array = NDArray[np.float64]
 
 PLACES = dict(zip(LEVELS, ("L1", "L2", "L3", "memory"), strict=True))
 CPI = "cycles per instruction"

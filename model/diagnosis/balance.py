@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.idle import at_work
@@ -21,7 +20,6 @@ from ranksight.model.plaindata import from_gaps
 if TYPE_CHECKING:
     from ranksight.model.diagnosis.evidence import Evidence
 
-Array = NDArray[np.float64]
 TOLD_BY = ("instructions", "cycles", "time", "compute_cpu_time")
 """Metrics that tell what a rank computes, the steadiest first; times only where they were not sampled."""
 UNEVEN = 1.05

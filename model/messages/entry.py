@@ -14,7 +14,6 @@ from ranksight.model.plaindata import reading
 
 PROFILES = ("even", "doubling", "halving")
 """How a volume goes with the round k of a rule: the same, times 2^k, times 2^-k."""
-KINDS = ("links", "all", "root", "last", "degree", "grid", "mean")
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,9 @@ def across(step: Step) -> str:
     return _named(len(axes), "".join(still)) if still else "constant"
 
 
-def find_law(ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array, step: Step | None = None) -> str:
+def find_law(ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array) -> str:
     """The first of :func:`find_laws`, empty where the series follows none."""
-    return next(iter(find_laws(ranks, groups, values, step)), "")
+    return next(iter(find_laws(ranks, groups, values)), "")
 
 
 def find_laws(

@@ -16,7 +16,6 @@ from ranksight.model.messages.tags import TAGGED, with_tags
 if TYPE_CHECKING:
     import pandas as pd
 
-Ints = NDArray[np.int64]
 KEYS = ("kernel", "rank", "operation", "comm_size", "size_class")
 OUTSIDE = frozenset({"Init", "Init_thread", "Finalize"})
 """Operations that belong to no communication."""

@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.errors import InsufficientError
 from ranksight.model.phases.instructions import InstructionTable
 from ranksight.model.phases.weights import PLAIN, admissible
 
-Array = NDArray[np.float64]
 ALIKE = 0.01
 """Relative change of cycles per instruction below which they are taken as the same."""
 _MOST_RANKS = 1 << 24

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.units import format_si
-
-Array = NDArray[np.float64]
 
 CONTRADICT = "counters contradict each other"
 """How every such finding begins."""

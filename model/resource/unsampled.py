@@ -14,15 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import polygamma
 
 from ranksight.experiment import WHOLE
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.resource.sampling import Sampled
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 USUAL = 0.8
 """Standard deviation of the logarithm of kernels' cycles per instruction over the program's."""

@@ -22,7 +22,6 @@ from scipy.special import stdtr
 from ranksight.model.series.moderation import laws
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 LEVEL = 1e-4
 """Level of the test, shared by the repetitions of a series. What is farthest leaves others that seem closer than they

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from ranksight.model.series.noise import Location, locate_groups
-from ranksight.model.series.series import Series
+from ranksight.model.series.noise import Location
 
 Array = NDArray[np.float64]
 
@@ -48,12 +47,6 @@ class Quality:
     def noisy(self) -> NDArray[np.bool_]:
         """Series whose noise is above their signal."""
         return np.asarray(~np.isnan(self.within) & ~(self.chance < SIGNIFICANT))
-
-
-def quality(series: Series, over_repetitions: str = "mean") -> Quality:
-    """Judge the repetitions of every series."""
-    groups = [np.flatnonzero(series.sampled == sampled) for sampled in np.unique(series.sampled)]
-    return judge(locate_groups(series.values, series.worth, series.points, groups, over_repetitions))
 
 
 def judge(location: Location) -> Quality:

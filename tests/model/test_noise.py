@@ -7,7 +7,7 @@ import pytest
 
 from ranksight.errors import InputError
 from ranksight.model.series.noise import locate, moderate
-from ranksight.model.series.quality import quality
+from ranksight.model.series.quality import judge
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.repetitions import LAWS, law, likelihoods
 from ranksight.model.series.series import Series
@@ -107,7 +107,7 @@ def test_quality_tells_noise_from_signal_and_how_many_repetitions_it_takes() -> 
     series = Series(
         ("p",), x[:, None], np.concatenate([flat, slight, steep]), ("flat", "slight", "steep"), ("time",) * 3
     )
-    found = quality(series)
+    found = judge(locate(series.values, "mean", points=series.points))
     assert found.noisy[0]
     assert not found.noisy[2]
     assert found.repetitions[2] == 1
