@@ -25,7 +25,7 @@ from ranksight.onethread import one_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-BATCH = 60_000
+BATCH = 120_000
 """Components x points worked on at once."""
 ROUNDING = 1e-12
 """Part of the largest term below which, wherever the series was measured, a term is what rounding left."""

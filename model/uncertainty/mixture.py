@@ -19,9 +19,11 @@ PIECE = 40_000
 """Components evaluated at a time: as many as stay in a processor's cache."""
 ALIKE = 1.25
 """Mixtures are worked on together whose numbers of components lie within this factor."""
-LAST = 1e-5
+LAST = (1e-5, 1e-3)
 """Distance from the probability wanted, on the normal scale, times the square of the step in spreads of the narrowest
-component, below which the step ends at the root: what Halley's step leaves is of third order."""
+component, below which the step ends at the root: what Halley's step leaves is of third order. The second is of mixtures
+whose spreads lie within a factor of :data:`UNLIKE`: more is left where the density jumps."""
+UNLIKE = 100.0
 NEAR = 1e-6
 """Distance that is none: what is left of seven digits in a sum."""
 NARROWEST = 1e-300
@@ -36,6 +38,8 @@ SEARCHES = 4
 """Searches at most, each from where the one before it ended."""
 PIVOT, DEGREE = 4.0, 9
 """Of the polynomial that gives the upper tail of the normal law from its density, to a ten millionth."""
+FARTHEST = np.float32(80)
+"""Largest logarithm of odds."""
 CAUCHY = 1.5
 """Degrees of freedom below which the law is taken for Cauchy's."""
 
@@ -68,11 +72,12 @@ def quantiles(
     freedom: Array,
     start: Array | None = None,
 ) -> Array:
-    """Quantiles (p, ...) of mixtures of t laws, to a hundred thousandth of the probability.
+    """Quantiles (p, ...) of mixtures of t laws, to a few ten thousandths of the probability.
 
-    A quantile lies between the least and the largest of the components'. Put on the normal scale, the distribution
-    function is nearly straight, so that Halley's steps find its root in two or three (Gander 1985, *American
-    Mathematical Monthly* 92, 131); where it is not, as between components far apart, the bracket is halved.
+    A quantile lies between the least and the largest of the components'. Where to look first is told by logistic laws
+    in the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly
+    straight, so that from there mostly one of Halley's steps finds its root (Gander 1985, *American Mathematical
+    Monthly* 92, 131); where it is not, as between components far apart, the bracket is halved.
 
     Parameters
     ----------
@@ -87,9 +92,9 @@ def quantiles(
     goals = [float(ndtri(probability)) for probability in probabilities]
     used = np.count_nonzero(flat[0] > 0, axis=0)
     most = _most(int(used.max(initial=0)))[used]
-    for count in np.unique(most[used > 0]):
+    for count in (1 + np.flatnonzero(np.bincount(most)[1:])).tolist():
         columns = np.flatnonzero(most == count)
-        parts = _held(flat, columns, int(count))
+        parts = _held(flat, columns, count)
         law = _Law.of(*parts) if count > 1 else None
         reaches: dict[float, Array] = {}
         for row, goal in enumerate(goals):
@@ -98,8 +103,11 @@ def quantiles(
             if away not in reaches:
                 reaches[away] = _reach(away, parts[2], parts[3])
             ends = parts[1] + np.copysign(reaches[away], goal)
-            guess = None if start is None else start[row].reshape(-1)[columns]
-            answer[row, columns] = ends[0] if law is None else law.quantile(goal, ends, guess)
+            if law is None:
+                answer[row, columns] = ends[0]
+                continue
+            first = law.guess(goal, ends, reaches[away]) if start is None else start[row].reshape(-1)[columns]
+            answer[row, columns] = law.quantile(goal, ends, first)
     return answer.reshape(len(probabilities), *weight.shape[1:])
 
 
@@ -116,7 +124,7 @@ def _held(flat: Sequence[Array], columns: Index, count: int) -> list[Array]:
     parts = list(flat) if len(columns) == flat[0].shape[1] else [part.take(columns, axis=1) for part in flat]
     weighs = parts[0] > 0
     rows = weighs.any(axis=1)
-    if rows.sum() == count:  # the same ones everywhere, as nearly always
+    if rows.sum() == count < rows.size:  # the same ones everywhere, as nearly always
         parts, weighs = [part[rows] for part in parts], weighs[rows]
     if len(weighs) == count and weighs.all():
         return parts
@@ -171,13 +179,42 @@ class _Law:
         scale = np.reciprocal(np.maximum(wide, np.float32(FINEST)))
         return cls(share, centre, unit, scale, one / free, _bend(free) ** 2, flat if flat.any() else None)
 
-    def quantile(self, goal: float, ends: Array, guess: Array | None = None) -> Array:
-        """The quantiles (n,) at `goal` on the normal scale; `ends` (c, n) are those of the components."""
+    def guess(self, goal: float, ends: Array, reach: Array) -> Array:
+        """Where the quantiles (n,) at `goal` are thought to be.
+
+        Each component's distribution function is taken for straight around its own quantile, one of `ends` (c, n) that
+        lies at a distance of `reach` from its centre, and then for the logistic one of the same value and slope there:
+        one of Newton's steps on the logistic scale.
+        """
+        below, above = ndtr(goal), ndtr(-goal)
+        rate = np.exp(-0.5 * goal**2) / np.sqrt(2 * np.pi) / (below * above)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            t = (reach * (1 / self.unit)).astype(np.float32)
+            t *= self.scale
+            # dz / dx of Wallace's z
+            steep = t * self.bend / (abs(goal) * (1 + t * t * self.per)) if goal else np.sqrt(self.bend)
+            steep *= self.scale
+            dense = self.weight * steep
+            found = _sum(dense, ends) / dense.sum(axis=0)
+            off = ((ends - found) * (1 / self.unit)).astype(np.float32)
+            off *= steep
+            off *= np.float32(rate)
+            np.minimum(off, FARTHEST, out=off)
+            odds = np.exp(off, out=off)
+            odds *= np.float32(above / below)
+            share = np.float32(1) / (1 + odds)
+            reached = np.clip(_sum(self.weight, share), 1e-6, 1 - 1e-6)
+            share *= 1 - share
+            slope = rate * _sum(dense, share)
+            lacking = np.log(below / above * (1 - reached) / reached)
+            found = found + lacking * reached * (1 - reached) / slope * self.unit
+        return np.asarray(found)
+
+    def quantile(self, goal: float, ends: Array, guess: Array) -> Array:
+        """The quantiles (n,) at `goal` on the normal scale, looked for from `guess` on; `ends` (c, n) are those of the
+        components."""
         low, high = ends.min(axis=0), ends.max(axis=0)
-        if guess is None:  # each component taken for straight around its own quantile
-            slope = self.weight * self.scale
-            guess = _sum(slope, ends) / slope.sum(axis=0)
-        answer = np.asarray(np.clip(guess, low, high))
+        answer = np.where(np.isfinite(guess), np.clip(guess, low, high), low + (high - low) / 2)
         least = 1e-12 * (high - low) + 4e-16 * np.maximum(np.abs(low), np.abs(high))
         which = np.flatnonzero(high - low > least)
         for _ in range(SEARCHES):
@@ -202,6 +239,7 @@ class _Law:
         low, high = ((end - origin) / side for end in ((low, high) if goal <= 0 else (high, low)))
         goal, least = -abs(goal), least / unit
         x, finest = np.zeros(len(columns)), self.scale[:, which].max(axis=0)
+        last = np.where(finest > UNLIKE * self.scale[:, which].min(axis=0), *LAST)
         answer, blurred = x.copy(), np.zeros(len(columns), dtype=bool)
         before, place = np.full(len(columns), np.inf), np.arange(len(columns))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
@@ -221,15 +259,15 @@ class _Law:
                 there = size < NEAR
                 # Steps that leave the bracket or gain little are replaced by halving it.
                 good = (near > low) & (near < high) & (size <= 0.5 * before)
-                straight = good & (size * ((near - x) * finest) ** 2 < LAST)
+                straight = good & (size * ((near - x) * finest) ** 2 < last)
                 caught = high - low <= least + digits
                 x = np.where(good, near, np.where(there, x, low + (high - low) / 2))
                 answer[place], blurred[place] = x, digits * np.where(caught, finest, first) > NEAR
                 left = ~(straight | there | caught)
                 if not left.any():
                     break
-                place, x, low, high, least, before, finest = (
-                    part[left] for part in (place, x, low, high, least, size, finest)
+                place, x, low, high, least, before, finest, last = (
+                    part[left] for part in (place, x, low, high, least, size, finest, last)
                 )
         return origin + answer * side, blurred
 
