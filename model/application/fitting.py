@@ -86,7 +86,7 @@ def fit_application(
         over = "median" if how == "auto" else how
         slowest = None
         if imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
-            ratios = imbalances.of(imbalances.kernels, series.points)
+            ratios = imbalances.slowest(imbalances.kernels, series.points)
             slowest = dict(zip(imbalances.kernels, ratios, strict=True))
         resources = fit_resources(
             series,

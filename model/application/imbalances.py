@@ -75,7 +75,7 @@ class Imbalances:
     together : float
         c, the part of the kernels' imbalances that falls on one rank.
     having : mapping of str to (float, float)
-        Ranks that have a kernel which not all have, ``first + slope x ranks``; none where times hold the imbalance.
+        Ranks that have a kernel which not all have, ``first + slope x ranks``.
     """
 
     fitted: Fitted
@@ -140,7 +140,11 @@ class Imbalances:
         return np.asarray(times * ((1 - 1 / ratio) if self.held else (ratio - 1)))
 
     def part(self, kernels: tuple[str, ...], points: Array) -> Array:
-        """The part of all ranks that have each kernel, (K, k)."""
+        """The part of all ranks that have each kernel, (K, k); 1 where times hold the imbalance, as they hold this."""
+        return np.ones((len(kernels), len(points))) if self.held else self.among(kernels, points)
+
+    def among(self, kernels: tuple[str, ...], points: Array) -> Array:
+        """The part of all ranks that have each kernel, (K, k), whatever times hold."""
         ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
         first, slope = np.array([self.having.get(kernel, (0.0, 1.0)) for kernel in kernels]).reshape(-1, 2).T
         return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
@@ -153,17 +157,19 @@ class Imbalances:
         return np.asarray(1 + more.sum(axis=0) / np.where(total > 0, total, 1.0))
 
     def reaching(self, kernels: tuple[str, ...], points: Array, level: float) -> tuple[Array, Array]:
-        """:meth:`of` any kernels, and how far the logarithm of each may be off, (len(kernels), k) each.
+        """:meth:`slowest` of any kernels, and how far the logarithm of each may be off, (len(kernels), k) each.
 
         That is as much as it goes on beyond what was seen of it, and what times drift from their functions.
         """
-        ratio, reach = self.of(kernels, points), np.zeros((len(kernels), len(points)))
+        ratio, reach = self.slowest(kernels, points), np.zeros((len(kernels), len(points)))
         place = {kernel: at for at, kernel in enumerate(self.kernels)}
         mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
         if not mine:
             return ratio, reach
         here, there = (np.array(column) for column in zip(*mine, strict=True))
-        beyond = np.log(ratio[here] / np.clip(ratio[here], *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
+        whole = self.of(kernels, points)[here]
+        beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
+        beyond = np.where(self.among(kernels, points)[here] < 1, 0.0, beyond)  # who has it is no matter of how much
         ends, x = (np.log(np.maximum(each, 1e-300)) for each in (self.fitted.trained[there], points))
         out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
         drift = expected_drift("time") * np.sqrt((out**2).sum(axis=2))
@@ -171,6 +177,11 @@ class Imbalances:
             beyond * float(ndtri((1 + level) / 2) / ndtri(0.95)), drift * float(ndtri((1 + level) / 2))
         )
         return ratio, reach
+
+    def slowest(self, kernels: tuple[str, ...], points: Array) -> Array:
+        """What the slowest rank takes over the mean of those that have a kernel, (len(kernels), k)."""
+        among = self.among(kernels, points) if self.held else 1.0
+        return np.maximum(self.of(kernels, points) * among, 1.0)
 
     def of(self, kernels: tuple[str, ...], points: Array) -> Array:
         """r_k of any kernels, 1 of the even ones, (len(kernels), k)."""
@@ -258,8 +269,7 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
     both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
     series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
     together = _slowest_together(tables["time"], told) if held else _together(tables, told, weights)
-    having = {} if held else _having(tables)
-    return Imbalances(fit_varied(series, **settings), seen, held, together, having)
+    return Imbalances(fit_varied(series, **settings), seen, held, together, _having(tables))
 
 
 def _weights(series: Series) -> dict[str, float]:

@@ -204,6 +204,12 @@ def gather(
 
     told = equation.imbalances
     having = np.ones(shape) if told is None else told.part(kernels, points)
+    # Computing is the mean of those that have a kernel, of all where times hold the imbalance; so are counts.
+    each_of = np.ones(shape) if told is None or not told.held else told.among(kernels, points)
+
+    def count(name: str) -> Array:
+        return answers.of(name) * each_of
+
     beside = ("imbalance", "communication")
     each = {name: value if name in beside else value / having for name, value in broken.each.items()}
     computing = sum((each[name] for name in each if name not in beside), np.zeros(shape))
@@ -215,7 +221,7 @@ def gather(
     status, reason = answers.state("time")
     measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
     least, calm, factor, error, stalls, source = _equation(model, broken)
-    instructions = of("instructions")
+    instructions = count("instructions")
     given = extras.get("ceilings")
     found = Evidence(
         kernels=kernels,
@@ -234,11 +240,13 @@ def gather(
         told=~np.isin(status, UNTOLD) | measured[None],
         counted_ok=answers.carried("instructions"),
         instructions=instructions,
-        flops=_first(of("flops"), _sum(of("flops_dp"), of("flops_sp"))),
+        flops=_first(count("flops"), _sum(count("flops_dp"), count("flops_sp"))),
         # Lines that go back to a cache came from it: what passes both ways is read for a half at least.
-        fetched=np.stack([of("bytes_l2") / 2, of("bytes_l3") / 2, _first(of("bytes_mem_read"), of("bytes_mem"))]),
-        loads=np.stack([of(name) for name in LEVELS]),
-        stores=served(*(np.nan_to_num(of(f"store_misses_l{level}")) for level in (1, 2, 3))),
+        fetched=np.stack(
+            [count("bytes_l2") / 2, count("bytes_l3") / 2, _first(count("bytes_mem_read"), count("bytes_mem"))]
+        ),
+        loads=np.stack([count(name) for name in LEVELS]),
+        stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
         stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
         cpi=np.where(np.isfinite(least)[:, None], least[:, None], _pace(each["execution"], instructions, extras)),
         calm=calm,

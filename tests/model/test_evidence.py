@@ -252,3 +252,20 @@ def test_a_value_asked_for_twice_is_answered_once(tmp_path):
     model = fit(write(tmp_path / "e", FULL), platform=MACHINE_FILE)
     assert model.predict(ranks=[8, 8, 4], metrics=["time"]).table()["ranks"].tolist() == [8, 8, 4, 4]  # whole and k
     assert model.diagnose(ranks=[8, 8]).verdicts()["ranks"].tolist() == [8]
+
+
+def test_cycles_of_one_rank_alone_are_its_own(tmp_path):
+    """A serial section: the mean of those that have it is the slowest rank."""
+    made = Experiment.create(tmp_path / "e", "serial", ["ranks"])
+    for p in (2, 4, 8, 16):
+        rows = [{"kernel": "k", "rank": 0, **counters(1, FULL)}]
+        rows += [{"kernel": "other", "rank": r, **counters(p, FULL)} for r in range(p)]
+        made.add(Run({"ranks": p}), pd.DataFrame(rows))
+    model = fit(made, platform=MACHINE_FILE)
+    said = {a.kernel: a for a in model.predict(ranks=64, metrics=["time"]).answers}
+    assert said["k"].value == pytest.approx(counters(1, ("time",))["time"], rel=0.02)
+    assert "stalls counted" in said["k"].evidence
+    verdict = model.diagnose(ranks=64).verdicts().set_index("kernel").loc["k"]
+    # Of its seconds on the mean rank, the part that counters say, as on the ranks that share the other.
+    execution = CPI * 1e10 / counters(1, ("cycles",))["cycles"]
+    assert verdict["compute"] / (1 - verdict["imbalance"]) == pytest.approx(execution, rel=0.05)
