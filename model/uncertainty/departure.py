@@ -33,6 +33,8 @@ SCATTER = np.geomspace(0.002, 0.3, 12)
 """Grid of q."""
 LENGTHS = np.geomspace(0.3, 8.0, 8)
 """Grid of the lengths, in e-folds of a parameter."""
+TINY = 1e-6
+"""Lengths below this, or above its inverse, are no lengths of ours."""
 SMOOTH = (0.5, 1.5, 2.5)
 ROUNDS = 2
 """Times that each parameter's length is looked for with the others held."""
@@ -109,7 +111,7 @@ class Departure:
             or np.isinf(values).any()
             or lengths.shape != (three, inputs.shape[1])
             or scatter.shape != (three,)
-            or not ((lengths > 0).all() and (scatter > 0).all() and np.isfinite(lengths).all())
+            or not ((lengths > TINY).all() and (lengths < 1 / TINY).all() and (scatter > 0).all())
         ):
             raise InputError("'departure' does not fit together", "fit the model again")
         return cls(inputs, values, lengths, scatter)
