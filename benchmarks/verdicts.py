@@ -51,10 +51,10 @@ TALKING = ("exchange_halo", "solve_step")
 """Its kernels that do nothing but call MPI: halos, and the sums of inner products."""
 FIELDS = 5
 """Fields of eight-byte numbers that it holds."""
-CALM, OUTGROWN = 0.5, 20
-"""Size of its fields over that of the second cache, where they stay in it and where they go far beyond."""
-SWEEPS = 20
-"""Iterations a step, so that sweeps take long enough to be sampled."""
+CALM = 0.5
+"""Size of its fields over that of the second cache, where they stay in it."""
+CELLS = 20e6
+"""Cells swept in a step of the largest fields, so that sweeps take long enough to be sampled."""
 SCALE = 1024
 FAR = 256 << 20
 """Bytes that memory surely has to serve on any core."""
@@ -128,7 +128,7 @@ def _capacities(folder: Path) -> list[int]:
 
 def _far(folder: Path) -> int:
     """Bytes that memory has to serve, whatever of the last cache the cores see: what names far more of it than they do
-    tells that of other cores, too."""
+    tells that of other cores, too. Fields between the two are served by either, as others leave room."""
     from ranksight.platforms import load
 
     last = load(str(_platform(folder))).caches[-1]
@@ -195,11 +195,11 @@ def _bundled(settings: Settings, folder: Path) -> str:
     from ranksight.examples.build import build
 
     build("heat", folder)
-    _, second, last = _capacities(folder)
-    small, edge = (int((part * second / 8 / FIELDS) ** (1 / 3)) for part in (CALM, OUTGROWN))
+    far = _far(folder)
+    small, edge = (int((held / 8 / FIELDS) ** (1 / 3)) for held in (CALM * _capacities(folder)[1], far))
     sizes = (small, round((small * edge) ** 0.5), edge)
-    table = str(2 * last)
-    options = ("--n", "{size}", "--steps", "{steps}", "--iterations", str(SWEEPS), "--lookup-table", table)
+    sweeps = str(max(2, round(CELLS / edge**3)))
+    options = ("--n", "{size}", "--steps", "{steps}", "--iterations", sweeps, "--lookup-table", str(far))
     for size in sizes:  # as many cells in all, so that samples fall on every size
         turns = round((edge / size) ** 3)
         given = ("--ranks", "1", "--size", str(size), "--steps", f"{turns},{2 * turns}", "--reps", "5")
