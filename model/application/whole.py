@@ -183,15 +183,22 @@ def apart(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Corr
     answered : (..., s, k) bool
     rho : Correlation
     """
-    of_form = deviations * np.sqrt(form)
+    of_form = _times(deviations, np.sqrt(form))
     lone = np.where(answered, 0.0, of_form).sum(axis=-2, keepdims=True)
     of_form = np.concatenate([np.where(answered, of_form, 0.0), lone], axis=-2)
-    return _summed(deviations * np.sqrt(1 - form), rho.noise), _summed(of_form, rho.form)
+    return _summed(_times(deviations, np.sqrt(1 - form)), rho.noise), _summed(of_form, rho.form)
 
 
 def _summed(deviations: Array, rho: float) -> Array:
     """Standard deviation (..., k) of the sum of what has these (..., s, k)."""
-    return np.asarray(np.sqrt(rho * deviations.sum(axis=-2) ** 2 + (1 - rho) * (deviations**2).sum(axis=-2)))
+    common, own = deviations.sum(axis=-2) ** 2, (deviations**2).sum(axis=-2)
+    return np.sqrt(_times(common, np.asarray(rho)) + _times(own, np.asarray(1 - rho)))
+
+
+def _times(deviations: Array, part: Array) -> Array:
+    """A part of what may be without end; none of it is none."""
+    with np.errstate(invalid="ignore"):
+        return np.where(part > 0, deviations * part, 0.0)
 
 
 def judged(summed: Forecast) -> Forecast:

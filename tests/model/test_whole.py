@@ -139,3 +139,13 @@ def test_many_kernels_of_one_form_are_no_surer_of_it_than_one() -> None:
         answer = next(a for a in model.predict_at(asked).answers if a.kernel is None)
         inside.append(answer.lower <= scale.sum() * time(asked)[0] <= answer.upper)
     assert sum(inside) >= 5
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("form", [0.0, 0.5, 1.0])
+def test_a_part_without_end_leaves_the_sum_without_one(noise: float, form: float) -> None:
+    deviations, shares = np.array([[np.inf], [1.0]]), np.array([[form], [0.5]])
+    answered = np.ones((2, 1), dtype=bool)
+    of_noise, of_form = whole.apart(deviations, shares, answered, whole.Correlation(noise, 0.0))
+    assert np.isinf(np.hypot(of_noise, of_form)).all()
+    assert not np.isnan([of_noise, of_form]).any()
