@@ -8,8 +8,8 @@ meet, and where the points cannot tell them apart, both have their say.
 
 With sides x >= y >= z of P ranks, and [x > 1] for whether a side is cut at all, the terms are means over ranks: of the
 length and the faces of a block, of neighbours and faces towards them where the domain ends, of partners in rows and
-columns of the grid, of steps of a tree along them. In one dimension what all ranks but one have is new, and whether
-there are several at all. A term is known by its number, from one on.
+columns of the grid, of steps of a tree along them. In one dimension what all ranks but one have is new, whether there
+are several at all, and the steps of a tree of all ranks, which are whole. A term is known by its number, from one on.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ _CHAIN = (
     GridTerm(1, "1 - 1/x", 0, 0, lambda s: 1 - 1 / s[0]),
     GridTerm(1, "(1 - 1/x) / ranks", -1, 0, lambda s: (1 - 1 / s[0]) / s[0]),
 )
-GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)))
+_TREE = GridTerm(1, "ceil(log2(x))", 0, 1, lambda s: float((s[0] - 1).bit_length()))
+# Model files hold numbers of terms: new ones come last.
+GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE)
 MOST_RANKS = float(2**40)
 """Ranks beyond which no grid is made."""
 

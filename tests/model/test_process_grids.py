@@ -132,6 +132,24 @@ def test_work_and_reductions_that_grow_apart_with_the_size_are_met_with_three_si
     assert answer.lower[0, 0] <= count(64, 48) <= answer.upper[0, 0]
 
 
+def rounds(p: int) -> float:
+    """Messages of a rank in forty reductions over all, by recursive doubling."""
+    return 40.0 * (p - 1).bit_length()
+
+
+def test_steps_of_a_tree_are_whole() -> None:
+    """At 4, 8 and 12 ranks they are met by a straight line, too."""
+    asked = [24, 48, 96, 192]
+    answer = fitted(rounds, [4, 8, 12]).predict(np.array(asked, dtype=np.float64)[:, None])
+    assert answer.value[0] == pytest.approx([rounds(p) for p in asked], rel=1e-3)
+
+
+def test_between_powers_of_two_a_tree_has_two_heights() -> None:
+    said = fitted(rounds, [2, 4, 8, 16]).predict(np.array([[24.0], [64.0]]))
+    assert said.lower[0, 0] <= 40 * log2(24) < rounds(24) <= said.upper[0, 0]
+    assert said.value[0, 1] == pytest.approx(rounds(64), rel=1e-3)
+
+
 def test_terms_are_those_of_the_sides() -> None:
     x, y, z = dims_create(12, 3)
     assert (x, y, z) == (3, 2, 2)
