@@ -19,7 +19,7 @@ PIECE = 40_000
 """Components evaluated at a time: as many as stay in a processor's cache."""
 ALIKE = 1.25
 """Mixtures are worked on together whose numbers of components lie within this factor."""
-LAST = (1e-5, 1e-3)
+LAST = (1e-5, 1e-4)
 """Distance from the probability wanted, on the normal scale, times the square of the step in spreads of the narrowest
 component, below which the step ends at the root: what Halley's step leaves is of third order. The second is of mixtures
 whose spreads lie within a factor of :data:`UNLIKE`: more is left where the density jumps."""
@@ -72,7 +72,7 @@ def quantiles(
     freedom: Array,
     start: Array | None = None,
 ) -> Array:
-    """Quantiles (p, ...) of mixtures of t laws, to a few ten thousandths of the probability.
+    """Quantiles (p, ...) of mixtures of t laws, to some hundred thousandths of the probability.
 
     A quantile lies between the least and the largest of the components'. Where to look first is told by logistic laws
     in the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly
