@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.demand import loads_of, shared_cache
@@ -158,7 +159,8 @@ class SharedCache:
             raise InputError(f"'cache' is damaged: {error}", "fit the model again") from error
         shaped = demand.ndim == 2 and demand.shape == memory.shape and outer.shape == (len(kernels),) == (len(demand),)
         parts = all(((x >= 0) & (x <= 1)).all() for x in (memory, outer)) and ((demand > 0) & (demand < np.inf)).all()
-        if not (0 < size < np.inf and domains.cores > 1 and most >= 1 and demand.size and shaped and parts):
+        sound = 0 < size < np.inf and domains.cores > 1 and most >= 1 and demand.size and shaped and parts
+        if not (sound and loads_of(name) in LEVELS):
             raise InputError("'cache' does not fit together", "fit the model again")
         return cls(name, size, domains, most, kernels, demand, memory, outer)
 

@@ -283,6 +283,7 @@ def test_the_law_is_off_where_its_evidence_is_missing(tmp_path: Path, what: str)
         {"memory": [[0.0, 2.0]]},
         {"memory": 1},
         {"outer": [2.0]},
+        {"name": "<b>L9"},
     ],
 )
 def test_a_damaged_description_is_refused(broken: dict[str, object]) -> None:
