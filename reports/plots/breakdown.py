@@ -41,7 +41,12 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
             fontsize="small",
             va="bottom",
         )
-    ax.set_xticks(places, [number(x) for x in sweep.values])
+    values = [number(x) for x in sweep.values]
+    ticks = ax.set_xticks(places, values)
+    room = ax.get_window_extent().width / ax.figure.dpi * 72
+    longest = max(map(len, values), default=0) + 1
+    if len(values) * longest * GLYPH * float(ticks[0].label1.get_fontsize()) > room:
+        ax.tick_params(axis="x", labelrotation=45)
     ax.set_xlabel(sweep.along)
     ax.set_ylabel("predicted time")
     second_axis(ax, "s")
@@ -51,3 +56,5 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
 
 
 EDGE = "#fefefe"
+GLYPH = 0.62
+"""Width of a digit over the size of its font."""

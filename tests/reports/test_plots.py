@@ -43,6 +43,13 @@ def test_every_plot_draws_into_the_axes_given(model: Model, known: Experiment) -
         assert new.figure.axes[0] is new
 
 
+def test_values_that_would_touch_are_turned(model: Model) -> None:
+    asked = sweep(model, to=1024)
+    for width, turned in ((15.0, False), (3.0, True)):
+        ax = plots.plot_breakdown(asked, ax=Figure(figsize=(width, 4.0)).add_subplot())
+        assert (ax.get_xticklabels()[0].get_rotation() != 0) == turned
+
+
 def test_the_prediction_shows_what_was_measured_and_predicted(model: Model, known: Experiment) -> None:
     asked = sweep(model, to=256)
     ax = plots.plot_prediction(asked, measured(model, [known]), ideal(asked))
