@@ -185,7 +185,8 @@ def assemble(
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
-    whole_ranks(series.parameters, series.points)
+    remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
+    whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
     check(settings.get("iterations"), series.parameters, series.points)
     sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))

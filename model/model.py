@@ -26,7 +26,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.prediction import Prediction
-from ranksight.model.questions import combinations, known
+from ranksight.model.questions import combinations, known, whole_ranks
 from ranksight.model.resource.pace import TIMED
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions, join, rows_of
@@ -210,11 +210,7 @@ class Model:
 
     def _check(self, points: NDArray[np.float64]) -> None:
         """Raise InputError where points ask for what no program runs on."""
-        if "ranks" in self.parameters:
-            ranks = points[:, self.parameters.index("ranks")]
-            bad = np.flatnonzero((ranks < 1) | (ranks != np.round(ranks)))
-            if len(bad):
-                raise InputError(f"ranks are asked at {ranks[bad[0]]:g}", "give whole numbers of ranks, 1 or more")
+        whole_ranks(self.parameters, points, "ranks are asked at {}", "give whole numbers of ranks, 1 or more")
 
     def notes(self, points: NDArray[np.float64]) -> tuple[str, ...]:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""

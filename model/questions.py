@@ -56,17 +56,15 @@ def above_zero(parameters: Sequence[str], training: NDArray[np.float64], points:
             raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give what can be run")
 
 
-def whole_ranks(parameters: Sequence[str], points: NDArray[np.float64]) -> None:
-    """InputError where runs at `points` (n, m) had no whole number of ranks from 1 on."""
+def whole_ranks(parameters: Sequence[str], points: NDArray[np.float64], what: str, remedy: str) -> None:
+    """InputError where `points` (n, m) have no whole number of ranks from 1 on; `what` has a place for the first such
+    number."""
     if "ranks" not in parameters:
         return
     ranks = points[:, parameters.index("ranks")]
-    bad = ranks[(ranks < 1) | (ranks != np.round(ranks))]
+    bad = ranks[~((ranks >= 1) & (ranks == np.round(ranks)))]
     if len(bad):
-        raise InputError(
-            f"a run had {bad[0]:g} ranks",
-            "ranks are whole numbers from 1: import it again, or name that parameter otherwise",
-        )
+        raise InputError(what.format(f"{bad[0]:g}"), remedy)
 
 
 def _numbers(name: str, given: Any) -> list[float]:

@@ -161,37 +161,40 @@ class Imbalances:
 
         That is as much as it goes on beyond what was seen of it, and what times drift from their functions.
         """
-        ratio, reach = self.slowest(kernels, points), np.zeros((len(kernels), len(points)))
-        place = {kernel: at for at, kernel in enumerate(self.kernels)}
-        mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
-        if not mine:
-            return ratio, reach
-        here, there = (np.array(column) for column in zip(*mine, strict=True))
-        whole = self.of(kernels, points)[here]
+        every, among = self.of(kernels, points), self.among(kernels, points)
+        here, there = self._uneven(kernels)
+        whole, z = every[here], float(ndtri((1 + level) / 2))
         beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
-        beyond = np.where(self.among(kernels, points)[here] < 1, 0.0, beyond)  # who has it is no matter of how much
+        beyond = np.where(among[here] < 1, 0.0, beyond)  # who has it is no matter of how much
         ends, x = (np.log(np.maximum(each, 1e-300)) for each in (self.fitted.trained[there], points))
         out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
         drift = expected_drift("time") * np.sqrt((out**2).sum(axis=2))
-        reach[here] = np.hypot(
-            beyond * float(ndtri((1 + level) / 2) / ndtri(0.95)), drift * float(ndtri((1 + level) / 2))
-        )
-        return ratio, reach
+        reach = np.zeros_like(every)
+        reach[here] = np.hypot(beyond * z / forecast.TAIL, drift * z)
+        return self._of_those(every, among), reach
 
     def slowest(self, kernels: tuple[str, ...], points: Array) -> Array:
         """What the slowest rank takes over the mean of those that have a kernel, (len(kernels), k)."""
-        among = self.among(kernels, points) if self.held else 1.0
-        return np.maximum(self.of(kernels, points) * among, 1.0)
+        return self._of_those(self.of(kernels, points), self.among(kernels, points))
+
+    def _of_those(self, ratio: Array, among: Array) -> Array:
+        """r_k over the mean of those that have a kernel, the part `among` of all ranks; at least 1."""
+        return np.maximum(ratio * among if self.held else ratio, 1.0)
 
     def of(self, kernels: tuple[str, ...], points: Array) -> Array:
         """r_k of any kernels, 1 of the even ones, (len(kernels), k)."""
         ratio = np.ones((len(kernels), len(points)))
-        place = {kernel: at for at, kernel in enumerate(self.kernels)}
-        mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
-        if mine:
-            here, there = (np.array(column) for column in zip(*mine, strict=True))
+        here, there = self._uneven(kernels)
+        if len(here):
             ratio[here] = self.ratios(points)[there]
         return ratio
+
+    def _uneven(self, kernels: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Which of any kernels are uneven, and their rows here."""
+        place = {kernel: at for at, kernel in enumerate(self.kernels)}
+        mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
+        here, there = np.array(mine, dtype=np.intp).reshape(-1, 2).T
+        return here, there
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

@@ -50,17 +50,17 @@ def abstain(
     more = np.array([f"; about {n:.0f} repetitions would tell" if np.isfinite(n) else "" for n in fitted.repetitions])
     for code in (forecast.DISAGREE, forecast.WIDE, forecast.TURN, forecast.NOISE, forecast.FEW_SAMPLES):
         rows, columns = np.nonzero(status == code)
-        text = forecast.REASONS[code]
-        told = {
-            "factor": [forecast.spanned(span) for span in factor[rows, columns].tolist()],
-            "alone": [forecast.spanned(span) for span in own[rows, columns].tolist()] if "{alone}" in text else [],
-            "repetitions": more[rows].tolist() if "{repetitions}" in text else [],
-            "samples": [f"{number:.2g}" for number in fitted.samples[rows].tolist()] if "{samples}" in text else [],
-        }
-        names = [name for name, found in told.items() if found]
+        spans, texts, numbers = factor[rows, columns].tolist(), more[rows].tolist(), fitted.samples[rows].tolist()
+        alones = own[rows, columns].tolist()
         reason[rows, columns] = [
-            text.format(bound=forecast.WIDEST, **dict(zip(names, each, strict=True)))
-            for each in zip(*(told[name] for name in names), strict=True)
+            forecast.REASONS[code].format(
+                factor=forecast.spanned(span),
+                bound=forecast.WIDEST,
+                repetitions=text,
+                samples=f"{number:.2g}",
+                alone=forecast.spanned(each),
+            )
+            for span, text, number, each in zip(spans, texts, numbers, alones, strict=True)
         ]
     reason[status == forecast.NOT_POSITIVE] = forecast.REASONS[forecast.NOT_POSITIVE]
     low_end, high_end = fitted.trained[:, None, :, 0], fitted.trained[:, None, :, 1]

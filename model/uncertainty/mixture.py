@@ -19,11 +19,9 @@ PIECE = 40_000
 """Components evaluated at a time: as many as stay in a processor's cache."""
 ALIKE = 1.25
 """Mixtures are worked on together whose numbers of components lie within this factor."""
-LAST = (1e-5, 1e-4)
+LAST = 1e-5
 """Distance from the probability wanted, on the normal scale, times the square of the step in spreads of the narrowest
-component, below which the step ends at the root: what Halley's step leaves is of third order. The second is of mixtures
-whose spreads lie within a factor of :data:`UNLIKE`: more is left where the density jumps."""
-UNLIKE = 100.0
+component, below which the step ends at the root: what Halley's step leaves is of third order."""
 NEAR = 1e-6
 """Distance that is none: what is left of seven digits in a sum."""
 NARROWEST = 1e-300
@@ -72,7 +70,7 @@ def quantiles(
     freedom: Array,
     start: Array | None = None,
 ) -> Array:
-    """Quantiles (p, ...) of mixtures of t laws, to some hundred thousandths of the probability.
+    """Quantiles (p, ...) of mixtures of t laws, to a hundred thousandth of the probability.
 
     A quantile lies between the least and the largest of the components'. Where to look first is told by logistic laws
     in the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly
@@ -239,7 +237,6 @@ class _Law:
         low, high = ((end - origin) / side for end in ((low, high) if goal <= 0 else (high, low)))
         goal, least = -abs(goal), least / unit
         x, finest = np.zeros(len(columns)), self.scale[:, which].max(axis=0)
-        last = np.where(finest > UNLIKE * self.scale[:, which].min(axis=0), *LAST)
         answer, blurred = x.copy(), np.zeros(len(columns), dtype=bool)
         before, place = np.full(len(columns), np.inf), np.arange(len(columns))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
@@ -259,15 +256,15 @@ class _Law:
                 there = size < NEAR
                 # Steps that leave the bracket or gain little are replaced by halving it.
                 good = (near > low) & (near < high) & (size <= 0.5 * before)
-                straight = good & (size * ((near - x) * finest) ** 2 < last)
+                straight = good & (size * ((near - x) * finest) ** 2 < LAST)
                 caught = high - low <= least + digits
                 x = np.where(good, near, np.where(there, x, low + (high - low) / 2))
                 answer[place], blurred[place] = x, digits * np.where(caught, finest, first) > NEAR
                 left = ~(straight | there | caught)
                 if not left.any():
                     break
-                place, x, low, high, least, before, finest, last = (
-                    part[left] for part in (place, x, low, high, least, size, finest, last)
+                place, x, low, high, least, before, finest = (
+                    part[left] for part in (place, x, low, high, least, size, finest)
                 )
         return origin + answer * side, blurred
 

@@ -85,4 +85,4 @@ def test_quantiles_invert_the_mixture(components: list[tuple[float, float, float
     ends = quantile(probability, one, centre.T, spread.T, freedom.T)
     reach = np.abs(ends - centre[:, 0]).max() + np.ptp(ends)
     digits = 1e-11 * (1 + np.abs(at)) + 2e-12 * reach
-    assert below(at - digits) - 3e-5 <= probability <= below(at + digits) + 3e-5
+    assert below(at - digits) - 1e-5 <= probability <= below(at + digits) + 1e-5
