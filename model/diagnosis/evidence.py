@@ -16,14 +16,12 @@ from ranksight.model.diagnosis import counted, few, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.resource.resource import COUNTED, LEVELS
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.uncertainty.forecast import BORROWED, DOMAIN, FEW_POINTS, NO_DATA, OK, UNVARIED, Forecast
+from ranksight.model.uncertainty.forecast import BORROWED, OK, UNTOLD, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
 
 Array = NDArray[np.float64]
-UNTOLD = (FEW_POINTS, NO_DATA, UNVARIED, DOMAIN)
-"""Why a time is not carried where its interval says nothing either."""
 FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""
 MEMORY = ("memory_pss", "memory_peak")

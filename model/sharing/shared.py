@@ -298,7 +298,7 @@ class Sharing:
     ) -> tuple[NDArray[np.intp], NDArray[Any]]:
         status = np.full(time.shape, forecast.OK, dtype=np.intp)
         reason = np.full(time.shape, "", dtype=object)
-        unknown = np.isin(said.status, (forecast.NO_DATA, forecast.FEW_POINTS, forecast.DOMAIN, forecast.UNVARIED))
+        unknown = np.isin(said.status, forecast.UNTOLD)
         for row in np.flatnonzero(unknown.any(axis=1)):
             at, name = self.kernels.index(self.counts.kernels[row]), self.counts.metrics[row]
             bad = unknown[row] & (status[at] == forecast.OK)

@@ -30,6 +30,8 @@ REASONS = (
     "longer runs, or sample more often",
     "what it may turn into beyond the runs spans a factor of {factor}, its functions alone one of {alone}",
 )
+UNTOLD = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
+"""Why a value is not carried where its interval says nothing either."""
 
 WIDEST = 4.0
 """Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of
