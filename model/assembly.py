@@ -16,6 +16,7 @@ from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
 from ranksight.model.application.communication import message_series
 from ranksight.model.application.fitting import fit_application, in_words
+from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
 from ranksight.model.diagnosis.observed import observe
@@ -230,8 +231,25 @@ def assemble(
     scale, unrest = _scale(model, sampled)
     if application.resources is not None and (scale, unrest) != (1.0, 0.0):
         application = replace(application, resources=replace(application.resources, scale=scale, unrest=unrest))
+    others = _others(model, series, **settings)
+    if others is not None:
+        application = replace(application, others=others)
         model = replace(model, extras={**extras, "application": application.to_dict()})
     return model, series
+
+
+def _others(model: Model, series: Series, **settings: Any) -> Others | None:
+    """What the program takes outside of its kernels and messages, where its own time was measured."""
+    keys = set(zip(series.kernels, series.metrics, strict=True))
+    if (WHOLE, "time") not in keys or sum(name == "time" for _, name in keys) < 2:
+        return None
+    broken = model.breakdown(series.points)
+    parts = broken.parts
+    messages = parts["communication"]
+    kernels = sum((seconds for name, seconds in parts.items() if name not in ("communication", "imbalance", "others")))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.nan_to_num(1 + parts["imbalance"] / kernels, nan=1.0)
+    return fit_others(series, factor, np.nan_to_num(messages), **settings)
 
 
 def _whence(sampled: Sampled, platform: Platform | None) -> str:

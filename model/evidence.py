@@ -26,8 +26,8 @@ def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: R
     ]
     found = np.empty(refined.said.value.shape, dtype=object)
     found[:] = np.array(told, dtype=object).reshape(-1, 1)
-    for index, where, texts in refined.carried:
-        found[index] = np.where(where, np.array(texts, dtype=object)[:, None], found[index])
+    for index, where, texts in refined.methods:
+        found[index] = np.where(where, texts, found[index])
     return found
 
 

@@ -27,7 +27,6 @@ from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known, whole_ranks
-from ranksight.model.resource.pace import TIMED
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions, join, rows_of
 from ranksight.model.structure.staircase import Staircase
@@ -35,6 +34,9 @@ from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
 from ranksight.telling import told
 from ranksight.units import counted
+
+TIMED = ("time", "cycles")
+"""Metrics that a contradiction between counters spoils."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -343,6 +345,8 @@ class Model:
     def _total(self, name: str, rows: NDArray[np.intp], refined: Refined, broken: Breakdown | None) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
+        if name == "time" and broken is not None and self.equation.others is not None:
+            return broken.total
         if direct:
             return rows_of(refined.said, np.array(direct[:1]))
         if not metric(name).additive or not len(rows):

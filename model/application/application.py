@@ -3,8 +3,8 @@
     T_app = sum_k T_k + T_imbalance + BF_comm T_comm + T_others
 
 (Ding et al. 2018, equation 1). T_k are means per rank; T_imbalance is what the fullest rank computes beyond the mean,
-as the slowest rank ends a superstep; T_comm is the messages' time on the described network. BF_comm is 1 unless it was
-measured. T_others, the start and end of MPI, lies outside the time from MPI_Init to MPI_Finalize and is not predicted.
+as the slowest rank ends a superstep; T_comm is the messages' time on the described network. T_others is what the program
+takes outside of all that (:mod:`ranksight.model.application.others`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.imbalances import Imbalances
+from ranksight.model.application.laws import Laws, methods, terms_of
 from ranksight.model.application.network import Network
-from ranksight.model.application.refined import Better, Refined, Refining
+from ranksight.model.application.others import Others
+from ranksight.model.application.refined import Refined
 from ranksight.model.application.whole import Correlation
+from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, FUNCTION, MINIMUM_CPI, PRIOR, Weights
 from ranksight.model.plaindata import reading
-from ranksight.model.resource.pace import Pace, narrower
-from ranksight.model.resource.resource import COUNTED, LEVELS, Parts, Resources
+from ranksight.model.resource.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.sharing.shared import Shared, Sharing
-from ranksight.model.structure.functions import Functions, rows_of
+from ranksight.model.sharing.shared import Sharing
+from ranksight.model.structure.functions import Functions, choose, rows_of
 from ranksight.model.structure.staircase import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -58,8 +61,12 @@ class Application:
         of the slowest rank already.
     sharing : Sharing or None
         Kernels whose memory traffic was counted, where the domains of the machine are known.
-    paces : tuple of Pace
-        Kernels whose instructions foretell their time better than time alone does.
+    counted : Counted or None
+        The counted equation and the cost per unit of work of every kernel.
+    weights : Weights
+        Of the laws of each kernel's time.
+    others : Others or None
+        What the program takes outside of its kernels and messages; None where its time was not measured beside theirs.
     balance : Balance or None
         The imbalance as a function, where ranks were counted one by one and times are means over them.
     imbalances : Imbalances or None
@@ -75,7 +82,9 @@ class Application:
     network: Network | None = None
     imbalance: float = 1.0
     sharing: Sharing | None = None
-    paces: tuple[Pace, ...] = ()
+    counted: Counted | None = None
+    weights: Weights = PRIOR
+    others: Others | None = None
     balance: Balance | None = None
     imbalances: Imbalances | None = None
     cached: Sharing | None = None
@@ -113,64 +122,81 @@ class Application:
         share : Share, optional
             What the fullest rank works on, where work comes in whole units.
         """
-        rows, told = functions.rows, Refining(said, functions.rows)
-
-        def asked(name: str) -> tuple[Array, Forecast]:
-            """Configurations and counts that an equation of a metric is asked with."""
-            return (share.points, share.said) if share is not None and name in share.fullest else (points, told.said)
-
-        at, counts = asked("time")
-        for pace in self.paces:
-            where, work = asked(pace.metric)
-            given = pace.forecast(where, rows_of(work, pace.rows(rows)), level)
-            told.take(
-                given,
-                pace.kernels,
-                pace.metric,
-                pace.evidence,
-                lambda given, index, _: narrower(given, rows_of(told.said, index)),
-            )
-        parts = self.parts(at, counts, rows, level)
-        if self.resources is not None and parts is not None:
-            borrowed = self.resources.borrowed
-            # Where the equation lacks a part, what the times alone say is still an answer, if they were measured.
-            told.take(
-                parts.forecast(),
-                self.resources.kernels,
-                "time",
-                self.resources.evidence,
-                lambda given, index, mine: (
-                    (given.status == forecast.OK) | (told.said.status[index] != forecast.OK) | borrowed[mine][:, None]
-                ),
-            )
-        shared = tuple((law, law.forecast(points, level, at)) for law in self.laws)
-        for law, found in shared:
-            better = self._where_shared(law, told, functions, points)
-            told.take(found.time, law.kernels, "time", law.evidence, better)
-            told.take(law.cycles(found.time), law.kernels, "cycles", law.evidence, better)
-        said = told.said
-        if self.cache is not None and self.resources is not None:
-            said = self._opened(said, functions, points, counts)
+        rows = functions.rows
+        laws = self.laws_at(said, functions, points, level, share)
+        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
         uneven = np.ones(len(points)) if share is None or "time" in share.fullest else share.unevenness
-        return Refined(said, parts, shared, tuple(told.carried), uneven)
+        parts, times = laws.given_parts, laws.given_times
+        if not timed:
+            return Refined(said, parts, uneven=uneven)
+        mixed, names, weights = laws.mixed(said, timed, self.weights)
+        index = np.array(list(timed.values()), dtype=np.intp)
+        here = np.ones(mixed.value.shape, dtype=bool)
+        said = choose(said, mixed, index, here)
+        said = self._cycles(said, mixed, timed, rows, times)
+        if self.cache is not None and self.resources is not None:
+            said = self._opened(said, functions, points, said if share is None else share.said)
+        by_law = ((index, weights[names.index(FUNCTION)] < 1, methods(names, weights)),)
+        terms = terms_of(self.counted, times, self.resources, parts, level)
+        own = rows_of(said, index).value
+        seconds = laws.split(tuple(timed), own, names, weights)
+        split = {name: dict(zip(timed, part, strict=True)) for name, part in seconds.items()}
+        return Refined(said, parts, by_law, uneven, terms, split)
 
-    def _where_shared(self, law: Sharing, told: Refining, functions: Functions, points: Array) -> Better:
-        """Where a law of shared bandwidth tells more than what is told so far."""
+    def laws_at(
+        self, said: Forecast, functions: Functions, points: Array, level: float = 0.9, share: Share | None = None
+    ) -> Laws:
+        """What every law predicts of the kernels' times; parameters as of :meth:`refine`."""
+        rows = functions.rows
+        at, counts = (share.points, share.said) if share is not None and "time" in share.fullest else (points, said)
+        laws = Laws(level, given_parts=self.parts(at, counts, rows, level))
+        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
+        if timed:
+            laws.add_function(said, timed)
+        if self.counted is not None:
+            laws.add_counted(self.counted, self.counted.at(points, counts, rows, at))
+        if self.resources is not None and laws.given_parts is not None:
+            laws.add_resources(self.resources, laws.given_parts)
+        for name, law in ((BANDWIDTH, self.sharing), (CACHE, self.cached)):
+            if law is not None:
+                found = law.forecast(points, level, at)
+                laws.add_shared(name, law, found, self._applies(name, law, found.time, points))
+        if self.resources is not None:
+            borrowed = {name for name, yes in zip(self.resources.kernels, self.resources.borrowed, strict=True) if yes}
+            laws.only(MINIMUM_CPI, borrowed)
+        return laws
 
-        def better(given: Forecast, index: NDArray[np.intp], mine: NDArray[np.intp]) -> NDArray[np.bool_]:
-            # Between measured values a function may follow them more closely than the law does.
-            closer = (functions.fitted.press[index] < law.scatter[mine]) & (law.domains == law.measured)
-            known = law.inside(points)[None, :] & closer[:, None] & (told.said.status[index] == forecast.OK)
-            known |= self.by_cache(law.kernels)[mine, None] & (law is self.sharing)
-            # Of two that do not answer, the one that comes nearer.
-            now = rows_of(told.said, index)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                nearer = now.upper / now.lower < given.upper / given.lower
-            known |= nearer & (given.status != forecast.OK) & (now.status != forecast.OK)
-            answers = np.isfinite(given.value) & ~np.isnan(given.lower) & ~np.isnan(given.upper)
-            return np.asarray(answers & ~known & law.tells(points)[mine])
+    def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> NDArray[np.bool_]:
+        """Where a law of shared bandwidth applies (K, k)."""
+        answers = np.isfinite(time.value) & ~np.isin(time.status, forecast.UNTOLD)
+        if name == BANDWIDTH:
+            answers &= ~self.by_cache(law.kernels)[:, None]
+        return np.asarray(answers & law.tells(points))
 
-        return better
+    def _cycles(
+        self,
+        said: Forecast,
+        mixed: Forecast,
+        timed: Mapping[str, int],
+        rows: Mapping[tuple[str, str], int],
+        times: Times | None,
+    ) -> Forecast:
+        """Cycles of kernels whose time the counted equation predicts: that time at the clock of the configuration."""
+        if self.counted is None or times is None or not self.counted.split.any():
+            return said
+        kernels = list(timed)
+        mine = [
+            at
+            for at, kernel in enumerate(kernels)
+            if (kernel, "cycles") in rows
+            and kernel in self.counted.kernels
+            and self.counted.split[self.counted.kernels.index(kernel)]
+        ]
+        index = np.array([rows[kernels[at], "cycles"] for at in mine], dtype=np.intp)
+        given = rows_of(mixed, np.array(mine, dtype=np.intp))
+        clock = np.exp(times.clock.centre)
+        ends = {name: getattr(given, name) * clock for name in ("value", "lower", "upper")}
+        return choose(said, replace(given, **ends), index, given.status == forecast.OK)
 
     def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast) -> Forecast:
         """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.
@@ -187,7 +213,7 @@ class Application:
         mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in kernels]
         index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in mine], dtype=np.intp)
         theirs = np.array([kernels.index(self.cache.kernels[at]) for at in mine], dtype=np.intp)
-        told = np.array([self.resources.evidence[at].startswith(COUNTED) for at in theirs], dtype=bool)
+        told = self.resources.counted[theirs]
         blocked = np.where(told[:, None], self.resources.blocking(points, said.level).upper[theirs], 1.0)
         apart = machine.latencies[-1] - machine.latencies[LEVELS.index(loads_of(self.cache.name))]
         upper, status, reason = said.upper.copy(), said.status.copy(), said.reason.astype(object)
@@ -251,12 +277,21 @@ class Application:
             low, high = total + sent - np.hypot(total - low, down), total + sent + np.hypot(high - total, up)
             total = total + sent
             self.communication.judge(messages, total, summed.status[0], summed.reason[0])
+        others = None
+        if self.others is not None:
+            others = self.others.at(points, total, said.level)
+            (more,), (least_more,), (most_more,) = others.value, others.lower, others.upper
+            theirs = forecast.form_of(((most_more - least_more) ** 2, others.form[0]))
+            form = forecast.form_of(((high - low) ** 2, form), ((most_more - least_more) ** 2, theirs))
+            down, up = np.hypot(total - low, more - least_more), np.hypot(high - total, most_more - more)
+            total = total + more
+            low, high = total - down, total + up
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}
         summed = whole.judged(replace(summed, form=form[None], noise=1 - form[None], **ends))
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])
-        return Breakdown(summed, kernels, each, None if refined.parts is None else refined.parts.blocking)
+        return Breakdown(summed, kernels, each, refined.terms, others)
 
     def _fullest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
@@ -282,22 +317,8 @@ class Application:
         each["direct"][: len(timed)] = own
         each["imbalance"][: len(timed)] = own * (fullest - 1.0)
 
-        def split(kernels: tuple[str, ...], value: Array, parts: Mapping[str, Array]) -> None:
-            """Put the parts of those kernels whose time is the equation's in the place of what stood there."""
-            used = np.array([kernel in timed for kernel in kernels])
-            index = np.array([timed.get(kernel, -1) for kernel in kernels])
-            where = np.array([place.get(kernel, 0) for kernel in kernels])
-            here = used[:, None] & np.isclose(value, refined.said.value[index])
-            for name in ("direct", *parts):
-                part = parts.get(name, 0.0)
-                each[name][where] = np.where(here, part, each[name][where])
-
-        if self.resources is not None and refined.parts is not None:
-            given = refined.parts
-            levels = dict(zip(LEVELS, np.moveaxis(given.memory, 2, 0), strict=True))
-            split(self.resources.kernels, given.value, {"execution": given.execution, **levels})
-        for law, shared in refined.shared:
-            split(law.kernels, shared.time.value, self._shared(law, shared, refined.parts))
+        for name, part in (refined.split or {}).items():
+            each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
         if self.imbalances is not None:
             self._attribute(each, own, tuple(timed), points)
         return each
@@ -316,22 +337,6 @@ class Application:
             each[name][: len(kernels)] *= left
         each["imbalance"][: len(kernels)] = waiting + (1 - part) * own
 
-    def _shared(self, law: Sharing, shared: Shared, parts: Parts | None) -> dict[str, Array]:
-        """Execution, levels and contention of the kernels that share bandwidth; levels where loads by level tell."""
-        found = {name: np.zeros_like(shared.execution) for name in LEVELS}
-        found |= {"execution": shared.execution.copy(), loads_of(law.resource): shared.transfer.copy()}
-        if self.resources is not None and parts is not None:
-            core = shared.execution + shared.transfer
-            for at, kernel in enumerate(law.kernels):
-                if kernel in self.resources.kernels:
-                    row = self.resources.kernels.index(kernel)
-                    with np.errstate(invalid="ignore", divide="ignore"):
-                        scale = np.nan_to_num(core[at] / parts.value[row])
-                    found["execution"][at] = parts.execution[row] * scale
-                    for level, name in enumerate(LEVELS):
-                        found[name][at] = parts.memory[row, :, level] * scale
-        return {**found, "contention": shared.contention, "direct": shared.other}
-
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
         """The same application with ranks placed in another way."""
         if distribution is not None and (self.network is None or "inter" not in self.network.table):
@@ -339,7 +344,7 @@ class Application:
                 "the model knows no network between nodes: how ranks are dealt out to them changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        alone = not self.laws and self.cache is None
+        alone = not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
         if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not tell what ranks on a node share",
@@ -350,25 +355,24 @@ class Application:
         )
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
         cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
-        return replace(self, sharing=sharing, cached=cached, cache=cache, network=network)
+        counted = None if self.counted is None else self.counted.placed(placement, ranks_per_node)
+        return replace(self, sharing=sharing, cached=cached, cache=cache, network=network, counted=counted)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         given = ((name, getattr(self, name)) for name in _READ)
         content = {name: part.to_dict() for name, part in given if part is not None}
-        paces = {"paces": [pace.to_dict() for pace in self.paces]} if self.paces else {}
-        return {"imbalance": self.imbalance, **content, **paces}
+        return {"imbalance": self.imbalance, **content}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Application:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         with reading("'application'"):
             parts = {name: read(content[name]) for name, read in _READ.items() if name in content}
-            paces = tuple(Pace.from_dict(given) for given in content.get("paces", ()))
             imbalance = float(content["imbalance"])
         if not 1.0 <= imbalance < np.inf:
             raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(imbalance=imbalance, paces=paces, **parts)
+        return cls(imbalance=imbalance, **parts)
 
 
 _READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
@@ -378,6 +382,9 @@ _READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "sharing": Sharing.from_dict,
     "cached": Sharing.from_dict,
     "cache": SharedCache.from_dict,
+    "counted": Counted.from_dict,
+    "weights": Weights.from_dict,
+    "others": Others.from_dict,
     "balance": Balance.from_dict,
     "imbalances": Imbalances.from_dict,
 }

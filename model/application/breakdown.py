@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.application.laws import Terms
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -30,19 +31,24 @@ class Breakdown:
         All K kernels that have a time, then those that only send messages.
     each : mapping of str to (K, k)
         Seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds its messages' time.
-    blocking : Forecast or None
-        BF_mem of the kernels of :attr:`Application.resources`.
+    terms : Terms or None
+        CPI, blocking factor and clock of the kernels that an equation describes.
+    others : Forecast or None
+        Seconds outside of all kernels and messages, one row; None where nothing tells them.
     """
 
     total: Forecast
     kernels: tuple[str, ...]
     each: Mapping[str, Array]
-    blocking: Forecast | None = None
+    terms: Terms | None = None
+    others: Forecast | None = None
 
     @property
     def parts(self) -> dict[str, Array]:
-        """Seconds of each of :data:`PARTS` over all kernels, each (k,)."""
-        return {name: values.sum(axis=0) for name, values in self.each.items()}
+        """Seconds of each of :data:`PARTS` over all kernels, and of ``others``, each (k,)."""
+        found = {name: values.sum(axis=0) for name, values in self.each.items()}
+        found["others"] = np.zeros_like(self.total.value[0]) if self.others is None else self.others.value[0]
+        return found
 
     @property
     def by_kernel(self) -> Array:

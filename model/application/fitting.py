@@ -3,6 +3,7 @@ messages and the network, bandwidth that cores share, and what ranks have beyond
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,14 @@ from ranksight.experiment import WHOLE, Experiment
 from ranksight.model.application.application import Application
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.communication import Communication, message_series, message_table
+from ranksight.model.application.held_out import KernelLaws
 from ranksight.model.application.imbalances import fit_imbalances
 from ranksight.model.application.network import Network
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.fitting import fit_messages
-from ranksight.model.resource.blocking import fit_resources
-from ranksight.model.resource.pace import fit_paces
 from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled
-from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.sharing.caches import find_shared_cache
-from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
-from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.structured import structured
@@ -80,22 +76,12 @@ def fit_application(
     # What whole units make uneven is another at every number of ranks, and known already.
     told = over_ranks in ("mean", "max") and units is None
     imbalances = fit_imbalances(experiment, not means, series, **each) if told else None
-    resources = communication = network = None
-    if machine is not None:
-        how = each.get("over_repetitions", "auto")
-        over = "median" if how == "auto" else how
-        slowest = None
-        if imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
-            ratios = imbalances.slowest(imbalances.kernels, series.points)
-            slowest = dict(zip(imbalances.kernels, ratios, strict=True))
-        resources = fit_resources(
-            series,
-            machine,
-            sampled.samples,
-            equation=equation,
-            slowest=slowest,
-            **{**each, "over_repetitions": over},
-        )
+    communication = network = None
+    slowest = None
+    if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
+        ratios = imbalances.slowest(imbalances.kernels, series.points)
+        slowest = dict(zip(imbalances.kernels, ratios, strict=True))
+    kernel_laws = KernelLaws(experiment, sampled, platform, machine, domains, units, equation, slowest, each)
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is not None:
         fitted = fit_varied(messages, **each)
@@ -107,25 +93,18 @@ def fit_application(
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node
             network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
-    uneven = None if units is None else units.unevenness(series.points, series.parameters)
-    fullest = () if steps is None else steps.fullest
     # The largest of all ranks' times holds the imbalance already.
     imbalance = _imbalance(experiment, units) if means else 1.0
     balance = fit_balance(experiment, units, **each) if means else None
-    paces = fit_paces(series, each.get("over_repetitions", "auto"), uneven, fullest)
-    sharing = cached = cache = None
-    if platform is not None and domains is not None and domains.domain is not None:
-        cache = find_shared_cache(series, platform, domains)
-    if domains is not None:
-        alike = means_of_samples(experiment)
-        sharing = fit_sharing(experiment, domains, units, None, alike, **each)
-        if sharing is None and platform is not None and domains.domain is not None:
-            sharing = fit_sharing(experiment, domains, units, Demand.on_memory(platform), alike, **each)
-        demand = None if platform is None else Demand.on(platform)
-        if demand is not None:
-            instances = Domains.of_cache(platform, shared_cache(platform), domains)
-            cached = fit_sharing(experiment, instances, units, demand, alike, **each)
-    return Application(resources, communication, network, imbalance, sharing, paces, balance, imbalances, cached, cache)
+    found = replace(kernel_laws.fit(), weights=kernel_laws.weights())
+    return replace(
+        found,
+        communication=communication,
+        network=network,
+        imbalance=imbalance,
+        balance=balance,
+        imbalances=imbalances,
+    )
 
 
 def in_words(application: Application) -> str:
@@ -134,6 +113,9 @@ def in_words(application: Application) -> str:
         "kernels by the resource equation": application.resources,
         "messages": application.communication,
         "a network": application.network,
+        "kernels by the counted equation": None
+        if application.counted is None
+        else application.counted.split.any() or None,
         "bandwidth that cores share": application.laws or None,
         "balance of the ranks": application.balance,
     }

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
+from ranksight.model.application.laws import Terms
 from ranksight.model.comparison.change import CHANGED, Changes, changes
 from ranksight.model.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
 from ranksight.model.comparison.explain import Cause, explain
 from ranksight.model.comparison.renaming import alike, renamed
 from ranksight.model.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
 from ranksight.model.model import Model
-from ranksight.model.resource.resource import Resources
 from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
@@ -153,10 +153,9 @@ def compare(
             f"{before.name} and {after.name} have no metric of a kernel in common", "compare like with like"
         )
     found = changes(sides[0], sides[1], level)
-    mine = before.model.equation.resources
+    mine, theirs = (each.model.breakdown(chosen).terms for each in (before, after))
     if mine is not None:
         mine = replace(mine, kernels=tuple(names.get(kernel, kernel) for kernel in mine.kernels))
-    resources = (mine, after.model.equation.resources)
     scales = _Scales([], [], None, 0)
     if timer:
         scales = _scales(before, after, timer, chosen, names)
@@ -168,7 +167,7 @@ def compare(
         measured=measured,
         timer=timer or "",
         changes=found,
-        causes=_causes(found, timer, sides, resources) if timer else {},
+        causes=_causes(found, timer, sides, (mine, theirs)) if timer else {},
         crossovers=scales.crossovers,
         onsets=scales.onsets,
         ranks=scales.ranks,
@@ -194,11 +193,11 @@ def _check_parameters(before: Subject, after: Subject) -> None:
 
 
 def _causes(
-    found: Changes, timer: str, sides: list[Side], resources: tuple[Resources | None, Resources | None]
+    found: Changes, timer: str, sides: list[Side], terms: tuple[Terms | None, Terms | None]
 ) -> dict[tuple[str, int], list[Cause]]:
     """Why kernels' times changed, by kernel and configuration."""
     return {
-        (kernel, int(k)): explain(kernel, timer, sides[0], sides[1], int(k), resources)
+        (kernel, int(k)): explain(kernel, timer, sides[0], sides[1], int(k), terms)
         for (kernel, name), row in found.rows.items()
         if name == timer and kernel != WHOLE
         for k in np.flatnonzero(found.verdict[row] == CHANGED)

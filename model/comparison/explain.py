@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranksight.model.application.laws import Terms
 from ranksight.model.comparison.sides import Side
-from ranksight.model.resource.resource import LEVELS, Resources
+from ranksight.model.resource.resource import LEVELS
 
 PLACES = dict(zip(LEVELS, ("L1", "L2", "L3", "memory"), strict=True))
 CPI = "cycles per instruction"
@@ -55,7 +56,7 @@ class Cause:
 
 
 def explain(
-    kernel: str, timer: str, before: Side, after: Side, at: int, resources: tuple[Resources | None, Resources | None]
+    kernel: str, timer: str, before: Side, after: Side, at: int, terms: tuple[Terms | None, Terms | None]
 ) -> list[Cause]:
     """Causes of the change of a kernel's time at configuration `at`, the largest first.
 
@@ -63,14 +64,14 @@ def explain(
     ----------
     timer : str
         The metric that is its time.
-    resources
-        The equations of both sides, where there are some.
+    terms
+        Of the equations of both sides, where there are some.
     """
     sides = (before, after)
     time = [float(side.of(kernel, timer)[at]) for side in sides]
     if not all(np.isfinite(t) and t > 0 for t in time):
         return []
-    split = [_levels(kernel, timer, side, at, own) for side, own in zip(sides, resources, strict=True)]
+    split = [_levels(kernel, timer, side, at, own) for side, own in zip(sides, terms, strict=True)]
     if split[0] is not None and split[1] is not None:
         causes = _by_levels(split[0], split[1], time[0])
     else:
@@ -166,20 +167,19 @@ class _Split:
     waiting: dict[str, float]
 
 
-def _levels(kernel: str, timer: str, side: Side, at: int, resources: Resources | None) -> _Split | None:
+def _levels(kernel: str, timer: str, side: Side, at: int, terms: Terms | None) -> _Split | None:
     """The terms at one configuration; None where counters are missing or execution alone exceeds the time."""
-    if resources is None or kernel not in resources.kernels:
+    if terms is None or kernel not in terms.kernels:
         return None
-    own = resources.kernels.index(kernel)
-    clock = resources.machine.frequency if timer != "cycles" else 1.0
-    scale = resources.scale if timer != "cycles" else 1.0
+    own = terms.kernels.index(kernel)
+    clock = float(terms.clock.value[own, at]) if timer != "cycles" else 1.0
     time, count = float(side.of(kernel, timer)[at]), float(side.of(kernel, "instructions")[at])
     if not (np.isfinite(count) and count > 0):
         return None
-    execution = count * float(resources.cpi[own]) / clock * scale
+    execution = count * float(terms.cpi.value[own, at]) / clock
     loads = {name: float(side.of(kernel, name)[at]) for name in LEVELS}
     loads = {name: n for name, n in loads.items() if np.isfinite(n) and n > 0}
-    latency = dict(zip(LEVELS, resources.machine.latencies, strict=True))
+    latency = dict(zip(LEVELS, terms.latencies.tolist(), strict=True))
     cycles = sum(n * latency[name] for name, n in loads.items())
     if not loads or execution <= 0 or execution > time:
         return None

@@ -14,7 +14,7 @@ from ranksight.model.application.application import Application
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis import counted, few, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.resource.resource import COUNTED, LEVELS
+from ranksight.model.resource.resource import LEVELS
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.uncertainty.forecast import BORROWED, OK, UNTOLD, Forecast
 
@@ -246,7 +246,7 @@ def gather(
         loads=np.stack([count(name) for name in LEVELS]),
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
         stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        cpi=np.where(np.isfinite(least)[:, None], least[:, None], _pace(each["execution"], instructions, extras)),
+        cpi=np.where(np.isfinite(least), least, _pace(each["execution"], instructions, extras)),
         calm=calm,
         factor=factor,
         factor_error=error,
@@ -350,28 +350,27 @@ def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Arr
 
     The CPI is the equation's own: its parts are drawn to the kernel's time where another law tells that better.
     """
-    kernels, blocking = broken.kernels, broken.blocking
+    kernels, terms = broken.kernels, broken.terms
     count, k = len(kernels), broken.total.value.shape[1]
-    least, calm = np.full(count, np.nan), np.full(count, np.nan)
+    least, calm = np.full((count, k), np.nan), np.full(count, np.nan)
     factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
     counted = np.zeros(count, dtype=bool)
     source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
-    resources = model.equation.resources
-    if resources is None or blocking is None:
+    if terms is None:
         return least, calm, factor, error, counted, tuple(source)
     place = {kernel: at for at, kernel in enumerate(kernels)}
-    mine = [(at, place[kernel]) for at, kernel in enumerate(resources.kernels) if kernel in place and kernel != WHOLE]
+    mine = [(at, place[kernel]) for at, kernel in enumerate(terms.kernels) if kernel in place and kernel != WHOLE]
     if not mine:
         return least, calm, factor, error, counted, tuple(source)
     theirs, here = (np.array(column) for column in zip(*mine, strict=True))
-    factor[here] = blocking.value[theirs]
-    error[here] = (blocking.upper - blocking.lower)[theirs] / 3.29
+    factor[here] = terms.blocking.value[theirs]
+    error[here] = (terms.blocking.upper - terms.blocking.lower)[theirs] / 3.29
+    least[here] = terms.cpi.value[theirs]
+    counted[here] = terms.counted[theirs]
     extras = model.extras.get("diagnosis", {})
     told = extras.get("calm", {}) if isinstance(extras, dict) else {}
     for at, to in mine:
-        least[to] = resources.cpi[at] * resources.scale
-        source[to] = resources.evidence[at]
-        counted[to] = resources.evidence[at].startswith(COUNTED)
-        value = told.get(resources.kernels[at])
+        source[to] = terms.method[at]
+        value = told.get(terms.kernels[at])
         calm[to] = float(value) if isinstance(value, (int, float)) else np.nan
     return least, calm, factor, error, counted, tuple(source)

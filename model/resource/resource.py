@@ -131,6 +131,11 @@ class Resources:
             object.__setattr__(self, "spread", np.zeros(len(self.kernels)))
 
     @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Whether a kernel's stalls were counted, (s,)."""
+        return np.array([text.startswith(COUNTED) for text in self.evidence], dtype=bool)
+
+    @property
     def borrowed(self) -> NDArray[np.bool_]:
         """Whether a kernel's pace is the program's, (s,)."""
         return self.spread > 0

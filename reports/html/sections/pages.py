@@ -110,16 +110,17 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
         ]
         found[kernel] = {**EMPTY, "parts": parts, "time": value(total, "time")}
     _verdicts(context, found)
-    resources, factor = context.model.equation.resources, broken.blocking
-    if resources is None or factor is None:
+    terms = broken.terms
+    if terms is None:
         return found
-    for at, kernel in enumerate(resources.kernels):
+    for at, kernel in enumerate(terms.kernels):
+        cpi, factor = terms.cpi, terms.blocking
         found.setdefault(kernel, dict(EMPTY))["resource"] = {
-            "cpi": f"{resources.cpi[at]:.3g}",
+            "cpi": f"{cpi.value[at, -1]:.3g}",
             "factor": f"{factor.value[at, -1]:.3g}",
             "interval": f"{factor.lower[at, -1]:.3g} to {factor.upper[at, -1]:.3g}",
-            "seen": f"{resources.seen[at, 0]:.3g} to {resources.seen[at, 1]:.3g}",
-            "evidence": resources.evidence[at],
+            "clock": f"{terms.clock.value[at, -1] / 1e9:.3g} GHz",
+            "evidence": terms.method[at],
         }
     return found
 

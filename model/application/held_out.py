@@ -1,0 +1,182 @@
+"""Fit the laws of kernels' times, and weight them by what they predict of configurations that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.experiment import WHOLE, Experiment
+from ranksight.model.application.application import Application
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.kernel_time.composition import Caches
+from ranksight.model.kernel_time.counted import COUNTS, learn_counted
+from ranksight.model.kernel_time.stacking import PRIOR, Weights, learn_weights, log_score
+from ranksight.model.resource.blocking import fit_resources
+from ranksight.model.resource.resource import LEVELS, Machine
+from ranksight.model.resource.sampling import Sampled
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.sampling import means_of_samples
+from ranksight.model.series.series import Series
+from ranksight.model.sharing.caches import find_shared_cache
+from ranksight.model.sharing.demand import Demand, shared_cache
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.fitting import fit_sharing
+from ranksight.model.structure.functions import Functions
+from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.telling import told
+
+Array = NDArray[np.float64]
+
+LEFT = 3
+"""Values of the parameter that have to remain where its largest are held out: a rate and its change."""
+DEEPEST = 2
+"""Largest values held out at most."""
+MOST = 2_000
+"""Kernels beyond which nothing is held out: the weights that so many share are known from some of them."""
+
+
+@dataclass(frozen=True)
+class KernelLaws:
+    """What the laws of kernels' times are fitted to.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    sampled : Sampled
+        Its series, and the samples behind them.
+    platform : Platform or None
+    machine : Machine or None
+        The platform at the clock that the runs had.
+    domains : Domains or None
+    units : WholeUnits or None
+    equation : str
+        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+    slowest : mapping of kernel to (n,), or None
+        Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
+    settings : mapping
+        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+    """
+
+    experiment: Experiment
+    sampled: Sampled
+    platform: Any
+    machine: Machine | None
+    domains: Domains | None
+    units: WholeUnits | None
+    equation: str
+    slowest: Mapping[str, Array] | None
+    settings: Mapping[str, Any]
+
+    def fit(self) -> Application:
+        """All laws that the data support."""
+        series, platform, domains, machine = self.sampled.series, self.platform, self.domains, self.machine
+        how = self.settings.get("over_repetitions", "auto")
+        latencies = None if machine is None else np.array(machine.latencies)
+        closed = self.equation == "closed"
+        counted = learn_counted(
+            series,
+            latencies if closed else None,
+            1.0 if machine is None else machine.frequency,
+            None if platform is None or latencies is None else Caches.of(platform, latencies),
+            domains,
+            64.0 if platform is None else float(platform.line),
+        )
+        resources = None
+        if machine is not None:
+            split = () if counted is None else np.array(counted.kernels, dtype=object)[counted.split]
+            rest = series.select(~np.isin(np.array(series.kernels, dtype=object), split))
+            over = "median" if how == "auto" else how
+            if len(rest):
+                resources = fit_resources(
+                    rest,
+                    machine,
+                    self.sampled.samples,
+                    equation=self.equation,
+                    slowest=self.slowest,
+                    **{**self.settings, "over_repetitions": over},
+                )
+        sharing = cached = cache = None
+        if platform is not None and domains is not None and domains.domain is not None:
+            cache = find_shared_cache(series, platform, domains)
+        if domains is not None:
+            over_ranks = means_of_samples(self.experiment)
+            sharing = fit_sharing(self.experiment, domains, self.units, None, over_ranks, **self.settings)
+            if sharing is None and platform is not None and domains.domain is not None:
+                demand = Demand.on_memory(platform)
+                sharing = fit_sharing(self.experiment, domains, self.units, demand, over_ranks, **self.settings)
+            demand = None if platform is None else Demand.on(platform)
+            if demand is not None:
+                instances = Domains.of_cache(platform, shared_cache(platform), domains)
+                cached = fit_sharing(self.experiment, instances, self.units, demand, over_ranks, **self.settings)
+        return Application(resources, sharing=sharing, cached=cached, cache=cache, counted=counted)
+
+    def weights(self) -> Weights:
+        """Weights of the laws, from the largest values of one parameter held out in turn."""
+        series = self.sampled.series
+        kernels = tuple(
+            kernel
+            for kernel, name in zip(series.kernels, series.metrics, strict=True)
+            if name == "time" and (kernel != WHOLE or set(series.kernels) == {WHOLE})
+        )
+        total: dict[str, list[Array]] = {}
+        for keep in self._splits() if 0 < len(kernels) <= MOST else []:
+            for law, score in self._scores(kernels, keep).items():
+                total.setdefault(law, []).append(score)
+        if not total:
+            return PRIOR
+        count = max(len(scores) for scores in total.values())
+        scores = {
+            law: np.sum(scores, axis=0) if len(scores) == count else np.full(len(kernels), np.nan)
+            for law, scores in total.items()
+        }
+        found = learn_weights(kernels, scores)
+        shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(found.laws, found.common, strict=True))
+        told("weights of the laws after %d held-out sets: %s", count, shown)
+        return found
+
+    def _splits(self) -> list[NDArray[np.bool_]]:
+        """Configurations to keep (n,), each time without more of the largest values of a parameter."""
+        series = self.sampled.series
+        names = list(series.parameters)
+        varied = [at for at in range(len(names)) if len(np.unique(series.points[:, at])) > LEFT]
+        if not varied:
+            return []
+        first = names.index("ranks") if "ranks" in names and names.index("ranks") in varied else varied[0]
+        levels = np.unique(series.points[:, first])
+        return [series.points[:, first] < levels[-depth] for depth in range(1, min(DEEPEST, len(levels) - LEFT) + 1)]
+
+    def _scores(self, kernels: tuple[str, ...], keep: NDArray[np.bool_]) -> dict[str, Array]:
+        """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""
+        series = self.sampled.series
+        known = {tuple(point) for point in series.points[keep].tolist()}
+        runs = [
+            run
+            for run in self.experiment.runs
+            if tuple(float(run.configuration[name]) for name in self.experiment.parameters) in known
+        ]
+        small = Experiment(self.experiment.path, self.experiment.application, self.experiment.parameters, runs)
+        samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}
+        slowest = None if self.slowest is None else {name: values[keep] for name, values in self.slowest.items()}
+        part = _present(series.at(keep))
+        laws = replace(self, experiment=small, sampled=Sampled(part, samples), slowest=slowest).fit()
+        wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
+        functions = Functions(fit_varied(part.select(wanted), **self.settings))
+        away = series.points[~keep]
+        truth = _times(series, kernels)[:, ~keep]
+        found = laws.laws_at(functions.predict(away), functions, away)
+        return {name: log_score(law, kernels, truth) for name, law in found.laws.items()}
+
+
+def _present(series: Series) -> Series:
+    """The series that have a value."""
+    return series.select(np.isfinite(series.values).any(axis=(1, 2)))
+
+
+def _times(series: Series, kernels: tuple[str, ...]) -> Array:
+    """Measured times of `kernels`, (K, n)."""
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    return reduce(series.values[[rows[kernel, "time"] for kernel in kernels]], "median", axis=2)

@@ -1,0 +1,225 @@
+"""The laws that predict kernels' times, side by side, and their mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.kernel_time.stacking import (
+    BANDWIDTH,
+    CACHE,
+    COST,
+    COUNTED,
+    FUNCTION,
+    MINIMUM_CPI,
+    Law,
+    Weights,
+    mix,
+)
+from ranksight.model.resource.resource import LEVELS, Parts, Resources
+from ranksight.model.sharing.demand import loads_of
+from ranksight.model.sharing.shared import Shared, Sharing
+from ranksight.model.structure.functions import rows_of
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
+"""Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
+SHOWN = 0.05
+"""Weight below which a law is not named."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What kernels' times are made of, by the equation: CPI without stalls, BF_mem and the clock.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    cpi, blocking, clock : Forecast
+        Cycles per instruction of execution, blocking factor, and cycles a second, (K, k).
+    counted : (K,) bool
+        Whether stalls were counted.
+    method : tuple of str
+        What each kernel's terms come from.
+    latencies : (4,)
+        Cycles of a load of each level.
+    """
+
+    kernels: tuple[str, ...]
+    cpi: Forecast
+    blocking: Forecast
+    clock: Forecast
+    counted: NDArray[np.bool_]
+    method: tuple[str, ...]
+    latencies: Array
+
+
+@dataclass
+class Laws:
+    """Laws of kernels' times at k configurations.
+
+    Attributes
+    ----------
+    level : float
+    laws : mapping of str to Law
+    parts : mapping of str to (kernels, mapping of part to (K, k))
+        Seconds that a law's times are made of, of the laws that say so.
+    given_parts : Parts or None
+        Of the equation of kernels whose stalls were not counted.
+    given_times : Times or None
+        Of the counted equation.
+    """
+
+    level: float
+    laws: dict[str, Law] = field(default_factory=dict)
+    parts: dict[str, tuple[tuple[str, ...], Mapping[str, Array]]] = field(default_factory=dict)
+    given_parts: Parts | None = None
+    given_times: Times | None = None
+
+    def add_function(self, said: Forecast, timed: Mapping[str, int]) -> None:
+        """Each kernel's own function of time."""
+        kernels = tuple(timed)
+        own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
+        self.laws[FUNCTION] = Law.of(kernels, own, ~np.isin(own.status, forecast.UNTOLD), ("",) * len(kernels))
+
+    def add_counted(self, counted: Counted, times: Times) -> None:
+        """The counted equation, and the cost of a unit of work."""
+        self.given_times = times
+        names = ("",) * len(counted.kernels)
+        self.laws[COST] = Law(counted.kernels, times.total, np.isfinite(times.total.centre), names)
+        split = counted.split[:, None] & np.isfinite(times.time.centre)
+        if split.any():
+            self.laws[COUNTED] = Law(counted.kernels, times.time, split, names)
+            held = {"execution": times.execution, "contention": times.contention}
+            levels = {name: times.levels[..., at] for at, name in enumerate(LEVELS)}
+            self.parts[COUNTED] = counted.kernels, {**held, **levels}
+
+    def add_resources(self, resources: Resources, parts: Parts) -> None:
+        """The equation of kernels whose stalls were not counted."""
+        said = parts.forecast()
+        untold = np.isin(said.status, forecast.UNTOLD)
+        self.laws[MINIMUM_CPI] = Law.of(resources.kernels, said, ~untold, resources.evidence)
+        levels = {name: parts.memory[..., at] for at, name in enumerate(LEVELS)}
+        self.parts[MINIMUM_CPI] = resources.kernels, {"execution": parts.execution, **levels}
+
+    def add_shared(self, name: str, law: Sharing, shared: Shared, answers: NDArray[np.bool_]) -> None:
+        """Bandwidth of memory, or of a cache, that ranks share."""
+        self.laws[name] = Law.of(law.kernels, shared.time, answers, law.evidence)
+        held = {
+            "execution": shared.execution,
+            loads_of(law.resource): shared.transfer,
+            "contention": shared.contention,
+            "direct": shared.other,
+        }
+        self.parts[name] = law.kernels, held
+
+    def only(self, name: str, kernels: set[str]) -> None:
+        """Leave some kernels to one law: nothing was measured that others could predict their time from."""
+        for law, held in self.laws.items():
+            mine = np.array([kernel in kernels for kernel in held.kernels], dtype=bool)
+            if law != name and mine.any():
+                self.laws[law] = replace(held, answers=held.answers & ~mine[:, None])
+
+    def mixed(
+        self, said: Forecast, timed: Mapping[str, int], weights: Weights
+    ) -> tuple[Forecast, tuple[str, ...], Array]:
+        """The mixture of all laws, a row each of the kernels in `timed`; the names of the laws, and their weights
+        (l, K, k)."""
+        kernels = tuple(timed)
+        found, share = mix(kernels, self.laws, weights, self.level)
+        own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
+        alone = share[list(self.laws).index(FUNCTION)] > 1 - 1e-9
+        keep = alone | np.isin(own.status, NO_LAW) | ~np.isfinite(found.value)
+        picked = {
+            name: np.where(keep, getattr(own, name), getattr(found, name))
+            for name in ("value", "lower", "upper", "status", "reason", "form", "noise")
+        }
+        return Forecast(**picked, level=said.level), tuple(self.laws), share
+
+    def split(self, kernels: tuple[str, ...], value: Array, names: tuple[str, ...], share: Array) -> dict[str, Array]:
+        """Seconds (K, k) of each part of `value` (K, k): those of the laws that say what their times are made of, by
+        their weights; without one, all of it is direct."""
+        found: dict[str, Array] = {"direct": np.zeros(value.shape)}
+        for law, (theirs, parts) in self.parts.items():
+            row = {kernel: at for at, kernel in enumerate(theirs)}
+            mine = np.array([row.get(kernel, -1) for kernel in kernels])
+            weight = np.where((mine >= 0)[:, None], share[names.index(law)], 0.0)
+            for name, seconds in parts.items():
+                part = np.where(weight > 0, weight * np.nan_to_num(seconds[mine]), 0.0)
+                found[name] = found.get(name, 0.0) + part
+        total = np.sum(list(found.values()), axis=0)
+        known = total > 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = {name: np.where(known, part * value / total, 0.0) for name, part in found.items()}
+        found["direct"] = np.where(known, found["direct"], value)
+        return found
+
+
+def methods(names: tuple[str, ...], share: Array) -> NDArray[np.object_]:
+    """The laws and their weights (K, k), such as ``counted equation 0.8, shared bandwidth 0.2``."""
+    found = np.full(share.shape[1:], "", dtype=object)
+    patterns, inverse = np.unique(np.round(share.reshape(len(names), -1), 2), axis=1, return_inverse=True)
+    texts = []
+    for column in patterns.T:
+        order = np.argsort(-column, kind="stable")
+        shown = [f"{names[at]} {column[at]:.2g}" for at in order if column[at] >= SHOWN]
+        texts.append(", ".join(shown))
+    found.reshape(-1)[:] = np.array(texts, dtype=object)[np.asarray(inverse).reshape(-1)]
+    return found
+
+
+def terms_of(
+    counted: Counted | None, times: Times | None, resources: Resources | None, parts: Parts | None, level: float
+) -> Terms | None:
+    """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none."""
+    blocks: list[tuple[tuple[str, ...], tuple[Array, ...], NDArray[np.bool_], tuple[str, ...]]] = []
+    z = float(ndtri((1 + level) / 2))
+    if counted is not None and times is not None and counted.split.any():
+        rows = np.flatnonzero(counted.split)
+        names = tuple(counted.kernels[at] for at in rows)
+        ends = []
+        for spread in (times.cpi, times.blocking):
+            centre, down, up = spread.centre[rows], spread.down[rows], spread.up[rows]
+            ends += [np.exp(centre), np.exp(centre - z * down), np.exp(np.minimum(centre + z * up, 50.0))]
+        shape = (len(rows), times.clock.centre.shape[1])
+        f = times.clock
+        for sign, side in ((0.0, f.up), (-1.0, f.down), (1.0, f.up)):
+            ends.append(np.broadcast_to(np.exp(f.centre + sign * z * side), shape))
+        blocks.append((names, tuple(ends), np.ones(len(rows), dtype=bool), ("stalls counted",) * len(rows)))
+    if resources is not None and parts is not None:
+        known = set() if not blocks else set(blocks[0][0])
+        keep = np.array([kernel not in known for kernel in resources.kernels], dtype=bool)
+        shape = (int(keep.sum()), parts.value.shape[1])
+        cpi = np.broadcast_to((resources.cpi * resources.scale)[keep][:, None], shape)
+        clock = np.full(shape, resources.machine.frequency)
+        b = parts.blocking
+        ends = [cpi, cpi, cpi, b.value[keep], b.lower[keep], b.upper[keep], clock, clock, clock]
+        names = tuple(kernel for kernel, yes in zip(resources.kernels, keep.tolist(), strict=True) if yes)
+        method = tuple(text for text, yes in zip(resources.evidence, keep.tolist(), strict=True) if yes)
+        blocks.append((names, tuple(ends), resources.counted[keep], method))
+    if not blocks:
+        return None
+    columns = [np.concatenate([block[1][at] for block in blocks]) for at in range(9)]
+    fine = np.zeros(columns[0].shape, dtype=np.intp)
+    empty = np.full(fine.shape, "", dtype=object)
+    cpi_, blocking, clock_ = (
+        Forecast(*columns[at : at + 3], fine, empty, 0.0 * columns[0], 1 + 0.0 * columns[0], level) for at in (0, 3, 6)
+    )
+    kernels = tuple(name for block in blocks for name in block[0])
+    method = tuple(text for block in blocks for text in block[3])
+    latencies = np.array(resources.machine.latencies) if resources is not None else np.ones(4)
+    if counted is not None and counted.split.any():
+        latencies = counted.latencies
+    return Terms(kernels, cpi_, blocking, clock_, np.concatenate([block[2] for block in blocks]), method, latencies)
+
+
+__all__ = ["BANDWIDTH", "CACHE", "Laws", "Terms", "methods", "terms_of"]

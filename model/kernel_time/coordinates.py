@@ -1,0 +1,99 @@
+"""Work per rank: the coordinate that cycles per instruction, blocking factors and cache levels depend on.
+
+    x = prod_j p_j^e_j,   e = -1 or 0 for ranks and threads, one of :data:`POWERS` for any other parameter
+
+so that x is the problem size over the ranks in strong scaling (D / P in Ding et al. 2018, section 4) and constant in
+weak scaling. The powers are those that fit the counted work of the program best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.plaindata import reading
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+DIVIDERS = ("ranks", "threads")
+"""Parameters that work is divided by, or that do not change it."""
+POWERS = (0.0, 0.5, 1.0, 2.0, 3.0)
+"""Powers of any other parameter: unknowns of one line, face or volume; half for a parameter that counts cells of a
+face."""
+WORK = ("flops_dp", "flops_sp", "instructions", "bytes_mem_read", "time", "cycles")
+"""Metrics that say how much work there is, the one first that waiting cannot change."""
+MOST = 4
+"""Parameters that are searched at most; further ones have the power 0."""
+
+
+@dataclass(frozen=True)
+class WorkPerRank:
+    """How work per rank follows from the parameters.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+    powers : (m,)
+    """
+
+    parameters: tuple[str, ...]
+    powers: Array
+
+    def logarithm(self, points: Array) -> Array:
+        """ln x at `points` (k, m), up to a constant, (k,)."""
+        return np.asarray(np.log(np.maximum(points, 1e-300)) @ self.powers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"parameters": list(self.parameters), "powers": self.powers.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> WorkPerRank:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'work per rank'"):
+            parameters = tuple(map(str, content["parameters"]))
+            powers = np.array(content["powers"], dtype=np.float64)
+        if powers.shape != (len(parameters),) or not np.isfinite(powers).all():
+            raise InputError("'work per rank' does not fit together", "fit the model again")
+        return cls(parameters, powers)
+
+
+def work_per_rank(series: Series) -> WorkPerRank:
+    """The powers that fit the program's counted work, summed over kernels, best in logarithms.
+
+    A parameter of a single value has the power -1 where it divides work, and 0 otherwise.
+    """
+    powers = np.array([-1.0 if name in DIVIDERS else 0.0 for name in series.parameters])
+    total = _total(series)
+    varied = [at for at in range(len(powers)) if len(np.unique(series.points[:, at])) > 1][:MOST]
+    usable = np.isfinite(total) & (total > 0) & (series.points[:, varied] > 0).all(axis=1)
+    if not varied or usable.sum() < 2:
+        return WorkPerRank(series.parameters, powers)
+    logs, goal = np.log(series.points[usable]), np.log(total[usable])
+    offered: list[Sequence[float]] = [(-1.0, 0.0) if series.parameters[at] in DIVIDERS else POWERS for at in varied]
+    trials = np.array(list(product(*offered)))
+    apart = goal - trials @ logs[:, varied].T
+    powers[varied] = trials[int(np.argmin(apart.var(axis=1)))]
+    return WorkPerRank(series.parameters, powers)
+
+
+def _total(series: Series) -> Array:
+    """Sum over kernels (n,) of the first of :data:`WORK` that was measured everywhere."""
+    names = np.array(series.metrics, dtype=object)
+    parts = np.array([kernel != WHOLE for kernel in series.kernels], dtype=bool)
+    for name in WORK:
+        for rows in (parts & (names == name), ~parts & (names == name)):
+            if rows.any():
+                total = np.nansum(reduce(series.values[rows], "median", axis=2), axis=0)
+                if (total > 0).all():
+                    return np.asarray(total)
+    return np.full(len(series.points), np.nan)

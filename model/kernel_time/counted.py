@@ -1,0 +1,677 @@
+"""The counted equation: a kernel's time from its work, the cycles that takes, and the cycles it waits.
+
+At every measured configuration, with c cycles, s of them stalled, T the time and f = c / T the clock,
+
+    T_exec = T (c - s) / c,   T_stall = T s / c,   T = T_exec + T_stall
+
+so that the measured time is met exactly. T_exec f is work times CPI_exec, T_stall f is waiting times BF_mem, with waiting
+sum_l n_l l_l of the loads that each level serves (Ding et al. 2018, equations 1 to 3, with the stalls taken out of the
+CPI). CPI_exec, BF_mem and f are rates (:mod:`ranksight.model.kernel_time.rates`) of work per rank and of the occupancy of
+a memory domain; the levels are one composition (:mod:`ranksight.model.kernel_time.composition`).
+
+Ranks of a memory domain share its bandwidth: where together they ask for more, the kernel waits until they ask for just
+that, and such configurations say nothing of BF_mem,
+
+    T >= active ranks x bytes of a rank / bandwidth of the domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.kernel_time.composition import Caches, Composition, fit_composition
+from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
+from ranksight.model.kernel_time.perwork import PerWork, Spread, average
+from ranksight.model.kernel_time.rates import Rates
+from ranksight.model.plaindata import reading
+from ranksight.model.priors import EXECUTION_PER, REPEATED, STALLS_PER, TIME_PER, UNSEEN
+from ranksight.model.series.series import Series
+from ranksight.model.sharing.domains import Domains, needs
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+SPLIT = ("time", "cycles", "stall_cycles")
+"""Metrics that divide a time."""
+LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
+COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
+"""Metrics whose functions the equation asks for."""
+PER_RANK, NOTHING, WAITING, BEYOND_L1 = "work per rank", "nothing", "waiting", "waiting beyond L1"
+"""Kinds of work that are no metric. Loads that the first level serves may be hidden altogether."""
+RESOLUTION = 0.002
+"""Stall cycles over cycles below which a counter of stalls says nothing: skid, interrupts and the counter's own
+definition are larger."""
+SATURATED = 0.97
+"""Traffic over the bandwidth of a domain from which on the domain is full."""
+HYPOTHESES = 3
+"""Compositions whose waiting stalls are measured by."""
+FEWEST = 3
+"""Configurations that a kernel needs."""
+WIDE = 50.0
+"""Logarithm that stands for an end that is not known."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Coordinates of configurations.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+    work : WorkPerRank
+    domains : Domains or None
+    columns : tuple of int
+        Of (ln work per rank, ln ranks in a domain, ln ranks) those that act.
+    """
+
+    parameters: tuple[str, ...]
+    work: WorkPerRank
+    domains: Domains | None
+    columns: tuple[int, ...]
+
+    def ranks(self, points: Array) -> Array:
+        """Ranks (k,) at `points` (k, m); times threads, which occupy cores alike."""
+        found = np.ones(len(points))
+        for name in ("ranks", "threads"):
+            if name in self.parameters:
+                found = found * points[:, self.parameters.index(name)]
+        return found
+
+    def active(self, points: Array) -> Array:
+        """Ranks (k,) that share a memory domain; 1 where no machine tells its cores."""
+        if self.domains is None:
+            return np.ones(len(points))
+        return np.asarray(self.domains.active(self.ranks(points)), dtype=np.float64)
+
+    def every(self, points: Array, work_points: Array | None = None) -> Array:
+        """All coordinates, (k, 3)."""
+        ranks = np.log(np.maximum(self.ranks(points), 1.0))
+        work = self.work.logarithm(points if work_points is None else work_points)
+        return np.stack([work, np.log(self.active(points)), ranks], axis=1)
+
+    def inputs(self, points: Array, work_points: Array | None = None) -> Array:
+        """Coordinates that act (k, d), with the work per rank of `work_points` where they are given."""
+        return self.every(points, work_points)[:, list(self.columns)]
+
+    @property
+    def variants(self) -> tuple[tuple[bool, ...], ...]:
+        """Sets of coordinates that may act: the first alone, with any other, and all."""
+        d = len(self.columns)
+        sets = {tuple(at in (0, other) for at in range(d)) for other in range(d)} | {(True,) * d}
+        return tuple(sorted(sets))
+
+    @classmethod
+    def of(cls, series: Series, domains: Domains | None) -> Where:
+        """The coordinates that varied in `series`, none of which repeats another."""
+        where = cls(series.parameters, work_per_rank(series), domains, (0, 1, 2))
+        every = where.every(series.points)
+        every = every - every.mean(axis=0)
+        kept: list[int] = []
+        for column in range(every.shape[1]):
+            trial = every[:, [*kept, column]]
+            if np.linalg.matrix_rank(trial, tol=1e-6) == len(kept) + 1:
+                kept.append(column)
+        return cls(series.parameters, where.work, domains, tuple(kept) or (0,))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Laws of K kernels' times.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    where : Where
+    clock : Rates
+        Of one row, over the share of a node's cores that work.
+    latencies : (4,)
+        Cycles at `frequency`.
+    frequency : float
+        Clock that the latencies hold at.
+    total : PerWork
+        Time times clock, of every kernel.
+    split : (K,) bool
+        Whether a kernel's stalls were counted.
+    execution, stall : PerWork or None
+        Of all kernels; without values where stalls were not counted.
+    compositions : tuple of (Composition or None, str)
+        Of each kernel, and the metric that it is per unit of.
+    caches : Caches or None
+    line : float
+        Bytes of a load that memory serves.
+    bandwidth : float
+        Measured over described bandwidth of a domain, 1 or more.
+    """
+
+    kernels: tuple[str, ...]
+    where: Where
+    clock: Rates
+    latencies: Array
+    frequency: float
+    total: PerWork
+    split: NDArray[np.bool_]
+    execution: PerWork | None
+    stall: PerWork | None
+    compositions: tuple[tuple[Composition | None, str], ...]
+    caches: Caches | None
+    line: float
+    bandwidth: float
+
+    # ---- asking -----------------------------------------------------------------------------------------------------
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
+        """The same kernels with ranks placed in another way."""
+        domains = self.where.domains
+        if domains is None:
+            return self
+        return replace(self, where=replace(self.where, domains=domains.placed(placement, ranks_per_node)))
+
+    def frequencies(self, points: Array) -> Spread:
+        """ln f, one row (1, k)."""
+        mean, spread = self.clock.at(_occupancy(self.where, points))
+        return Spread(mean, spread, spread)
+
+    def work(self, name: str, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Spread:
+        """Logarithms of one kind of work of all kernels at `points`."""
+        shape = (len(self.kernels), len(points))
+        if name == NOTHING:
+            return Spread(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+        if name == PER_RANK:
+            x = np.broadcast_to(self.where.work.logarithm(points), shape)
+            return Spread(x, np.zeros(shape), np.zeros(shape))
+        index = np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
+        return _spread(counts, index)
+
+    def loads(
+        self, points: Array, work_points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]
+    ) -> list[list[Spread]]:
+        """Logarithms of the loads of each level (4) under each of :data:`HYPOTHESES`, (h, 4) of (K, k)."""
+        assert self.caches is not None
+        x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
+        shape = (HYPOTHESES, 4, len(self.kernels), len(points))
+        each, works = np.full(shape, np.nan), {}
+        for name in {name for _, name in self.compositions if name}:
+            works[name] = self.work(name, work_points, counts, rows)
+        sides = np.zeros((2, *shape[2:]))
+        for at, (held, name) in enumerate(self.compositions):
+            if held is None:
+                continue
+            count = min(HYPOTHESES, len(held.weight))
+            with np.errstate(divide="ignore"):
+                each[:count, :, at] = np.log(held.per_work(x, capacities)[:count]) + works[name].centre[at]
+            sides[0, at], sides[1, at] = works[name].down[at], works[name].up[at]
+        return [[Spread(one, sides[0], sides[1]) for one in level] for level in each]
+
+    def at(
+        self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int], work_points: Array | None = None
+    ) -> Times:
+        """Times of all kernels at `points` (k, m).
+
+        Parameters
+        ----------
+        counts : Forecast
+            Of the series that `rows` names by (kernel, metric).
+        work_points : (k, m), optional
+            Where work per rank is taken, if not at `points`: with the ranks that would all have as much as the fullest.
+        """
+        work_points = points if work_points is None else work_points
+        inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
+        inverse = Spread(-f.centre, f.up, f.down)
+        works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
+        inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
+        whole = self.total.at([works[name] for name in self.total.names], inputs).plus(inverse)
+        shape = whole.centre.shape
+        none = Spread(*np.full((3, *shape), np.nan))
+        if self.execution is None or self.stall is None:
+            empty = none.centre
+            return Times(whole, none, empty, empty, np.repeat(empty[..., None], 4, axis=2), none, none, f)
+        execution = self.execution.at([works[name] for name in self.execution.names], inputs)
+        waiting, levels, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
+        stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
+        core = _sum(execution, stalls).plus(inverse)
+        time = self._shared(core, memory, points, works)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            held = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
+            # A saturated domain hides what a core alone would wait for.
+            seconds = np.exp(execution.centre - f.centre)
+            contention = np.maximum(np.exp(time.centre) - np.exp(core.centre), 0.0)
+        work = works["instructions"]
+        cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
+        blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
+        return Times(whole, time, seconds, contention, held, cpi, blocking, f)
+
+    def _drift(self, inputs: Array, kernels: int) -> Spread:
+        """What no run shows: a deviation of the logarithm that grows with the distance from the measured ones."""
+        held = self.total.rates[0].inputs
+        out = np.maximum(np.maximum(inputs - held.max(axis=0), held.min(axis=0) - inputs), 0.0)
+        drift = np.hypot(REPEATED, UNSEEN * np.sqrt((out**2).sum(axis=1)))
+        each = np.broadcast_to(drift, (kernels, len(inputs)))
+        return Spread(np.zeros(each.shape), each, each)
+
+    def _waiting(
+        self,
+        points: Array,
+        work_points: Array,
+        counts: Forecast,
+        rows: Mapping[tuple[str, str], int],
+        f: Spread,
+        works: dict[str, Spread],
+    ) -> tuple[Array, Array, Spread | None, dict[str, Spread]]:
+        """Logarithm of the waiting cycles (K, k), those of each level (K, k, 4), the loads from memory, and all kinds of
+        work with those of :data:`HYPOTHESES`."""
+        shape = (len(self.kernels), len(points))
+        kinds = dict(works)
+        if self.caches is None:
+            return np.full(shape, np.nan), np.ones((*shape, 4)), None, kinds
+        latency = self.latencies_at(np.exp(f.centre[0]))
+        every = self.loads(points, work_points, counts, rows)
+        for h, each in enumerate(every):
+            cycles = np.stack([np.exp(one.centre) * lat for one, lat in zip(each, latency, strict=True)])
+            with np.errstate(divide="ignore"):
+                for name, some in ((WAITING, cycles), (BEYOND_L1, cycles[1:])):
+                    kinds[f"{name} {h}"] = Spread(np.log(some.sum(axis=0)), each[0].down, each[0].up)
+        chance = self._chances()
+        loads = np.exp(np.stack([[one.centre for one in each] for each in every]))
+        levels = np.einsum("hK,hlKk->Kkl", chance, np.nan_to_num(loads)) * latency.T[None]
+        memory = average([each[3] for each in every], np.broadcast_to(chance[..., None], (len(every), *shape)))
+        with np.errstate(divide="ignore"):
+            return np.log(levels.sum(axis=2)), levels, memory, kinds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        domains, caches = self.where.domains, self.caches
+        return {
+            "kernels": list(self.kernels),
+            "work": self.where.work.to_dict(),
+            "domains": None if domains is None else domains.to_dict(),
+            "columns": list(self.where.columns),
+            "clock": self.clock.to_dict(),
+            "latencies": self.latencies.tolist(),
+            "frequency": self.frequency,
+            "total": self.total.to_dict(),
+            "split": self.split.tolist(),
+            "execution": None if self.execution is None else self.execution.to_dict(),
+            "stall": None if self.stall is None else self.stall.to_dict(),
+            "compositions": [[None if held is None else held.to_dict(), name] for held, name in self.compositions],
+            "caches": None if caches is None else caches.to_dict(),
+            "line": self.line,
+            "bandwidth": self.bandwidth,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Counted:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+
+        def perhaps(name: str, read: Callable[[Any], Any]) -> Any:
+            return None if content[name] is None else read(content[name])
+
+        with reading("'counted'"):
+            kernels, work = tuple(map(str, content["kernels"])), WorkPerRank.from_dict(content["work"])
+            columns = tuple(int(column) for column in content["columns"])
+            where = Where(work.parameters, work, perhaps("domains", Domains.from_dict), columns)
+            compositions = tuple(
+                (None if held is None else Composition.from_dict(held), str(name))
+                for held, name in content["compositions"]
+            )
+            found = cls(
+                kernels,
+                where,
+                Rates.from_dict(content["clock"]),
+                np.array(content["latencies"], dtype=np.float64),
+                float(content["frequency"]),
+                PerWork.from_dict(content["total"]),
+                np.array([each is True for each in content["split"]], dtype=bool),
+                perhaps("execution", PerWork.from_dict),
+                perhaps("stall", PerWork.from_dict),
+                compositions,
+                perhaps("caches", Caches.from_dict),
+                float(content["line"]),
+                float(content["bandwidth"]),
+            )
+        parts = [part for part in (found.total, found.execution, found.stall) if part is not None]
+        if (
+            not columns
+            or not set(columns) <= {0, 1, 2}
+            or found.latencies.shape != (4,)
+            or not all(0 < x < np.inf for x in (found.frequency, found.line, found.bandwidth))
+            or found.split.shape != (len(kernels),)
+            or len(compositions) != len(kernels)
+            or any(name not in ("", *COUNTS) for _, name in compositions)
+            or len(found.clock.values) != 1
+            or any(part.prior.shape[1] != len(kernels) for part in parts)
+            or any(rate.inputs.shape[1] != len(columns) for part in parts for rate in part.rates)
+        ):
+            raise InputError("'counted' does not fit together", "fit the model again")
+        return found
+
+    def latencies_at(self, frequency: Array) -> Array:
+        """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""
+        found = np.repeat(self.latencies[:, None], len(frequency), axis=1)
+        found[3] *= frequency / self.frequency
+        return found
+
+    def _chances(self) -> Array:
+        """Weights of the compositions of each kernel, (h, K)."""
+        found = np.zeros((HYPOTHESES, len(self.kernels)))
+        for at, (held, _) in enumerate(self.compositions):
+            if held is not None:
+                found[: len(held.weight), at] = held.weight[:HYPOTHESES] / held.weight[:HYPOTHESES].sum()
+        return found
+
+    def _shared(self, core: Spread, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread:
+        """A core's time, or what the domain needs for the traffic where that is longer."""
+        domains = self.where.domains
+        if domains is None or domains.domain is None:
+            return core
+        need = self._need(memory, points, works)
+        if need is None:
+            return core
+        with np.errstate(invalid="ignore"):
+            longer = need.centre > core.centre
+            # An end of the interval follows whichever is longer there.
+            up = np.fmax(core.centre + core.up, need.centre + need.up) - np.fmax(core.centre, need.centre)
+            down = np.fmax(core.centre, need.centre) - np.fmax(core.centre - core.down, need.centre - need.down)
+        known = np.isfinite(need.centre)
+        return Spread(
+            np.where(longer, need.centre, core.centre), np.where(known, down, core.down), np.where(known, up, core.up)
+        )
+
+    def _need(self, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread | None:
+        """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it."""
+        assert self.where.domains is not None
+        read, written = works["bytes_mem_read"], works["bytes_mem_written"]
+        of_bytes = np.isfinite(read.centre)
+        if memory is not None:
+            line = Spread(memory.centre + np.log(self.line), memory.down, memory.up)
+            read = Spread(*(np.where(of_bytes, a, b) for a, b in zip(_each(read), _each(line), strict=True)))
+        if not np.isfinite(read.centre).any():
+            return None
+        one = needs(self.where.domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
+        with np.errstate(divide="ignore"):
+            seconds = np.log(self.where.active(points) * one / self.bandwidth)
+        return Spread(seconds, read.down, read.up)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of K kernels at k configurations, logarithms of seconds.
+
+    Attributes
+    ----------
+    total : Spread
+        By work and its cost alone.
+    time : Spread
+        By the counted equation; NaN where stalls were not counted.
+    execution, contention : (K, k)
+        Seconds of T_exec, and what sharing the bandwidth of a domain adds.
+    levels : (K, k, 4)
+        Seconds of waiting for each level, without contention.
+    cpi, blocking : Spread
+        ln CPI_exec and ln BF_mem.
+    clock : Spread
+        ln f, (1, k).
+    """
+
+    total: Spread
+    time: Spread
+    execution: Array
+    contention: Array
+    levels: Array
+    cpi: Spread
+    blocking: Spread
+    clock: Spread
+
+
+def _each(spread: Spread) -> tuple[Array, Array, Array]:
+    return spread.centre, spread.down, spread.up
+
+
+def _spread(counts: Forecast, index: NDArray[np.intp]) -> Spread:
+    """Logarithms of the rows `index` of a forecast, NaN where the index is negative."""
+    z = float(ndtri((1 + counts.level) / 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(index[:, None] >= 0, counts.value[index], np.nan)
+        centre = np.where(value > 0, np.log(value), np.nan)
+        down = (centre - np.log(np.fmax(counts.lower[index], 0.0))) / z
+        up = (np.log(counts.upper[index]) - centre) / z
+    return Spread(centre, *(np.clip(np.nan_to_num(side, nan=WIDE, posinf=WIDE), 0.0, WIDE) for side in (down, up)))
+
+
+def _sum(first: Spread, second: Spread) -> Spread:
+    """Logarithm of the sum of two independent quantities; distances to its ends are those of its parts in quadrature."""
+    one, two = np.exp(first.centre), np.exp(second.centre)
+    total = one + two
+    z = float(ndtri(0.95))
+    up = np.hypot(one * np.expm1(np.minimum(z * first.up, WIDE)), two * np.expm1(np.minimum(z * second.up, WIDE)))
+    down = np.hypot(one * -np.expm1(-z * first.down), two * -np.expm1(-z * second.down))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.fmax(1 - down / total, np.exp(-z * np.fmax(first.down, second.down)))
+        return Spread(np.log(total), -np.log(low) / z, np.log1p(up / total) / z)
+
+
+def _occupancy(where: Where, points: Array) -> Array:
+    """Share of a node's cores that work, (k, 1): the clock falls as they wake (turbo)."""
+    ranks = where.ranks(points)
+    if where.domains is None:
+        return np.log(np.maximum(ranks, 1.0))[:, None]
+    return np.asarray(np.minimum(ranks, where.domains.ranks_per_node) / where.domains.ranks_per_node)[:, None]
+
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+
+def learn_counted(
+    series: Series,
+    latencies: Array | None,
+    frequency: float,
+    caches: Caches | None,
+    domains: Domains | None,
+    line: float,
+) -> Counted | None:
+    """Learn the laws of every kernel with a time at :data:`FEWEST` configurations or more.
+
+    Parameters
+    ----------
+    series : Series
+    latencies : (4,), optional
+        Cycles of a load of each level at `frequency`; None where no platform is known.
+    frequency : float
+        Clock of the platform, Hz; 1 where none is known.
+    caches : Caches, optional
+    domains : Domains, optional
+    line : float
+        Bytes of a line of memory.
+
+    Returns
+    -------
+    Counted or None
+        None where no kernel has enough configurations.
+    """
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    middle, error = _located(series)
+    kernels = tuple(
+        kernel
+        for kernel in dict.fromkeys(series.kernels)
+        if (kernel, "time") in rows and (middle[rows[kernel, "time"]] > 0).sum() >= FEWEST
+    )
+    if len(kernels) > 1:  # the whole program is the sum of its kernels
+        kernels = tuple(kernel for kernel in kernels if kernel != WHOLE)
+    if not kernels:
+        return None
+    where = Where.of(series, domains)
+
+    def of(name: str) -> tuple[Array, Array]:
+        """Logarithms of a metric of all kernels, (K, n), and their standard errors."""
+        index = np.array([rows.get((kernel, name), -1) for kernel in kernels])
+        values = np.where(index[:, None] >= 0, middle[index], np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(values > 0, np.log(values), np.nan), error[index]
+
+    time, time_error = of("time")
+    cycles, _ = of("cycles")
+    points, inputs, shape = series.points, where.inputs(series.points), time.shape
+    clock = _clock(where, points, time, cycles, frequency)
+    f = clock.values[0]
+    busy = time + f
+    counts = {name: of(name)[0] for name in COUNTS}
+    counts[PER_RANK] = np.broadcast_to(where.work.logarithm(points), shape)
+    counts[NOTHING] = np.zeros(shape)
+    total = _learn(TIME_PER, busy, time_error, counts, inputs, where)
+    stalls = np.exp(of("stall_cycles")[0] - np.where(np.isfinite(cycles), cycles, busy))
+    held = rows.keys()
+    split = np.array([(kernel, "stall_cycles") in held and (kernel, "instructions") in held for kernel in kernels])
+    # What few samples say is left to a law that weighs them as such.
+    drawn = {key for key, yes in zip(rows, series.sampled.tolist(), strict=True) if yes}
+    split &= np.array([not {(kernel, name) for name in SPLIT} & drawn for kernel in kernels])
+    share = np.where(split[:, None] & np.isfinite(busy), np.nan_to_num(stalls), np.nan)
+    split &= np.isfinite(share).sum(axis=1) >= FEWEST
+    if latencies is None or not split.any():
+        empty = tuple[tuple[Composition | None, str], ...]((None, "") for _ in kernels)
+        return Counted(
+            kernels, where, clock, np.ones(4), frequency, total, split & False, None, None, empty, None, line, 1.0
+        )
+    share = np.where(split[:, None], share, np.nan)
+    relative = np.hypot(time_error, RESOLUTION)
+    execution = _learn(
+        EXECUTION_PER, busy + np.log(np.clip(1 - share, RESOLUTION, 1.0)), relative, counts, inputs, where
+    )
+    kept = np.clip(share, RESOLUTION, 1.0)
+    stalled, of_stalls = busy + np.log(kept), np.hypot(_error_of(series, error, rows, kernels), RESOLUTION / kept)
+    compositions: tuple[tuple[Composition | None, str], ...] = tuple((None, "") for _ in kernels)
+    priors = dict(STALLS_PER)
+    chance = {
+        name: np.full(len(kernels), np.log(weight))
+        for name, weight in priors.items()
+        if name not in (WAITING, BEYOND_L1)
+    }
+    model = Counted(
+        kernels, where, clock, latencies, frequency, total, split, None, None, compositions, caches, line, 1.0
+    )
+    levels = np.stack([np.exp(of(name)[0]) for name in LEVELS])
+    if caches is not None and np.isfinite(levels).any():
+        compositions = _compositions(levels, counts, split, where, points, caches, latencies)
+        model = replace(model, compositions=compositions)
+        chances = model._chances()
+        latency = model.latencies_at(np.exp(f))
+        x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
+        for h in range(HYPOTHESES):
+            for kind, first in ((WAITING, 0), (BEYOND_L1, 1)):
+                waiting = np.full(shape, np.nan)
+                with np.errstate(divide="ignore"):
+                    for at, (held_, name) in enumerate(compositions):
+                        if held_ is not None and h < len(held_.weight):
+                            each = (held_.per_work(x, capacities)[h] * latency)[first:].sum(axis=0)
+                            waiting[at] = np.log(each) + counts[name][at]
+                    chance[f"{kind} {h}"] = np.log(chances[h]) + np.log(priors[kind])
+                counts[f"{kind} {h}"] = np.where(np.isfinite(waiting), waiting, np.nan)
+    stalled, scale = _unsaturated(model, stalled, levels, counts, time, points)
+    names = tuple(name for name in chance if np.isfinite(counts[name]).any())
+    prior = np.stack([np.where(np.isfinite(chance[name]), chance[name], np.nan) for name in names])
+    works = np.stack([counts[name] for name in names])
+    stall = PerWork.learn(names, prior, stalled, of_stalls, works, inputs, where.variants)
+    return replace(model, execution=execution, stall=stall, bandwidth=scale)
+
+
+def _located(series: Series) -> tuple[Array, Array]:
+    """Medians over repetitions (s, n), and their relative standard errors, pooled over the configurations."""
+    values = series.values
+    count = np.isfinite(values).sum(axis=2)
+    some = count > 0
+    middle = np.full(count.shape, np.nan)
+    middle[some] = np.nanmedian(values[some], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = (values / middle[..., None] - 1) ** 2
+    freedom = np.maximum(count - 1, 0).sum(axis=1)
+    pooled = np.where(freedom > 0, np.nansum(np.where(np.isfinite(apart), apart, 0.0), axis=(1, 2)), 0.0)
+    variance = (pooled / np.maximum(freedom, 1))[:, None] / np.maximum(count, 1)
+    # A median of three and more scatters as a mean of two thirds of them.
+    variance = np.where(count > 2, variance * np.pi / 2, variance)
+    samples = series.samples
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = np.where(samples > 0, 1 / samples, 1.0)
+    return middle, np.sqrt(variance + np.where(np.isfinite(samples), drawn, 0.0))
+
+
+def _error_of(series: Series, error: Array, rows: Mapping[tuple[str, str], int], kernels: tuple[str, ...]) -> Array:
+    """Relative standard error (K, n) of the kernels' stalls."""
+    index = np.array([rows.get((kernel, "stall_cycles"), -1) for kernel in kernels])
+    return np.asarray(np.where(index[:, None] >= 0, error[index], 0.0))
+
+
+def _clock(where: Where, points: Array, time: Array, cycles: Array, frequency: float) -> Rates:
+    """The clock of every configuration: cycles over times of all kernels that have both; the platform's elsewhere."""
+    both = np.isfinite(time) & np.isfinite(cycles)
+    known = both.any(axis=0)
+    ratio = np.log(np.where(both, np.exp(cycles), 0.0).sum(axis=0) + ~known) - np.log(
+        np.where(both, np.exp(time), 0.0).sum(axis=0) + ~known
+    )
+    usual = float(np.median(ratio[known])) if known.any() else float(np.log(frequency))
+    values = np.where(known, ratio, usual)[None]
+    return Rates(_occupancy(where, points), values, np.zeros(values.shape), ((True,),))
+
+
+def _learn(
+    prior: dict[str, float], logs: Array, error: Array, counts: dict[str, Array], inputs: Array, where: Where
+) -> PerWork:
+    names = tuple(name for name in prior if np.isfinite(counts[name]).any())
+    weights = np.log(np.array([[prior[name]] for name in names])) + np.zeros((1, len(logs)))
+    works = np.stack([counts[name] for name in names])
+    return PerWork.learn(names, weights, logs, error, works, inputs, where.variants)
+
+
+def _compositions(
+    levels: Array,
+    counts: dict[str, Array],
+    split: NDArray[np.bool_],
+    where: Where,
+    points: Array,
+    caches: Caches,
+    latencies: Array,
+) -> tuple[tuple[Composition | None, str], ...]:
+    """The composition of each kernel, per unit of the work that it follows best."""
+    found: list[tuple[Composition | None, str]] = []
+    x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
+    for at, told in enumerate(split.tolist()):
+        best: tuple[Composition | None, str] = (None, "")
+        loads = levels[:, at]
+        for name in ("instructions", "flops_dp"):
+            work = counts[name][at]
+            known = np.isfinite(work) & (np.nansum(loads, axis=0) > 0)
+            if not told or known.sum() < FEWEST:
+                continue
+            held = fit_composition(loads[:, known] / np.exp(work[known]), x[known], capacities[..., known], latencies)
+            if best[0] is None or held.error[0] < best[0].error[0]:
+                best = held, name
+        found.append(best)
+    return tuple(found)
+
+
+def _unsaturated(
+    model: Counted, stalled: Array, levels: Array, counts: dict[str, Array], time: Array, points: Array
+) -> tuple[Array, float]:
+    """Stalls without those of configurations that fill a domain's bandwidth, where two others remain; and the measured
+    over the described bandwidth."""
+    domains = model.where.domains
+    if domains is None or domains.domain is None:
+        return stalled, 1.0
+    nothing = np.zeros(time.shape)
+    with np.errstate(divide="ignore"):
+        memory = Spread(np.log(levels[3]), nothing, nothing)
+    works = {name: Spread(counts[name], nothing, nothing) for name in ("bytes_mem_read", "bytes_mem_written")}
+    need = model._need(memory, points, works)
+    if need is None:
+        return stalled, 1.0
+    with np.errstate(invalid="ignore"):
+        utilisation = np.exp(need.centre - time)
+    scale = max(1.0, float(np.nanmax(np.where(np.isfinite(utilisation), utilisation, 0.0))))
+    full = utilisation / scale > SATURATED
+    free = (np.isfinite(stalled) & ~full).sum(axis=1) >= 2
+    return np.where(full & free[:, None], np.nan, stalled), scale

@@ -1,0 +1,132 @@
+"""Quantities of kernels as work times a rate: cycles as instructions times CPI, stalls as waiting times BF_mem.
+
+    ln y(x) = ln w(x) + ln r_w(u(x))
+
+What counts as the work w is a hypothesis as well: instructions, floating-point operations (which waiting cannot raise),
+the work per rank itself, or nothing. Each has a rate (:mod:`ranksight.model.kernel_time.rates`); as all of them
+predict the same y, their marginal likelihoods compare, and the answers are averaged by posterior weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ranksight.errors import InputError
+from ranksight.model.kernel_time.rates import Rates
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Logarithms of positive quantities, with a standard deviation to either side, (K, k) each."""
+
+    centre: Array
+    down: Array
+    up: Array
+
+    def plus(self, other: Spread) -> Spread:
+        """The product of two independent quantities."""
+        return Spread(self.centre + other.centre, np.hypot(self.down, other.down), np.hypot(self.up, other.up))
+
+
+def average(parts: list[Spread], weights: Array) -> Spread:
+    """The mixture of quantities (a of them) with `weights` (a, K, k), by its moments."""
+    centres = np.stack([part.centre for part in parts])
+    used = np.isfinite(centres)
+    weights = np.where(used, weights, 0.0)
+    total = weights.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weights = weights / total
+    centres = np.where(used, centres, 0.0)
+    mean = (weights * centres).sum(axis=0)
+    apart = (weights * (centres - mean) ** 2).sum(axis=0)
+
+    def side(name: str) -> Array:
+        own = np.stack([getattr(part, name) for part in parts])
+        return np.asarray(np.sqrt((weights * np.where(used, own, 0.0) ** 2).sum(axis=0) + apart))
+
+    return Spread(np.where(total > 0, mean, np.nan), side("down"), side("up"))
+
+
+@dataclass(frozen=True)
+class PerWork:
+    """A quantity of K kernels per unit of each of a kinds of work.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the kinds of work.
+    prior : (a, K)
+        Logarithms of their prior weights; minus infinity, stored as NaN, where a kernel does not have one.
+    rates : tuple of Rates
+        One a kind, of K kernels each.
+    """
+
+    names: tuple[str, ...]
+    prior: Array
+    rates: tuple[Rates, ...]
+
+    @classmethod
+    def learn(
+        cls,
+        names: tuple[str, ...],
+        prior: Array,
+        logs: Array,
+        error: Array,
+        works: Array,
+        inputs: Array,
+        variants: tuple[tuple[bool, ...], ...],
+    ) -> PerWork:
+        """Learn the rates of ln y = `logs` (K, n), with standard errors `error` (K, n), per ln w = `works` (a, K, n)."""
+        error = np.where(np.isfinite(logs), error, 0.0)
+        rates = tuple(Rates(inputs, logs - work, error, variants) for work in works)
+        # Only a kind of work that was counted wherever y was can be compared with the others.
+        full = np.isfinite(logs)[None] & ~np.isfinite(works)
+        return cls(names, np.where(full.any(axis=2), np.nan, prior), rates)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Posterior weights of the kinds of work, (a, K)."""
+        told = np.where(np.isfinite(self.prior), self.prior, -np.inf)
+        each = told + np.stack([rate.evidence for rate in self.rates])
+        total = logsumexp(each, axis=0)
+        return np.asarray(np.exp(np.where(np.isfinite(total), each - total, -np.inf)))
+
+    def at(self, works: list[Spread], inputs: Array) -> Spread:
+        """ln y (K, k) at `inputs` (k, d), where the kinds of work are `works`."""
+        parts = []
+        for work, rate in zip(works, self.rates, strict=True):
+            mean, spread = rate.at(inputs)
+            parts.append(work.plus(Spread(mean, spread, spread)))
+        return average(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        rates = [rate.to_dict() for rate in self.rates]
+        return {"names": list(self.names), "prior": with_gaps(self.prior), "rates": rates}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> PerWork:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'work'"):
+            names, prior = tuple(map(str, content["names"])), from_gaps(content["prior"])
+            rates = tuple(Rates.from_dict(each) for each in content["rates"])
+        if (
+            not names
+            or len(rates) != len(names)
+            or prior.ndim != 2
+            or len(prior) != len(names)
+            or any(rate.values.shape != rates[0].values.shape for rate in rates)
+            or prior.shape[1] != len(rates[0].values)
+        ):
+            raise InputError("'work' does not fit together", "fit the model again")
+        return cls(names, prior, rates)

@@ -1,0 +1,221 @@
+"""Candidate laws of kernels' times, weighted by how well each predicted the largest configurations when they were held out.
+
+Several laws predict a kernel's time: the counted equation, its cost per unit of work, the bandwidth that ranks share, its
+own function. Each is learned again without the largest configurations, and predicts them. With S_kl the geometric mean
+of the density that law l gave to the held-out times of kernel k, the weights are
+
+    w_kl ~ pi_l S_kl,      pi_l ~ A prior_l + sum_k w_kl
+
+as in stacking on the log score (Yao et al. 2018, Bayesian Analysis 13, 917), with a prior in place of an optimum over
+few points, and pi shared by the kernels of the program. The answer is the mixture of all laws' distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, ndtri
+
+from ranksight.errors import InputError
+from ranksight.model.kernel_time.perwork import Spread
+from ranksight.model.plaindata import reading
+from ranksight.model.priors import LAW_STRENGTH, LAWS
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.mixture import quantiles
+
+Array = NDArray[np.float64]
+
+COUNTED, COST, MINIMUM_CPI, BANDWIDTH, CACHE, FUNCTION = tuple(LAWS)
+"""Names of the laws."""
+FREEDOM = 4.0
+"""Degrees of freedom of the density of held-out values: one bad prediction does not exclude a law."""
+NORMAL = 30.0
+"""Degrees of freedom of a law's distribution in the mixture."""
+NARROWEST = 0.01
+"""Standard deviation of a held-out logarithm that no law can claim to undercut: times repeat no better."""
+ROUNDS = 20
+WIDEST = 20.0
+"""Standard deviation of a logarithm that stands for no knowledge."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """What one law predicts.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    spread : Spread
+        Logarithms of the times (K, k).
+    answers : (K, k) bool
+        Where the law applies.
+    method : tuple of str
+        What each kernel's prediction was made of.
+    """
+
+    kernels: tuple[str, ...]
+    spread: Spread
+    answers: NDArray[np.bool_]
+    method: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kernels: tuple[str, ...], said: Forecast, answers: NDArray[np.bool_], method: tuple[str, ...]) -> Law:
+        """A law from its forecast, a row a kernel."""
+        z = float(ndtri((1 + said.level) / 2))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            centre = np.log(np.where(said.value > 0, said.value, np.nan))
+            down = (centre - np.log(np.fmax(said.lower, 0.0))) / z
+            up = (np.log(said.upper) - centre) / z
+        sides = (np.clip(np.nan_to_num(side, nan=WIDEST, posinf=WIDEST), 0.0, WIDEST) for side in (down, up))
+        return cls(kernels, Spread(centre, *sides), answers & np.isfinite(centre), method)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of the laws of each kernel.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    laws : tuple of str
+    weight : (K, l)
+    common : (l,)
+        pi, for kernels that are not listed.
+    """
+
+    kernels: tuple[str, ...]
+    laws: tuple[str, ...]
+    weight: Array
+    common: Array
+
+    def of(self, kernels: Sequence[str], laws: Sequence[str]) -> Array:
+        """Weights (K, l) of some kernels and laws."""
+        row = {kernel: at for at, kernel in enumerate(self.kernels)}
+        column = {law: at for at, law in enumerate(self.laws)}
+        found = np.array([self.weight[row[name]] if name in row else self.common for name in kernels])
+        prior = np.array([LAWS[law] for law in laws])
+        picked = np.array([column.get(law, -1) for law in laws])
+        return np.asarray(np.where(picked >= 0, found[:, picked], prior)) if len(kernels) else np.zeros((0, len(laws)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "kernels": list(self.kernels),
+            "laws": list(self.laws),
+            "weight": self.weight.tolist(),
+            "common": self.common.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Weights:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'weights'"):
+            kernels, laws = (tuple(map(str, content[name])) for name in ("kernels", "laws"))
+            weight = np.array(content["weight"], dtype=np.float64).reshape(len(kernels), len(laws))
+            common = np.array(content["common"], dtype=np.float64)
+        good = set(laws) <= set(LAWS) and common.shape == (len(laws),)
+        if not good or not (np.isfinite(weight).all() and np.isfinite(common).all()) or (weight < 0).any():
+            raise InputError("'weights' does not fit together", "fit the model again")
+        return cls(kernels, laws, weight, common)
+
+
+PRIOR = Weights((), tuple(LAWS), np.zeros((0, len(LAWS))), np.array(list(LAWS.values())))
+"""Weights before anything was held out."""
+
+
+def learn_weights(kernels: tuple[str, ...], scores: Mapping[str, Array]) -> Weights:
+    """Weights from the logarithmic scores (K,) of each law, NaN where a law did not predict a kernel.
+
+    Kernels to which the same laws apply share pi: what holds of kernels with counters says nothing of messages.
+    """
+    laws = tuple(scores)
+    table = np.stack([scores[law] for law in laws], axis=1)
+    prior = np.array([LAWS[law] for law in laws])
+    prior = prior / prior.sum()
+    told = np.isfinite(table)
+    weight = np.broadcast_to(prior, table.shape).copy()
+    common = prior
+    patterns, group = np.unique(told, axis=0, return_inverse=True)
+    largest = 0
+    for at, pattern in enumerate(patterns):
+        rows = np.flatnonzero(np.asarray(group).reshape(-1) == at)
+        if not pattern.any():
+            continue
+        each, share = _shared(table[np.ix_(rows, pattern)], prior[pattern] / prior[pattern].sum())
+        weight[rows] = 0.0
+        weight[np.ix_(rows, pattern)] = each
+        if len(rows) > largest:
+            largest, common = len(rows), prior.copy()
+            common[pattern] = share * prior[pattern].sum()
+    return Weights(kernels, laws, weight, common)
+
+
+def _shared(score: Array, prior: Array) -> tuple[Array, Array]:
+    """Weights (K, l) of laws with scores (K, l), and pi (l,)."""
+    share, weight = prior, np.zeros(score.shape)
+    for _ in range(ROUNDS):
+        each = score + np.log(share)
+        weight = np.exp(each - each.max(axis=1, keepdims=True))
+        weight = weight / weight.sum(axis=1, keepdims=True)
+        share = (LAW_STRENGTH * prior + weight.sum(axis=0)) / (LAW_STRENGTH + len(score))
+    return weight, share
+
+
+def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
+    """Mean logarithm (K,) of the density that a law gave to ln of `truth` (K, k), NaN where it gave none."""
+    found = np.full(len(kernels), np.nan)
+    row = {kernel: at for at, kernel in enumerate(law.kernels)}
+    mine = np.array([row.get(kernel, -1) for kernel in kernels])
+    centre, down, up = (part[mine] for part in (law.spread.centre, law.spread.down, law.spread.up))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.log(truth) - centre
+    down, up = np.hypot(down, NARROWEST), np.hypot(up, NARROWEST)
+    t = apart / np.where(apart < 0, down, up)
+    constant = gammaln((FREEDOM + 1) / 2) - gammaln(FREEDOM / 2) - 0.5 * np.log(FREEDOM * np.pi)
+    density = constant - (FREEDOM + 1) / 2 * np.log1p(t**2 / FREEDOM) + np.log(2 / (down + up))
+    known = np.isfinite(density) & law.answers[mine] & (mine >= 0)[:, None]
+    wanted = np.isfinite(truth).sum(axis=1)
+    # Of a law that predicts only some of what was held out nothing is known.
+    full = (known.sum(axis=1) == wanted) & (wanted > 0)
+    found[full] = np.where(known, density, 0.0).sum(axis=1)[full] / wanted[full]
+    return found
+
+
+def mix(kernels: tuple[str, ...], laws: Mapping[str, Law], weights: Weights, level: float) -> tuple[Forecast, Array]:
+    """The mixture of the laws, a row a kernel, and the weight of each law there, (l, K, k)."""
+    names = tuple(laws)
+    count = next(iter(laws.values())).spread.centre.shape[1]
+    shape = (len(names), len(kernels), count)
+    centre, down, up = np.zeros(shape), np.ones(shape), np.ones(shape)
+    share = np.zeros(shape)
+    each = weights.of(kernels, names)
+    for at, law in enumerate(laws.values()):
+        row = {kernel: i for i, kernel in enumerate(law.kernels)}
+        mine = np.array([row.get(kernel, -1) for kernel in kernels])
+        use = law.answers[mine] & (mine >= 0)[:, None]
+        for held, part in zip((centre, down, up), (law.spread.centre, law.spread.down, law.spread.up), strict=True):
+            held[at] = np.where(use, part[mine], held[at])
+        share[at] = np.where(use, each[:, at, None], 0.0)
+    total = share.sum(axis=0)
+    known = total > 0
+    share = share / np.where(known, total, 1.0)
+    free = np.full(shape, NORMAL)
+    tail = (1 - level) / 2
+    middle = quantiles((0.5,), share, centre, np.hypot((down + up) / 2, forecast.ROUNDING), free)[0]
+    low = quantiles((tail,), share, centre, np.hypot(down, forecast.ROUNDING), free)[0]
+    high = quantiles((1 - tail,), share, centre, np.hypot(up, forecast.ROUNDING), free)[0]
+    average = (share * centre).sum(axis=0)
+    between = (share * (centre - average) ** 2).sum(axis=0)
+    within = (share * ((down + up) / 2) ** 2).sum(axis=0)
+    form = np.divide(between, between + within, out=np.zeros(known.shape), where=between + within > 0)
+    value, lower, upper = (np.where(known, np.exp(part), np.nan) for part in (middle, low, high))
+    status = np.where(known, forecast.OK, forecast.NO_DATA)
+    reason = np.where(known, "", forecast.REASONS[forecast.NO_DATA]).astype(object)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        status, reason = forecast.judged_by_width(upper / lower, status, reason)
+    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form, 1 - form, level), share
