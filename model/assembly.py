@@ -249,7 +249,7 @@ def _others(model: Model, series: Series, **settings: Any) -> Others | None:
     kernels = sum((seconds for name, seconds in parts.items() if name not in ("communication", "imbalance", "others")))
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.nan_to_num(1 + parts["imbalance"] / kernels, nan=1.0)
-    return fit_others(series, factor, np.nan_to_num(messages), **settings)
+    return fit_others(series, factor, np.nan_to_num(messages))
 
 
 def _whence(sampled: Sampled, platform: Platform | None) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 RATE_SLOPE = 0.3
-"""Standard deviation of the power with which a rate follows a coordinate, 1; blocking factors of the programs in Ding et
-al. 2018, figure 8, fall with powers up to 0.9, CPI without stalls with powers below 0.1."""
+"""Standard deviation of the power with which a rate follows a coordinate, 1; blocking factors of the programs in Ding
+et al. 2018, figure 8, fall with powers up to 0.9, CPI without stalls with powers below 0.1."""
 RATE_SCALES = (0.005, 0.03, 0.15, 0.7)
 """Standard deviations of the logarithm of a rate about its power law, 1: from repeatable to a change of regime."""
 RATE_LENGTHS = ((True, 6.0), (False, 2.0))
@@ -28,14 +28,15 @@ STALLS_PER = {
 """Prior weights of what stall cycles are proportional to, 1: loads of each level times its latency (Ding et al. 2018,
 equation 3)."""
 TIME_PER = {"work per rank": 0.4, "instructions": 0.3, "flops_dp": 0.2, "nothing": 0.1}
-"""Prior weights of what time as a whole is proportional to, 1: the cost per unit of work of the last configuration is the
-trivial law that others have to beat."""
+"""Prior weights of what time as a whole is proportional to, 1: the cost per unit of work of the last configuration is
+the trivial law that others have to beat."""
 LAWS = {
     "counted equation": 0.5,
     "cost per work": 0.1,
     "minimum CPI": 0.15,
     "shared bandwidth": 0.3,
     "shared cache": 0.3,
+    "messages": 0.5,
     "function of time": 0.15,
 }
 """Prior weights of the laws of a kernel's time, relative to those that apply: laws that count what a kernel does come
@@ -43,6 +44,7 @@ before a function of its time alone."""
 LAW_STRENGTH = 3.0
 """Kernels that the prior of the laws is worth, 1."""
 REPEATED = 0.01
-"""Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other days."""
+"""Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other
+days."""
 UNSEEN = 0.01
 """Standard deviation of the logarithm of a time per e-fold of a coordinate beyond the runs, 1: what no run shows."""

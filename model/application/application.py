@@ -3,8 +3,8 @@
     T_app = sum_k T_k + T_imbalance + BF_comm T_comm + T_others
 
 (Ding et al. 2018, equation 1). T_k are means per rank; T_imbalance is what the fullest rank computes beyond the mean,
-as the slowest rank ends a superstep; T_comm is the messages' time on the described network. T_others is what the program
-takes outside of all that (:mod:`ranksight.model.application.others`).
+as the slowest rank ends a superstep; T_comm is the messages' time on the described network. T_others is what the
+program takes outside of all that (:mod:`ranksight.model.application.others`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.application.communication import Communication
+from ranksight.model.application.exchange import Exchange
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.laws import Laws, methods, terms_of
 from ranksight.model.application.network import Network
@@ -65,6 +66,8 @@ class Application:
         The counted equation and the cost per unit of work of every kernel.
     weights : Weights
         Of the laws of each kernel's time.
+    exchange : Exchange or None
+        Kernels without counts, beside others that have them.
     others : Others or None
         What the program takes outside of its kernels and messages; None where its time was not measured beside theirs.
     balance : Balance or None
@@ -84,6 +87,7 @@ class Application:
     sharing: Sharing | None = None
     counted: Counted | None = None
     weights: Weights = PRIOR
+    exchange: Exchange | None = None
     others: Others | None = None
     balance: Balance | None = None
     imbalances: Imbalances | None = None
@@ -157,6 +161,8 @@ class Application:
             laws.add_counted(self.counted, self.counted.at(points, counts, rows, at))
         if self.resources is not None and laws.given_parts is not None:
             laws.add_resources(self.resources, laws.given_parts)
+        if self.exchange is not None:
+            laws.add_exchange(self.exchange, points)
         for name, law in ((BANDWIDTH, self.sharing), (CACHE, self.cached)):
             if law is not None:
                 found = law.forecast(points, level, at)
@@ -384,6 +390,7 @@ _READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "cache": SharedCache.from_dict,
     "counted": Counted.from_dict,
     "weights": Weights.from_dict,
+    "exchange": Exchange.from_dict,
     "others": Others.from_dict,
     "balance": Balance.from_dict,
     "imbalances": Imbalances.from_dict,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE, Experiment
 from ranksight.model.application.application import Application
+from ranksight.model.application.exchange import fit_exchange
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import COUNTS, learn_counted
@@ -112,7 +113,8 @@ class KernelLaws:
             if demand is not None:
                 instances = Domains.of_cache(platform, shared_cache(platform), domains)
                 cached = fit_sharing(self.experiment, instances, self.units, demand, over_ranks, **self.settings)
-        return Application(resources, sharing=sharing, cached=cached, cache=cache, counted=counted)
+        exchange = fit_exchange(series)
+        return Application(resources, sharing=sharing, cached=cached, cache=cache, counted=counted, exchange=exchange)
 
     def weights(self) -> Weights:
         """Weights of the laws, from the largest values of one parameter held out in turn."""

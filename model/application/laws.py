@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ranksight.model.application.exchange import Exchange
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import (
     BANDWIDTH,
@@ -16,6 +17,7 @@ from ranksight.model.kernel_time.stacking import (
     COST,
     COUNTED,
     FUNCTION,
+    MESSAGES,
     MINIMUM_CPI,
     Law,
     Weights,
@@ -110,6 +112,12 @@ class Laws:
         self.laws[MINIMUM_CPI] = Law.of(resources.kernels, said, ~untold, resources.evidence)
         levels = {name: parts.memory[..., at] for at, name in enumerate(LEVELS)}
         self.parts[MINIMUM_CPI] = resources.kernels, {"execution": parts.execution, **levels}
+
+    def add_exchange(self, exchange: Exchange, points: Array) -> None:
+        """Times of messages that no network describes."""
+        times = exchange.at(points)
+        answers = np.isfinite(times.centre) & exchange.applies(points)
+        self.laws[MESSAGES] = Law(exchange.kernels, times, answers, ("",) * len(exchange.kernels))
 
     def add_shared(self, name: str, law: Sharing, shared: Shared, answers: NDArray[np.bool_]) -> None:
         """Bandwidth of memory, or of a cache, that ranks share."""

@@ -71,8 +71,8 @@ class Caches:
 
     @classmethod
     def of(cls, platform: Any, latencies: Array) -> Caches | None:
-        """Of a :class:`ranksight.platforms.Platform`; None where it has no cache. A level that a machine lacks is as large
-        as the one before."""
+        """Of a :class:`ranksight.platforms.Platform`; None where it has no cache. A level that a machine lacks is as
+        large as the one before."""
         held = list(platform.caches)[:3]
         if not held:
             return None

@@ -4,10 +4,10 @@ At every measured configuration, with c cycles, s of them stalled, T the time an
 
     T_exec = T (c - s) / c,   T_stall = T s / c,   T = T_exec + T_stall
 
-so that the measured time is met exactly. T_exec f is work times CPI_exec, T_stall f is waiting times BF_mem, with waiting
-sum_l n_l l_l of the loads that each level serves (Ding et al. 2018, equations 1 to 3, with the stalls taken out of the
-CPI). CPI_exec, BF_mem and f are rates (:mod:`ranksight.model.kernel_time.rates`) of work per rank and of the occupancy of
-a memory domain; the levels are one composition (:mod:`ranksight.model.kernel_time.composition`).
+so that the measured time is met exactly. T_exec f is work times CPI_exec, T_stall f is waiting times BF_mem, with
+waiting sum_l n_l l_l of the loads that each level serves (Ding et al. 2018, equations 1 to 3, with the stalls taken out
+of the CPI). CPI_exec, BF_mem and f are rates (:mod:`ranksight.model.kernel_time.rates`) of work per rank and of the
+occupancy of a memory domain; the levels are one composition (:mod:`ranksight.model.kernel_time.composition`).
 
 Ranks of a memory domain share its bandwidth: where together they ask for more, the kernel waits until they ask for just
 that, and such configurations say nothing of BF_mem,
@@ -265,8 +265,8 @@ class Counted:
         f: Spread,
         works: dict[str, Spread],
     ) -> tuple[Array, Array, Spread | None, dict[str, Spread]]:
-        """Logarithm of the waiting cycles (K, k), those of each level (K, k, 4), the loads from memory, and all kinds of
-        work with those of :data:`HYPOTHESES`."""
+        """Logarithm of the waiting cycles (K, k), those of each level (K, k, 4), the loads from memory, and all kinds
+        of work with those of :data:`HYPOTHESES`."""
         shape = (len(self.kernels), len(points))
         kinds = dict(works)
         if self.caches is None:
@@ -446,7 +446,8 @@ def _spread(counts: Forecast, index: NDArray[np.intp]) -> Spread:
 
 
 def _sum(first: Spread, second: Spread) -> Spread:
-    """Logarithm of the sum of two independent quantities; distances to its ends are those of its parts in quadrature."""
+    """Logarithm of the sum of two independent quantities; distances to its ends are those of its parts in
+    quadrature."""
     one, two = np.exp(first.centre), np.exp(second.centre)
     total = one + two
     z = float(ndtri(0.95))
@@ -496,7 +497,7 @@ def learn_counted(
         None where no kernel has enough configurations.
     """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
-    middle, error = _located(series)
+    middle, error = located(series)
     kernels = tuple(
         kernel
         for kernel in dict.fromkeys(series.kernels)
@@ -580,7 +581,7 @@ def learn_counted(
     return replace(model, execution=execution, stall=stall, bandwidth=scale)
 
 
-def _located(series: Series) -> tuple[Array, Array]:
+def located(series: Series) -> tuple[Array, Array]:
     """Medians over repetitions (s, n), and their relative standard errors, pooled over the configurations."""
     values = series.values
     count = np.isfinite(values).sum(axis=2)

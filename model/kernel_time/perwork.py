@@ -86,7 +86,8 @@ class PerWork:
         inputs: Array,
         variants: tuple[tuple[bool, ...], ...],
     ) -> PerWork:
-        """Learn the rates of ln y = `logs` (K, n), with standard errors `error` (K, n), per ln w = `works` (a, K, n)."""
+        """Learn the rates of ln y = `logs` (K, n), with standard errors `error` (K, n), per ln w = `works` (a, K,
+        n)."""
         error = np.where(np.isfinite(logs), error, 0.0)
         rates = tuple(Rates(inputs, logs - work, error, variants) for work in works)
         # Only a kind of work that was counted wherever y was can be compared with the others.

@@ -1,15 +1,15 @@
 """Rates as functions of the configuration: cycles per instruction, blocking factors, clocks, seconds per unit of work.
 
-A rate is positive and changes slowly. Its logarithm is a Gaussian process over coordinates u (logarithms of the work per
-rank, of the occupancy of a memory domain, or others),
+A rate is positive and changes slowly. Its logarithm is a Gaussian process over coordinates u (logarithms of the work
+per rank, of the occupancy of a memory domain, or others),
 
     ln r(u) = a + b u + g(u) + e,    b ~ N(0, s_b^2),   g ~ GP(0, s^2 R(u, u')),   e ~ N(0, q^2 + repetitions)
 
-with a flat prior of a, and R the Matern correlation of smoothness 1/2 or 3/2 (Rasmussen and Williams, "Gaussian Processes
-for Machine Learning", 2006, sections 2.2, 2.7 and 5.4). s_b, s, q, the length of R and which coordinates act at all are
-hypotheses of a grid. Each kernel weights them by their marginal likelihood; how common each is among the kernels of the
-program is learned from all of them (empirical Bayes). A rate that follows a power law exactly keeps its slope with a
-narrow interval. An erratic one keeps its last value, with an interval as wide as its past changes.
+with a flat prior of a, and R the Matern correlation of smoothness 1/2 or 3/2 (Rasmussen and Williams, "Gaussian
+Processes for Machine Learning", 2006, sections 2.2, 2.7 and 5.4). s_b, s, q, the length of R and which coordinates act
+at all are hypotheses of a grid. Each kernel weights them by their marginal likelihood; how common each is among the
+kernels of the program is learned from all of them (empirical Bayes). A rate that follows a power law exactly keeps its
+slope with a narrow interval. An erratic one keeps its last value, with an interval as wide as its past changes.
 """
 
 from __future__ import annotations

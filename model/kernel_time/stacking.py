@@ -1,8 +1,9 @@
-"""Candidate laws of kernels' times, weighted by how well each predicted the largest configurations when they were held out.
+"""Candidate laws of kernels' times, weighted by how well each predicted the largest configurations when they were held
+out.
 
-Several laws predict a kernel's time: the counted equation, its cost per unit of work, the bandwidth that ranks share, its
-own function. Each is learned again without the largest configurations, and predicts them. With S_kl the geometric mean
-of the density that law l gave to the held-out times of kernel k, the weights are
+Several laws predict a kernel's time: the counted equation, its cost per unit of work, the bandwidth that ranks share,
+its own function. Each is learned again without the largest configurations, and predicts them. With S_kl the geometric
+mean of the density that law l gave to the held-out times of kernel k, the weights are
 
     w_kl ~ pi_l S_kl,      pi_l ~ A prior_l + sum_k w_kl
 
@@ -30,7 +31,7 @@ from ranksight.model.uncertainty.mixture import quantiles
 
 Array = NDArray[np.float64]
 
-COUNTED, COST, MINIMUM_CPI, BANDWIDTH, CACHE, FUNCTION = tuple(LAWS)
+COUNTED, COST, MINIMUM_CPI, BANDWIDTH, CACHE, MESSAGES, FUNCTION = tuple(LAWS)
 """Names of the laws."""
 FREEDOM = 4.0
 """Degrees of freedom of the density of held-out values: one bad prediction does not exclude a law."""

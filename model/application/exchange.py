@@ -1,0 +1,107 @@
+"""Times of messages that no network describes: kernels with a time and without counts, beside kernels that have counts.
+
+    T(P, x) = a + b x^s + c log2 P        (or ceil(log2 P): whole steps of a tree)
+
+with x the work per rank, and s 1/2 or 2/3 for the surface of what a rank owns, 1 for its volume (Ding et al. 2018,
+equation 4: constant, volume and tree of messages). A single rank sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE
+from ranksight.model.kernel_time.coordinates import work_per_rank
+from ranksight.model.kernel_time.counted import located
+from ranksight.model.kernel_time.perwork import Spread
+from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
+from ranksight.model.plaindata import reading
+from ranksight.model.priors import REPEATED
+from ranksight.model.search.terms import ON_GRIDS, Factor
+from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+COUNTED = ("instructions", "cycles", "flops_dp", "loads")
+"""Metrics that a kernel which computes has where they were counted."""
+TREE: tuple[Factor, ...] = ((0.0, 1.0, 0.0), ON_GRIDS[-1])
+"""How a collective operation grows with the ranks."""
+SHARES = (0.5, 2 / 3, 1.0)
+"""Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
+FEWEST = 4
+"""Numbers of ranks above one that a sum of three terms needs."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Functions of K kernels' times.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    parameters : tuple of str
+    times : Sums
+    """
+
+    kernels: tuple[str, ...]
+    parameters: tuple[str, ...]
+    times: Sums
+
+    def at(self, points: Array) -> Spread:
+        """Logarithms of the kernels' seconds (K, k) at `points` (k, m)."""
+        mean, deviation = self.times.at(points)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = deviation / mean
+            return Spread(np.log(mean), part, part)
+
+    def applies(self, points: Array) -> NDArray[np.bool_]:
+        """Where there are others to send to, (k,)."""
+        return np.asarray(points[:, self.parameters.index("ranks")] > 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"kernels": list(self.kernels), "parameters": list(self.parameters), "times": self.times.to_dict()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Exchange:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'exchange'"):
+            kernels, parameters = (tuple(map(str, content[name])) for name in ("kernels", "parameters"))
+            times = Sums.from_dict(content["times"])
+        if len(times.weight) != len(kernels) or "ranks" not in parameters or len(parameters) != times.points.shape[1]:
+            raise InputError("'exchange' does not fit together", "fit the model again")
+        return cls(kernels, parameters, times)
+
+
+def fit_exchange(series: Series) -> Exchange | None:
+    """Learn the times of kernels without counts; None where no other kernel has counts, or too few ranks varied."""
+    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    counted = {kernel for kernel, name in rows if name in COUNTED and kernel != WHOLE}
+    kernels = [kernel for kernel, name in rows if name == "time" and kernel != WHOLE and kernel not in counted]
+    if not counted or not kernels or "ranks" not in series.parameters or not (series.points > 0).all():
+        return None
+    ranks = series.points[:, series.parameters.index("ranks")]
+    several = ranks > 1
+    if len(np.unique(ranks[several])) < FEWEST:
+        return None
+    part = series.at(several).select(np.array([rows[kernel, "time"] for kernel in kernels], dtype=np.intp))
+    middle, error = located(part)
+    some = (np.nan_to_num(middle) > 0).sum(axis=1) >= FEWEST
+    if not some.any():
+        return None
+    work = work_per_rank(series)
+    tree = [term(series.parameters, {"ranks": factor}) for factor in TREE]
+    surface = [
+        term(series.parameters, {name: (float(p * share), 0.0, 0.0) for name, p in zip(work.parameters, work.powers,
+        strict=True)}) for share in SHARES
+        if work.powers.any()
+    ]
+    middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
+    times = fit_sums(forms(series.parameters, tree, surface), part.points, middle, np.nan_to_num(error))
+    return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times)
