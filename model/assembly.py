@@ -16,6 +16,7 @@ from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
 from ranksight.model.application.communication import message_series
 from ranksight.model.application.fitting import fit_application, in_words
+from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
@@ -231,14 +232,21 @@ def assemble(
     scale, unrest = _scale(model, sampled)
     if application.resources is not None and (scale, unrest) != (1.0, 0.0):
         application = replace(application, resources=replace(application.resources, scale=scale, unrest=unrest))
-    others = _others(model, series, **settings)
+    inside = inside_weights(application, functions, series)
+    if inside is not None:
+        weights = application.weights
+        for law, share in zip(weights.laws, weights.common, strict=True):
+            inside = inside if share else inside.without(law)
+        application = replace(application, inside=inside)
+        model = replace(model, extras={**extras, "application": application.to_dict()})
+    others = _others(model, series)
     if others is not None:
         application = replace(application, others=others)
         model = replace(model, extras={**extras, "application": application.to_dict()})
     return model, series
 
 
-def _others(model: Model, series: Series, **settings: Any) -> Others | None:
+def _others(model: Model, series: Series) -> Others | None:
     """What the program takes outside of its kernels and messages, where its own time was measured."""
     keys = set(zip(series.kernels, series.metrics, strict=True))
     if (WHOLE, "time") not in keys or sum(name == "time" for _, name in keys) < 2:

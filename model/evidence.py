@@ -26,7 +26,8 @@ def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: R
     ]
     found = np.empty(refined.said.value.shape, dtype=object)
     found[:] = np.array(told, dtype=object).reshape(-1, 1)
-    for index, where, texts in refined.methods:
+    for index, where, texts, by_function in refined.methods:
+        texts = np.where(by_function, texts + ": " + found[index], texts)
         found[index] = np.where(where, texts, found[index])
     return found
 

@@ -12,9 +12,9 @@ RATE_LENGTHS = ((True, 6.0), (False, 2.0))
 and a smooth change within a factor of ten of the work per rank."""
 RATE_SMOOTH_SHARE = 0.5
 """Prior probability that a rate departs from a power law at all, 1."""
-RATE_NOISE = (0.0, 0.005, 0.03)
+RATE_NOISE = (0.0, 0.005, 0.03, 0.15)
 """Standard deviations of a rate between configurations beyond its repetitions, 1; 0.03 is the usual scatter of times
-between jobs."""
+between jobs, 0.15 that of a shared machine."""
 EXECUTION_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.2, "nothing": 0.1}
 """Prior weights of what execution cycles are proportional to, 1: instructions (Ding et al. 2018, equation 1), or
 floating-point operations where waiting adds instructions."""
@@ -33,7 +33,7 @@ the trivial law that others have to beat."""
 LAWS = {
     "counted equation": 0.5,
     "cost per work": 0.1,
-    "minimum CPI": 0.15,
+    "constant CPI": 0.15,
     "shared bandwidth": 0.3,
     "shared cache": 0.3,
     "messages": 0.5,
@@ -48,3 +48,5 @@ REPEATED = 0.01
 days."""
 UNSEEN = 0.01
 """Standard deviation of the logarithm of a time per e-fold of a coordinate beyond the runs, 1: what no run shows."""
+FAR = 6.0
+"""E-folds of a coordinate beyond the runs from which on what no run shows grows faster than the distance."""

@@ -25,13 +25,13 @@ from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.application.imbalances import Imbalances
-from ranksight.model.application.laws import Laws, methods, terms_of
+from ranksight.model.application.laws import Laws, Terms, methods, terms_of
 from ranksight.model.application.network import Network
 from ranksight.model.application.others import Others
 from ranksight.model.application.refined import Refined
 from ranksight.model.application.whole import Correlation
 from ranksight.model.kernel_time.counted import Counted, Times
-from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, FUNCTION, MINIMUM_CPI, PRIOR, Weights
+from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
 from ranksight.model.plaindata import reading
 from ranksight.model.resource.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.caches import SharedCache
@@ -65,7 +65,9 @@ class Application:
     counted : Counted or None
         The counted equation and the cost per unit of work of every kernel.
     weights : Weights
-        Of the laws of each kernel's time.
+        Of the laws of each kernel's time beyond the runs.
+    inside : Weights or None
+        The same between them.
     exchange : Exchange or None
         Kernels without counts, beside others that have them.
     others : Others or None
@@ -87,6 +89,7 @@ class Application:
     sharing: Sharing | None = None
     counted: Counted | None = None
     weights: Weights = PRIOR
+    inside: Weights | None = None
     exchange: Exchange | None = None
     others: Others | None = None
     balance: Balance | None = None
@@ -133,19 +136,40 @@ class Application:
         parts, times = laws.given_parts, laws.given_times
         if not timed:
             return Refined(said, parts, uneven=uneven)
-        mixed, names, weights = laws.mixed(said, timed, self.weights)
+        self._leave(laws, points)
+        near = functions.fitted.inside(points)
+        mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
+        if self.sharing is not None and self.communication is None and WHOLE in timed:
+            at = list(timed).index(WHOLE)
+            mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         index = np.array(list(timed.values()), dtype=np.intp)
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)
         said = self._cycles(said, mixed, timed, rows, times)
-        if self.cache is not None and self.resources is not None:
-            said = self._opened(said, functions, points, said if share is None else share.said)
-        by_law = ((index, weights[names.index(FUNCTION)] < 1, methods(names, weights)),)
         terms = terms_of(self.counted, times, self.resources, parts, level)
+        if self.cache is not None and terms is not None:
+            said = self._opened(said, functions, points, said if share is None else share.said, terms)
+        own = weights[names.index(FUNCTION)]
+        texts = methods(names, weights, laws.details(tuple(timed)))
+        by_law = ((index, own < 1, texts, weights.argmax(axis=0) == names.index(FUNCTION)),)
         own = rows_of(said, index).value
         seconds = laws.split(tuple(timed), own, names, weights)
         split = {name: dict(zip(timed, part, strict=True)) for name, part in seconds.items()}
         return Refined(said, parts, by_law, uneven, terms, split)
+
+    def _leave(self, laws: Laws, points: Array) -> None:
+        """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
+
+        Runs that filled one domain show the ranks' share of it and of the work at once, which part further on.
+        """
+        further = np.zeros(len(points), dtype=bool)
+        if self.counted is not None:
+            further = self.counted.where.spreads(points)
+            laws.leave(tuple(name for name in laws.laws if name != FUNCTION), further)
+        shared = tuple(name for name in (COUNTED, BANDWIDTH, CACHE) if name in laws.laws)
+        for law in self.laws:
+            laws.leave(shared, law.crowded(points))
+        laws.leave(tuple(name for name in (*shared, CONSTANT_CPI) if name in laws.laws), further)
 
     def laws_at(
         self, said: Forecast, functions: Functions, points: Array, level: float = 0.9, share: Share | None = None
@@ -169,7 +193,11 @@ class Application:
                 laws.add_shared(name, law, found, self._applies(name, law, found.time, points))
         if self.resources is not None:
             borrowed = {name for name, yes in zip(self.resources.kernels, self.resources.borrowed, strict=True) if yes}
-            laws.only(MINIMUM_CPI, borrowed)
+            laws.no_narrower(self.resources.unrest)
+            if self.resources.equation == "literal":
+                laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
+            if borrowed and laws.given_parts is not None:
+                laws.only(CONSTANT_CPI, borrowed, laws.given_parts.forecast())
         return laws
 
     def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> NDArray[np.bool_]:
@@ -187,43 +215,38 @@ class Application:
         rows: Mapping[tuple[str, str], int],
         times: Times | None,
     ) -> Forecast:
-        """Cycles of kernels whose time the counted equation predicts: that time at the clock of the configuration."""
-        if self.counted is None or times is None or not self.counted.split.any():
-            return said
+        """Cycles of kernels whose time a counted equation or shared bandwidth predicts: that time at its clock."""
+        clock = np.full(mixed.value.shape, np.nan)
+        place = {kernel: at for at, kernel in enumerate(timed)}
+        for law in self.laws:
+            clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
+        if self.counted is not None and times is not None:
+            split = [place[kernel] for kernel, yes in zip(self.counted.kernels, self.counted.split, strict=True) if yes]
+            clock[split] = np.exp(times.clock.centre)
+        mine = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
         kernels = list(timed)
-        mine = [
-            at
-            for at, kernel in enumerate(kernels)
-            if (kernel, "cycles") in rows
-            and kernel in self.counted.kernels
-            and self.counted.split[self.counted.kernels.index(kernel)]
-        ]
         index = np.array([rows[kernels[at], "cycles"] for at in mine], dtype=np.intp)
         given = rows_of(mixed, np.array(mine, dtype=np.intp))
-        clock = np.exp(times.clock.centre)
-        ends = {name: getattr(given, name) * clock for name in ("value", "lower", "upper")}
+        ends = {name: getattr(given, name) * clock[mine] for name in ("value", "lower", "upper")}
         return choose(said, replace(given, **ends), index, given.status == forecast.OK)
 
-    def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast) -> Forecast:
+    def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast, terms: Terms) -> Forecast:
         """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.
 
-        Where stalls were counted these loads wait as the others do; else nothing tells that they do not wait alone.
+        Where stalls were counted these loads wait as the others do; otherwise each may wait alone.
         """
         assert self.cache is not None
-        assert self.resources is not None
         ranks = points[:, functions.fitted.parameters.index("ranks")]
         more, _ = self.cache.spilled(counts, functions.rows, ranks)
         if not more.any():
             return said
-        machine, kernels = self.resources.machine, self.resources.kernels
-        mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in kernels]
+        mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in terms.kernels]
         index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in mine], dtype=np.intp)
-        theirs = np.array([kernels.index(self.cache.kernels[at]) for at in mine], dtype=np.intp)
-        told = self.resources.counted[theirs]
-        blocked = np.where(told[:, None], self.resources.blocking(points, said.level).upper[theirs], 1.0)
-        apart = machine.latencies[-1] - machine.latencies[LEVELS.index(loads_of(self.cache.name))]
+        theirs = np.array([terms.kernels.index(self.cache.kernels[at]) for at in mine], dtype=np.intp)
+        blocked = np.where(terms.counted[theirs][:, None], np.fmin(terms.blocking.upper[theirs], 1.0), 1.0)
+        apart = terms.latencies[-1] - terms.latencies[LEVELS.index(loads_of(self.cache.name))]
         upper, status, reason = said.upper.copy(), said.status.copy(), said.reason.astype(object)
-        upper[index] += more[mine] * blocked * apart / machine.frequency
+        upper[index] += more[mine] * blocked * apart / terms.clock.value[theirs]
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = np.where(more[mine] > 0, upper[index] / said.lower[index], 1.0)
         status[index], reason[index] = forecast.judged_by_width(factor, status[index], reason[index])
@@ -390,6 +413,7 @@ _READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "cache": SharedCache.from_dict,
     "counted": Counted.from_dict,
     "weights": Weights.from_dict,
+    "inside": Weights.from_dict,
     "exchange": Exchange.from_dict,
     "others": Others.from_dict,
     "balance": Balance.from_dict,

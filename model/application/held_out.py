@@ -15,7 +15,7 @@ from ranksight.model.application.exchange import fit_exchange
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import COUNTS, learn_counted
-from ranksight.model.kernel_time.stacking import PRIOR, Weights, learn_weights, log_score
+from ranksight.model.kernel_time.stacking import COST, PRIOR, Weights, learn_weights, log_score
 from ranksight.model.resource.blocking import fit_resources
 from ranksight.model.resource.resource import LEVELS, Machine
 from ranksight.model.resource.sampling import Sampled
@@ -117,7 +117,15 @@ class KernelLaws:
         return Application(resources, sharing=sharing, cached=cached, cache=cache, counted=counted, exchange=exchange)
 
     def weights(self) -> Weights:
-        """Weights of the laws, from the largest values of one parameter held out in turn."""
+        """Weights of the laws, from the largest values of one parameter held out in turn.
+
+        Where the user stated how times depend on the parameters, a cost per unit of work does not compete.
+        """
+        stated = self.settings.get("iterations") is not None or self.settings.get("space", "default") != "default"
+        found = self._weights()
+        return found.without(COST) if stated else found
+
+    def _weights(self) -> Weights:
         series = self.sampled.series
         kernels = tuple(
             kernel
@@ -125,9 +133,9 @@ class KernelLaws:
             if name == "time" and (kernel != WHOLE or set(series.kernels) == {WHOLE})
         )
         total: dict[str, list[Array]] = {}
-        for keep in self._splits() if 0 < len(kernels) <= MOST else []:
+        for depth, keep in enumerate(self._splits() if 0 < len(kernels) <= MOST else [], start=1):
             for law, score in self._scores(kernels, keep).items():
-                total.setdefault(law, []).append(score)
+                total.setdefault(law, []).append(depth * score)
         if not total:
             return PRIOR
         count = max(len(scores) for scores in total.values())
@@ -171,6 +179,16 @@ class KernelLaws:
         truth = _times(series, kernels)[:, ~keep]
         found = laws.laws_at(functions.predict(away), functions, away)
         return {name: log_score(law, kernels, truth) for name, law in found.laws.items()}
+
+
+def inside_weights(application: Application, functions: Functions, series: Series) -> Weights | None:
+    """Weights of the laws between the runs: by how well each meets the measured times. None without several laws."""
+    kernels = tuple(kernel for kernel, name in functions.rows if name == "time")
+    if not kernels or len(kernels) > MOST or application.counted is None:
+        return None
+    found = application.laws_at(functions.predict(series.points), functions, series.points)
+    truth = _times(series, kernels)
+    return learn_weights(kernels, {name: log_score(law, kernels, truth) for name, law in found.laws.items()})
 
 
 def _present(series: Series) -> Series:

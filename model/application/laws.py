@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,15 @@ from scipy.special import ndtri
 
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.stacking import (
     BANDWIDTH,
     CACHE,
+    CONSTANT_CPI,
     COST,
     COUNTED,
     FUNCTION,
     MESSAGES,
-    MINIMUM_CPI,
     Law,
     Weights,
     mix,
@@ -32,6 +34,7 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
@@ -79,6 +82,8 @@ class Laws:
         Of the equation of kernels whose stalls were not counted.
     given_times : Times or None
         Of the counted equation.
+    refused : mapping of kernel to (k,) each
+        Where an answer is refused whatever the other laws say, with its status and reason.
     """
 
     level: float
@@ -86,6 +91,7 @@ class Laws:
     parts: dict[str, tuple[tuple[str, ...], Mapping[str, Array]]] = field(default_factory=dict)
     given_parts: Parts | None = None
     given_times: Times | None = None
+    refused: dict[str, tuple[NDArray[np.bool_], Index, NDArray[Any]]] = field(default_factory=dict)
 
     def add_function(self, said: Forecast, timed: Mapping[str, int]) -> None:
         """Each kernel's own function of time."""
@@ -100,7 +106,7 @@ class Laws:
         self.laws[COST] = Law(counted.kernels, times.total, np.isfinite(times.total.centre), names)
         split = counted.split[:, None] & np.isfinite(times.time.centre)
         if split.any():
-            self.laws[COUNTED] = Law(counted.kernels, times.time, split, names)
+            self.laws[COUNTED] = Law(counted.kernels, times.time, split, ("stalls counted",) * len(names))
             held = {"execution": times.execution, "contention": times.contention}
             levels = {name: times.levels[..., at] for at, name in enumerate(LEVELS)}
             self.parts[COUNTED] = counted.kernels, {**held, **levels}
@@ -109,9 +115,9 @@ class Laws:
         """The equation of kernels whose stalls were not counted."""
         said = parts.forecast()
         untold = np.isin(said.status, forecast.UNTOLD)
-        self.laws[MINIMUM_CPI] = Law.of(resources.kernels, said, ~untold, resources.evidence)
+        self.laws[CONSTANT_CPI] = Law.of(resources.kernels, said, ~untold, resources.evidence)
         levels = {name: parts.memory[..., at] for at, name in enumerate(LEVELS)}
-        self.parts[MINIMUM_CPI] = resources.kernels, {"execution": parts.execution, **levels}
+        self.parts[CONSTANT_CPI] = resources.kernels, {"execution": parts.execution, **levels}
 
     def add_exchange(self, exchange: Exchange, points: Array) -> None:
         """Times of messages that no network describes."""
@@ -122,6 +128,8 @@ class Laws:
     def add_shared(self, name: str, law: Sharing, shared: Shared, answers: NDArray[np.bool_]) -> None:
         """Bandwidth of memory, or of a cache, that ranks share."""
         self.laws[name] = Law.of(law.kernels, shared.time, answers, law.evidence)
+        for at in np.flatnonzero(law.refused(shared.time).any(axis=1)).tolist():
+            self.refused[law.kernels[at]] = law.refused(shared.time)[at], shared.time.status[at], shared.time.reason[at]
         held = {
             "execution": shared.execution,
             loads_of(law.resource): shared.transfer,
@@ -130,20 +138,54 @@ class Laws:
         }
         self.parts[name] = law.kernels, held
 
-    def only(self, name: str, kernels: set[str]) -> None:
-        """Leave some kernels to one law: nothing was measured that others could predict their time from."""
+    def only(self, name: str, kernels: set[str], said: Forecast) -> None:
+        """Leave some kernels to one law, whose forecast is `said`: nothing else was measured of them."""
         for law, held in self.laws.items():
             mine = np.array([kernel in kernels for kernel in held.kernels], dtype=bool)
             if law != name and mine.any():
                 self.laws[law] = replace(held, answers=held.answers & ~mine[:, None])
+        for at, kernel in enumerate(self.laws[name].kernels):
+            if kernel in kernels:
+                self.refused[kernel] = said.status[at] != forecast.OK, said.status[at], said.reason[at]
+
+    def leave(self, names: tuple[str, ...], where: NDArray[np.bool_]) -> None:
+        """Leave the configurations `where` (k,) to the laws `names`, for the kernels that these predict there."""
+        for name in names:
+            kernels, answers = self.laws[name].kernels, self.laws[name].answers & where
+            row = {kernel: at for at, kernel in enumerate(kernels)}
+            for law, held in self.laws.items():
+                if law not in names:
+                    mine = np.array([row.get(kernel, -1) for kernel in held.kernels])
+                    gone = answers[mine] & (mine >= 0)[:, None]
+                    self.laws[law] = replace(held, answers=held.answers & ~gone)
+
+    def no_narrower(self, deviation: float) -> None:
+        """Widen the laws that know nothing of an unsteady machine to the standard deviation (of logarithms) that its
+        pace was seen to have."""
+        for law, held in self.laws.items():
+            if law != CONSTANT_CPI:
+                down, up = (np.maximum(side, deviation) for side in (held.spread.down, held.spread.up))
+                self.laws[law] = replace(held, spread=Spread(held.spread.centre, down, up))
+
+    def details(self, kernels: tuple[str, ...]) -> NDArray[np.object_]:
+        """What each law rests on, for every kernel, (l, K)."""
+        found = np.full((len(self.laws), len(kernels)), "", dtype=object)
+        for held, law in zip(found, self.laws.values(), strict=True):
+            row = dict(zip(law.kernels, law.method, strict=True))
+            held[:] = [row.get(kernel, "") for kernel in kernels]
+        return found
 
     def mixed(
-        self, said: Forecast, timed: Mapping[str, int], weights: Weights
+        self, said: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
     ) -> tuple[Forecast, tuple[str, ...], Array]:
-        """The mixture of all laws, a row each of the kernels in `timed`; the names of the laws, and their weights
+        """The mixture of all laws, a row each of the kernels in `timed`, with the weights `inside` at the
+        configurations `near` (k,) and `weights` elsewhere; the names of the laws, and their weights
         (l, K, k)."""
         kernels = tuple(timed)
-        found, share = mix(kernels, self.laws, weights, self.level)
+        each = weights.of(kernels, tuple(self.laws))[..., None]
+        if inside is not None:
+            each = np.where(near, inside.of(kernels, tuple(self.laws))[..., None], each)
+        found, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], len(near))), self.level)
         own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
         alone = share[list(self.laws).index(FUNCTION)] > 1 - 1e-9
         keep = alone | np.isin(own.status, NO_LAW) | ~np.isfinite(found.value)
@@ -151,6 +193,10 @@ class Laws:
             name: np.where(keep, getattr(own, name), getattr(found, name))
             for name in ("value", "lower", "upper", "status", "reason", "form", "noise")
         }
+        for at, kernel in enumerate(kernels):
+            if kernel in self.refused:
+                where, status, reason = self.refused[kernel]
+                picked["status"][at, where], picked["reason"][at, where] = status[where], reason[where]
         return Forecast(**picked, level=said.level), tuple(self.laws), share
 
     def split(self, kernels: tuple[str, ...], value: Array, names: tuple[str, ...], share: Array) -> dict[str, Array]:
@@ -161,7 +207,7 @@ class Laws:
             row = {kernel: at for at, kernel in enumerate(theirs)}
             mine = np.array([row.get(kernel, -1) for kernel in kernels])
             weight = np.where((mine >= 0)[:, None], share[names.index(law)], 0.0)
-            for name, seconds in parts.items():
+            for name, seconds in self._by_equation(theirs, parts).items():
                 part = np.where(weight > 0, weight * np.nan_to_num(seconds[mine]), 0.0)
                 found[name] = found.get(name, 0.0) + part
         total = np.sum(list(found.values()), axis=0)
@@ -172,17 +218,39 @@ class Laws:
         return found
 
 
-def methods(names: tuple[str, ...], share: Array) -> NDArray[np.object_]:
-    """The laws and their weights (K, k), such as ``counted equation 0.8, shared bandwidth 0.2``."""
+    def _by_equation(self, kernels: tuple[str, ...], parts: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Parts (K, k) of a law of shared bandwidth with what a core alone takes divided as the equation divides it."""
+        if "direct" not in parts:
+            return parts
+        (moved,) = (name for name in parts if name in LEVELS)
+        found = {**parts, **{name: np.zeros_like(parts["execution"]) for name in LEVELS if name != moved}}
+        core = parts["execution"] + parts[moved]
+        for law in (CONSTANT_CPI, COUNTED):
+            theirs, own = self.parts.get(law, ((), {}))
+            for at, kernel in enumerate(kernels):
+                if kernel in theirs:
+                    row = theirs.index(kernel)
+                    held = {name: own[name][row] for name in ("execution", *LEVELS)}
+                    total = np.sum(list(held.values()), axis=0)
+                    known = np.isfinite(total) & (total > 0)
+                    for name, part in held.items():
+                        scaled = core[at] * part / np.where(known, total, 1.0)
+                        found[name][at] = np.where(known, scaled, found[name][at])
+        return found
+
+
+def methods(names: tuple[str, ...], share: Array, details: NDArray[np.object_]) -> NDArray[np.object_]:
+    """The laws, their weights and what the first rests on (K, k): ``counted equation 0.8, shared bandwidth 0.2: stalls
+    counted``; `details` are those of every law, (l, K)."""
     found = np.full(share.shape[1:], "", dtype=object)
     patterns, inverse = np.unique(np.round(share.reshape(len(names), -1), 2), axis=1, return_inverse=True)
     texts = []
     for column in patterns.T:
         order = np.argsort(-column, kind="stable")
-        shown = [f"{names[at]} {column[at]:.2g}" for at in order if column[at] >= SHOWN]
-        texts.append(", ".join(shown))
+        texts.append(", ".join(f"{names[at]} {column[at]:.2g}" for at in order if column[at] >= SHOWN))
     found.reshape(-1)[:] = np.array(texts, dtype=object)[np.asarray(inverse).reshape(-1)]
-    return found
+    first = np.take_along_axis(details[:, :, None], share.argmax(axis=0)[None], axis=0)[0]
+    return np.asarray(np.where(first != "", found + ": " + first, found), dtype=object)
 
 
 def terms_of(

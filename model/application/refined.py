@@ -26,8 +26,8 @@ class Refined:
     said : Forecast
     parts : Parts or None
         Of the kernels of :attr:`Application.resources`.
-    methods : tuple of ((r,) intp, (r, k) bool, (r, k) object)
-        Rows, the configurations at which laws predict them, and those laws.
+    methods : tuple of ((r,) intp, (r, k) bool, (r, k) object, (r, k) bool)
+        Rows, the configurations at which laws predict them, those laws, and where a function of time comes first.
     uneven : (k,) or None
         What the fullest rank has of whole units of work over the mean, where times are means.
     terms : Terms or None
@@ -38,7 +38,7 @@ class Refined:
 
     said: Forecast
     parts: Parts | None = None
-    methods: tuple[tuple[Index, Mask, NDArray[np.object_]], ...] = ()
+    methods: tuple[tuple[Index, Mask, NDArray[np.object_], Mask], ...] = ()
     uneven: Array | None = None
     terms: Terms | None = None
     split: Mapping[str, Mapping[str, Array]] | None = None

@@ -219,6 +219,12 @@ class Fitted:
     def _jobs(self) -> Array:
         return between_jobs(self.metrics)
 
+    def inside(self, points: Array) -> NDArray[np.bool_]:
+        """Which `points` (k, m) lie in the range of the runs."""
+        low = self.trained[:, :, 0].min(axis=0, initial=np.inf)
+        high = self.trained[:, :, 1].max(axis=0, initial=-np.inf)
+        return np.asarray(((points >= low) & (points <= high)).all(axis=1))
+
     def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
         x_max))^2)``; ``ln(1 + tau (x / x_max - 1))`` along iterations. `side` is 0 downwards, 1 upwards."""

@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import lmfit
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
 from ranksight.model.plaindata import reading
+
+if TYPE_CHECKING:
+    import lmfit
 
 Array = NDArray[np.float64]
 
@@ -271,6 +273,8 @@ def _refined(held: Composition, best: int, loads: Array, x: Array, capacities: A
 
     def residual(parameters: lmfit.Parameters) -> Array:
         return np.asarray(((at(parameters).per_work(x, capacities)[0] - loads) * each).ravel())
+
+    import lmfit  # takes as long as the rest of a prediction
 
     start = lmfit.Parameters()
     start.add("scale", float(held.scale[best]), min=float(held.scale[best]) - 2, max=float(held.scale[best]) + 2)

@@ -30,9 +30,9 @@ from ranksight.experiment import WHOLE
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_composition
 from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
-from ranksight.model.kernel_time.rates import Rates
+from ranksight.model.kernel_time.rates import Rates, unseen
 from ranksight.model.plaindata import reading
-from ranksight.model.priors import EXECUTION_PER, REPEATED, STALLS_PER, TIME_PER, UNSEEN
+from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
@@ -70,12 +70,15 @@ class Where:
     domains : Domains or None
     columns : tuple of int
         Of (ln work per rank, ln ranks in a domain, ln ranks) those that act.
+    alone : bool
+        Whether all runs were on one memory domain, with another number of ranks each.
     """
 
     parameters: tuple[str, ...]
     work: WorkPerRank
     domains: Domains | None
     columns: tuple[int, ...]
+    alone: bool = False
 
     def ranks(self, points: Array) -> Array:
         """Ranks (k,) at `points` (k, m); times threads, which occupy cores alike."""
@@ -90,6 +93,10 @@ class Where:
         if self.domains is None:
             return np.ones(len(points))
         return np.asarray(self.domains.active(self.ranks(points)), dtype=np.float64)
+
+    def spreads(self, points: Array) -> NDArray[np.bool_]:
+        """Where ranks share several domains (k,), after runs on one alone."""
+        return np.asarray((self.ranks(points) > self.active(points)) & self.alone)
 
     def every(self, points: Array, work_points: Array | None = None) -> Array:
         """All coordinates, (k, 3)."""
@@ -119,7 +126,9 @@ class Where:
             trial = every[:, [*kept, column]]
             if np.linalg.matrix_rank(trial, tol=1e-6) == len(kept) + 1:
                 kept.append(column)
-        return cls(series.parameters, where.work, domains, tuple(kept) or (0,))
+        ranks, active = where.ranks(series.points), where.active(series.points)
+        alone = domains is not None and bool((ranks == active).all()) and len(np.unique(active)) > 1
+        return cls(series.parameters, where.work, domains, tuple(kept) or (0,), alone)
 
 
 @dataclass(frozen=True)
@@ -250,9 +259,7 @@ class Counted:
 
     def _drift(self, inputs: Array, kernels: int) -> Spread:
         """What no run shows: a deviation of the logarithm that grows with the distance from the measured ones."""
-        held = self.total.rates[0].inputs
-        out = np.maximum(np.maximum(inputs - held.max(axis=0), held.min(axis=0) - inputs), 0.0)
-        drift = np.hypot(REPEATED, UNSEEN * np.sqrt((out**2).sum(axis=1)))
+        drift = unseen(inputs, self.total.rates[0].inputs)
         each = np.broadcast_to(drift, (kernels, len(inputs)))
         return Spread(np.zeros(each.shape), each, each)
 
@@ -293,6 +300,7 @@ class Counted:
             "work": self.where.work.to_dict(),
             "domains": None if domains is None else domains.to_dict(),
             "columns": list(self.where.columns),
+            "alone": self.where.alone,
             "clock": self.clock.to_dict(),
             "latencies": self.latencies.tolist(),
             "frequency": self.frequency,
@@ -316,7 +324,8 @@ class Counted:
         with reading("'counted'"):
             kernels, work = tuple(map(str, content["kernels"])), WorkPerRank.from_dict(content["work"])
             columns = tuple(int(column) for column in content["columns"])
-            where = Where(work.parameters, work, perhaps("domains", Domains.from_dict), columns)
+            domains, alone = perhaps("domains", Domains.from_dict), content["alone"] is True
+            where = Where(work.parameters, work, domains, columns, alone)
             compositions = tuple(
                 (None if held is None else Composition.from_dict(held), str(name))
                 for held, name in content["compositions"]

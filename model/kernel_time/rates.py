@@ -26,7 +26,16 @@ from scipy.special import logsumexp
 
 from ranksight.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
-from ranksight.model.priors import RATE_LENGTHS, RATE_NOISE, RATE_SCALES, RATE_SLOPE, RATE_SMOOTH_SHARE
+from ranksight.model.priors import (
+    FAR,
+    RATE_LENGTHS,
+    RATE_NOISE,
+    RATE_SCALES,
+    RATE_SLOPE,
+    RATE_SMOOTH_SHARE,
+    REPEATED,
+    UNSEEN,
+)
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -282,6 +291,16 @@ class _Solved:
     values: Array
     level: Array
     variance: Array
+
+
+def unseen(points: Array, held: Array) -> Array:
+    """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that runs at `held` (n, d) do not show.
+
+    With d the distance in e-folds beyond the range of the runs, REPEATED and UNSEEN d sqrt(1 + (d / FAR)^2) together.
+    """
+    out = np.maximum(np.maximum(points - held.max(axis=0), held.min(axis=0) - points), 0.0)
+    squared = (out**2).sum(axis=1)
+    return np.asarray(np.sqrt(REPEATED**2 + UNSEEN**2 * squared * (1 + squared / FAR**2)))
 
 
 def _normalised(logarithms: Array) -> Array:

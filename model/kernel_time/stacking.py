@@ -9,12 +9,13 @@ mean of the density that law l gave to the held-out times of kernel k, the weigh
 
 as in stacking on the log score (Yao et al. 2018, Bayesian Analysis 13, 917), with a prior in place of an optimum over
 few points, and pi shared by the kernels of the program. The answer is the mixture of all laws' distributions.
+Between the measured configurations nothing is extrapolated: there S_kl is of the measured times themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from ranksight.model.uncertainty.mixture import quantiles
 
 Array = NDArray[np.float64]
 
-COUNTED, COST, MINIMUM_CPI, BANDWIDTH, CACHE, MESSAGES, FUNCTION = tuple(LAWS)
+COUNTED, COST, CONSTANT_CPI, BANDWIDTH, CACHE, MESSAGES, FUNCTION = tuple(LAWS)
 """Names of the laws."""
 FREEDOM = 4.0
 """Degrees of freedom of the density of held-out values: one bad prediction does not exclude a law."""
@@ -102,6 +103,13 @@ class Weights:
         prior = np.array([LAWS[law] for law in laws])
         picked = np.array([column.get(law, -1) for law in laws])
         return np.asarray(np.where(picked >= 0, found[:, picked], prior)) if len(kernels) else np.zeros((0, len(laws)))
+
+    def without(self, law: str) -> Weights:
+        """The same weights of all other laws."""
+        keep = np.array([name != law for name in self.laws])
+        weight = self.weight * keep
+        total = weight.sum(axis=1, keepdims=True)
+        return replace(self, weight=weight / np.where(total > 0, total, 1.0), common=self.common * keep)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -187,21 +195,20 @@ def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
     return found
 
 
-def mix(kernels: tuple[str, ...], laws: Mapping[str, Law], weights: Weights, level: float) -> tuple[Forecast, Array]:
-    """The mixture of the laws, a row a kernel, and the weight of each law there, (l, K, k)."""
+def mix(kernels: tuple[str, ...], laws: Mapping[str, Law], weights: Array, level: float) -> tuple[Forecast, Array]:
+    """The mixture of the laws with `weights` (K, l, k), a row a kernel, and the weight of each law there, (l, K, k)."""
     names = tuple(laws)
     count = next(iter(laws.values())).spread.centre.shape[1]
     shape = (len(names), len(kernels), count)
     centre, down, up = np.zeros(shape), np.ones(shape), np.ones(shape)
     share = np.zeros(shape)
-    each = weights.of(kernels, names)
     for at, law in enumerate(laws.values()):
         row = {kernel: i for i, kernel in enumerate(law.kernels)}
         mine = np.array([row.get(kernel, -1) for kernel in kernels])
         use = law.answers[mine] & (mine >= 0)[:, None]
         for held, part in zip((centre, down, up), (law.spread.centre, law.spread.down, law.spread.up), strict=True):
             held[at] = np.where(use, part[mine], held[at])
-        share[at] = np.where(use, each[:, at, None], 0.0)
+        share[at] = np.where(use, weights[:, at], 0.0)
     total = share.sum(axis=0)
     known = total > 0
     share = share / np.where(known, total, 1.0)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.kernel_time.rates import unseen
 from ranksight.model.plaindata import reading
-from ranksight.model.priors import REPEATED, UNSEEN
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 
 Array = NDArray[np.float64]
@@ -73,9 +73,7 @@ class Sums:
         spread = np.einsum("hkq,Khqr,hkr->Khk", design, self.covariance, design)
         mean = np.einsum("Kh,Khk->Kk", self.weight, centre)
         square = np.einsum("Kh,Khk->Kk", self.weight, (centre - mean[:, None]) ** 2 + spread)
-        logs, held = np.log(points), np.log(self.points)
-        out = np.maximum(np.maximum(logs - held.max(axis=0), held.min(axis=0) - logs), 0.0)
-        own = np.hypot(REPEATED, UNSEEN * np.sqrt((out**2).sum(axis=1)))
+        own = unseen(np.log(points), np.log(self.points))
         return mean, np.sqrt(square + (mean * own) ** 2)
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from scipy.special import ndtri, stdtrit
 from ranksight.experiment import WHOLE
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.noise import JOBS
-from ranksight.model.sharing.beyond import Beyond
+from ranksight.model.sharing.beyond import UNTOLD, Beyond
 from ranksight.model.sharing.demand import MEMORY
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.learning import times
@@ -252,6 +252,16 @@ class Sharing:
             return ~self.beyond.silent(points[:, column], active)
         other = active != self.measured.active(self.trained[[column], 1])[0]
         return np.asarray(np.broadcast_to(other, (len(self.kernels), len(points))))
+
+    def refused(self, time: Forecast) -> NDArray[np.bool_]:
+        """Where `time` (K, k), of this law, was not answered because runs inside one domain do not tell of others."""
+        return np.asarray(time.reason == UNTOLD, dtype=bool)
+
+    def crowded(self, points: Array) -> NDArray[np.bool_]:
+        """Where more ranks share a domain than were measured, (k,)."""
+        column = self.counts.parameters.index("ranks")
+        most = self.measured.active(self.trained[[column], 1])[0]
+        return np.asarray(self.domains.active(points[:, column]) > most)
 
     def _inputs(self, points: Array, active: NDArray[np.intp]) -> Array:
         """What departures depend on."""

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
+from ranksight.model.application.laws import Terms
 from ranksight.model.comparison.change import CHANGED, GONE, NEW, SAME, UNSURE, changes
 from ranksight.model.comparison.comparing import Subject, compare
 from ranksight.model.comparison.explain import explain, log_mean
 from ranksight.model.comparison.sides import Side, measured_side
 from ranksight.model.learning import model_of
-from ranksight.model.resource.resource import Machine, Resources
 from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.comparisons import because, between
 
 RANKS = np.array([[2.0], [4], [8], [16], [32]])
@@ -175,11 +176,16 @@ LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 positive = st.floats(0.1, 10)
 
 
-def equation(cpi: float) -> Resources:
-    machine = Machine("m", 1e9, (4.0, 14.0, 50.0, 200.0))
-    return Resources(
-        machine, ("k",), np.array([cpi]), np.array([0.5]), np.array([0.1]), np.array([[0.1, 1.0]]), None, ("",), 0.0
-    )
+def equation(cpi: float) -> Terms:
+    none = np.zeros((1, 1))
+    fine, empty = none.astype(np.intp), np.full((1, 1), "", dtype=object)
+
+    def exactly(value: float) -> Forecast:
+        return Forecast(none + value, none + value, none + value, fine, empty, none, none, 0.9)
+
+    counted = np.array([True])
+    latencies = np.array([4.0, 14.0, 50.0, 200.0])
+    return Terms(("k",), exactly(cpi), exactly(0.5), exactly(1e9), counted, ("",), latencies)
 
 
 @given(st.lists(positive, min_size=12, max_size=12))

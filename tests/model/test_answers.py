@@ -19,6 +19,8 @@ from ranksight.model.model import Model
 from ranksight.model.prediction import Prediction
 
 
+FARAWAY = 2**30
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """Three kernels, one of which has instructions at too few configurations, and an odd name."""
@@ -34,14 +36,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 @pytest.fixture(scope="module")
 def prediction(model: Model) -> Prediction:
-    return model.predict(ranks=[3, 4096])
+    return model.predict(ranks=[3, FARAWAY])
 
 
 def test_answers_are_a_sequence(prediction: Prediction) -> None:
     answers = prediction.answers
     assert len(answers) == 2 * (4 + 3)
     every = list(answers)
-    assert [a.configuration["ranks"] for a in every] == [3.0] * 7 + [4096.0] * 7
+    assert [a.configuration["ranks"] for a in every] == [3.0] * 7 + [float(FARAWAY)] * 7
     assert [(a.kernel, a.metric) for a in every[:7]] == [
         (None, "time"), ('a,"b"', "time"), ("halo", "time"), ("op", "time"),
         (None, "instructions"), ("halo", "instructions"), ("op", "instructions"),
@@ -79,7 +81,7 @@ def test_written_answers_read_back(
     model: Model, prediction: Prediction, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model.save(tmp_path / "m.json")
-    question = ["predict", str(tmp_path / "m.json"), "--ranks", "3,4096", "--format"]
+    question = ["predict", str(tmp_path / "m.json"), "--ranks", "3,FARAWAY", "--format"]
     assert main([*question, "json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert main([*question, "csv"]) == 0

@@ -49,12 +49,12 @@ def write(path, names: tuple[str, ...], change=None) -> Experiment:
 
 LOADS = ("loads", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
 EVIDENCE = {
-    "full counters": (("instructions", "cycles", "time", "stall_cycles", *LOADS), "stalls counted, cycles from cycles"),
-    "no stalls": (("instructions", "cycles", "time", *LOADS), "stalls from the CPI where memory asks least"),
-    "time for cycles": (("instructions", "time", *LOADS), "stalls from the CPI where memory asks least"),
+    "full counters": (("instructions", "cycles", "time", "stall_cycles", *LOADS), "stalls counted"),
+    "no stalls": (("instructions", "cycles", "time", *LOADS), "cost per work"),
+    "time for cycles": (("instructions", "time", *LOADS), "cost per work"),
     "slots": (("instructions", "cycles", "time", "Memory Bound", "bytes_mem_read"), "stalls counted"),
-    "instructions alone": (("instructions", "time"), "instructions as the work and as the traffic"),
-    "time alone": (("time",), "1 / ranks as the work and as the traffic"),
+    "instructions alone": (("instructions", "time"), "cost per work"),
+    "time alone": (("time",), "cost per work"),
 }
 
 
@@ -74,12 +74,12 @@ MACHINE_FILE = "icelake-8360y"
 
 def test_closure_at_every_measured_point(tmp_path):
     model = fit(write(tmp_path / "e", EVIDENCE["full counters"][0]), platform=MACHINE_FILE)
-    resources = model.equation.resources
-    assert resources.closure < 1e-12
-    assert resources.cpi == pytest.approx([CPI])
-    assert resources.factor == pytest.approx([BLOCKING])
-    said = model.breakdown(np.array([[float(p)] for p in RANKS])).total.value[0]
-    assert said == pytest.approx([counters(p, ("time",))["time"] for p in RANKS], rel=1e-3)
+    assert model.equation.resources is None
+    broken = model.breakdown(np.array([[float(p)] for p in RANKS]))
+    assert broken.terms.cpi.value[0] == pytest.approx(CPI, rel=1e-3)
+    assert broken.terms.blocking.value[0] == pytest.approx(BLOCKING, rel=1e-2)
+    said = broken.total.value[0]
+    assert said == pytest.approx([counters(p, ("time",))["time"] for p in RANKS], rel=3e-3)
 
 
 def test_the_literal_equation_counts_stalls_twice(tmp_path):
@@ -95,7 +95,7 @@ def test_the_literal_equation_counts_stalls_twice(tmp_path):
     assert answer.value == pytest.approx(
         (at["instructions"] * resources.cpi[0] + at["stall_cycles"]) / MACHINE.frequency, rel=1e-3
     )
-    assert answer.evidence.startswith("equation 1 as written")
+    assert "equation 1 as written" in answer.evidence
     assert resources.closure > 0.1
     model.save(tmp_path / "m.json")
     assert Model.load(tmp_path / "m.json").equation.resources.equation == "literal"
@@ -203,7 +203,7 @@ def test_a_kernel_may_have_a_clock_of_its_own(tmp_path):
     said = {a.kernel: a for a in fit(made, platform=MACHINE_FILE).predict(ranks=32, metrics=["time"]).answers}
     for name, factor in slowed.items():
         assert said[name].value == pytest.approx(factor * counters(32, ("time",))["time"], rel=0.02)
-        assert said[name].evidence == "stalls counted, cycles from cycles"
+        assert said[name].evidence.endswith("stalls counted")
 
 
 def test_mean_cycles_tell_the_time_of_the_slowest_rank(tmp_path):
@@ -218,11 +218,10 @@ def test_mean_cycles_tell_the_time_of_the_slowest_rank(tmp_path):
         rows = {name: value * work for name, value in counters(p, FULL).items()}
         made.add(Run({"ranks": p}), pd.DataFrame({"kernel": "k", "rank": np.arange(p), **rows}))
     model = fit(made, platform=MACHINE_FILE)
-    assert model.equation.resources is not None
     for p in (8, 32):
-        assert time_of(model, p) == pytest.approx(counters(p, ("time",))["time"] * most(p), rel=1e-3)
+        assert time_of(model, p) == pytest.approx(counters(p, ("time",))["time"] * most(p), rel=1e-2)
     (far,) = (a for a in model.predict(ranks=128, metrics=["time"]).answers if a.kernel == "k")
-    assert far.evidence == "stalls counted, cycles from cycles"
+    assert far.evidence.endswith("stalls counted")
     assert far.lower < counters(128, ("time",))["time"] * most(128) < far.upper
     broken = model.breakdown(np.array([[8.0], [128.0]]))
     assert sum(broken.each.values()).sum(axis=0) == pytest.approx(broken.total.value[0])

@@ -61,9 +61,9 @@ def test_imbalance_belongs_to_the_kernel_that_has_it_and_goes_on(
     waiting = dict(zip(broken.kernels, broken.each["imbalance"], strict=True))
     assert waiting["even"] == pytest.approx([0, 0])
     true = [UNEVEN * (_most(p) - _mean(p)) for p in (32, 128)]
-    assert waiting["uneven"] == pytest.approx(true, rel=0.05)
+    assert waiting["uneven"] == pytest.approx(true, rel=0.1)
     assert sum(broken.each.values()).sum(axis=0) == pytest.approx(broken.total.value[0])
-    assert broken.total.value[0] == pytest.approx([EVEN + UNEVEN * _most(p) for p in (32, 128)], rel=0.03)
+    assert broken.total.value[0] == pytest.approx([EVEN + UNEVEN * _most(p) for p in (32, 128)], rel=0.06)
     verdicts = model.diagnose(ranks=128).verdicts().set_index("kernel")["verdict"]
     assert verdicts["uneven"] == "imbalance-bound"
     assert verdicts["even"] != "imbalance-bound"
