@@ -18,6 +18,12 @@ def say(text: str, lead: str = "ranksight: ") -> None:
     print(f"{lead}{short(text, LONGEST)}", file=sys.stderr, flush=True)
 
 
+def warn(text: str) -> None:
+    """Print a warning; nothing where there is none."""
+    if text:
+        say(f"warning: {text}")
+
+
 def tell(what: str, messages: Iterable[str], kind: str) -> None:
     """Say the first of `messages`, each after `what`, and how many of the `kind` there are more."""
     texts = list(messages)

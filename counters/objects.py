@@ -112,6 +112,16 @@ def owner_of(function: str, path: str) -> Owner:
     return "mpi" if found in ("application", "library") and _MPI_FUNCTION.match(function) else found
 
 
+def is_address(function: str) -> bool:
+    """Whether a function's name as a tool writes it says that it has no symbol: an address, ``???``, ``[unknown]``."""
+    return _ADDRESS.match(_plain(function)) is not None
+
+
+def _plain(function: str) -> str:
+    """A function's name without what marks the compiler's copies of it and levels of a recursion."""
+    return _CLONE.sub("", _CLONE_NOTE.sub("", _RECURSION.sub("", function.strip())))
+
+
 @lru_cache(maxsize=65536)
 def kernel_name(function: str, path: str) -> str:
     """Name of the kernel that a function belongs to, the same on every run, rank and processor.
@@ -122,7 +132,7 @@ def kernel_name(function: str, path: str) -> str:
     (``__memmove_avx_unaligned_erms`` is ``memcpy [libc]``). Functions without a symbol are one kernel an object,
     ``(no symbol) [name]``. Empty where the function belongs to the start-up of a process and to no kernel.
     """
-    name = _CLONE.sub("", _CLONE_NOTE.sub("", _RECURSION.sub("", function.strip())))
+    name = _plain(function)
     place = f" [{label(path)}]" if path else ""
     if owner(path) != "runtime":
         if name in _START_UP_OWN:

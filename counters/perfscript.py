@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from ranksight.counters.objects import Owner, kernel_name, owner_of
+from ranksight.counters.objects import Owner, kernel_name, label, owner_of
 from ranksight.errors import InputError
 
 BLOCK = 4 << 20
@@ -51,7 +51,8 @@ class Samples:
     Attributes
     ----------
     table : DataFrame
-        ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel``,
+        ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel`` (of the
+        other two groups the object file, by its short name),
         ``by_name`` (whether a run-time function was given to the application for its name alone), ``samples``,
         ``period`` (the sum; 0 where the text has no periods).
     total : int
@@ -74,7 +75,10 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
     Returns
     -------
     group, kernel, by_name
+        In place of the kernel, the object file of what is left out.
     """
+    frames = list(frames)
+    seat = label(frames[0].object) if frames else ""
     entered: Frame | None = None
     library: Frame | None = None
     for frame in frames:
@@ -82,28 +86,28 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
             continue
         owner: Owner = owner_of(frame.symbol, frame.object)
         if owner == "mpi":
-            return "mpi", "", False
+            return "mpi", label(frame.object), False
         if owner == "runtime" and library is None:
             entered = frame
         elif owner == "application":
-            return _application(entered or library or frame)
+            return _application(entered or library or frame, seat)
         elif owner == "library" and library is None:
             library = frame
     if library is not None and not kernel_name(*library).startswith("(no symbol)"):
-        return _application(entered or library)
+        return _application(entered or library, seat)
     if entered is None:
-        return "other", "", False
+        return "other", seat if library is None else label(library.object), False
     name = kernel_name(*entered)
     if entered.object.rsplit("/", 1)[-1].startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
         return "application", name, False
     if _SERVES_APPLICATION.match(name):
         return "application", name, True
-    return "other", "", False
+    return "other", label((library or entered).object), False
 
 
-def _application(frame: Frame) -> tuple[Group, str, bool]:
+def _application(frame: Frame, seat: str) -> tuple[Group, str, bool]:
     name = kernel_name(*frame)
-    return ("application", name, False) if name else ("other", "", False)
+    return ("application", name, False) if name else ("other", seat, False)
 
 
 def read(pieces: Iterable[bytes], source: str) -> Samples:

@@ -54,9 +54,9 @@ def test_lines_with_all_fields():
             1,
             2000003,
         ),
-        (5850, "cycles:u", "mpi", ""): (1, 2000003),
+        (5850, "cycles:u", "mpi", "libmpi"): (1, 2000003),
         (5850, "cycles:u", "application", "relax"): (1, 2000003),
-        (5850, "cycles:u", "other", ""): (1, 1000000),
+        (5850, "cycles:u", "other", "[unknown]"): (1, 1000000),
     }
     assert found.total == 6
 
@@ -64,7 +64,7 @@ def test_lines_with_all_fields():
 def test_call_chains_tell_whom_a_sample_served():
     assert rows(read([CHAINS.encode()], "x")) == {
         (7, "cpu-clock", "application", "setup"): (1, 1003009),
-        (7, "cpu-clock", "mpi", ""): (1, 1003009),
+        (7, "cpu-clock", "mpi", "libopen-pal"): (1, 1003009),
         (7, "cpu-clock", "application", "exp [libm]"): (1, 1003009),
         (7, "cpu-clock", "other", ""): (1, 1003009),
     }
@@ -87,17 +87,17 @@ def test_pieces_of_any_size(text, size, monkeypatch):
 @pytest.mark.parametrize(
     ("frames", "answer"),
     [
-        ([("memcpy", LIBC), ("opal_copy", "/x/libopen-pal.so.80")], ("mpi", "", False)),
+        ([("memcpy", LIBC), ("opal_copy", "/x/libopen-pal.so.80")], ("mpi", "libopen-pal", False)),
         ([("__memmove_avx512_unaligned_erms", LIBC)], ("application", "memcpy [libc]", True)),
-        ([("__sched_yield", LIBC)], ("other", "", False)),
-        ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", "", False)),
+        ([("__sched_yield", LIBC)], ("other", "libc", False)),
+        ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", "libc", False)),
         ([("_dl_fixup", "/lib64/ld-linux-x86-64.so.2"), ("law", APP)], ("application", "law", False)),
         ([("dgemm_kernel", "/x/libopenblas.so.0"), ("solve", APP)], ("application", "dgemm_kernel", False)),
-        ([("[unknown]", "/x/libX11.so.6")], ("other", "", False)),
+        ([("[unknown]", "/x/libX11.so.6")], ("other", "libX11", False)),
         ([("[unknown]", "/x/libsolver.so"), ("main", APP)], ("application", "(no symbol) [libsolver]", False)),
-        ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "", False)),
-        ([("MPIR_Wait", APP)], ("mpi", "", False)),
-        ([("_start", APP)], ("other", "", False)),
+        ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "libucs", False)),
+        ([("MPIR_Wait", APP)], ("mpi", "heat", False)),
+        ([("_start", APP)], ("other", "heat", False)),
         ([("compare", APP), ("qsort", LIBC), ("main", APP)], ("application", "compare", False)),
         ([("msort_with_tmp", LIBC), ("qsort_r", LIBC), ("main", APP)], ("application", "qsort_r [libc]", False)),
         ([], ("other", "", False)),
