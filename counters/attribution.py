@@ -142,7 +142,8 @@ def attribute(profile: Profile) -> Attributed:
 
     every = np.column_stack((profile.visits, profile.self_cost))
     shares[roots & runtime] = 0.0
-    serving = _shares(profile, mpi.astype(np.float64), open_)
+    # the loader works for an MPI library that opens its components
+    serving = _shares(profile, mpi.astype(np.float64), open_ | (owners == "system"))
     neither = 1.0 - shares - serving
     waiting, other = every * serving, every * np.where(neither > _NOISE, neither, 0.0)
     # shares of run times are theirs on average over callers: what is left is what kernels have not
