@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import struct
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ranksight._names import demangled
 
 _SYMBOL = np.dtype(
     [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]
@@ -122,15 +122,4 @@ def _debug_file(content: bytes, sections: Array) -> Path | None:
 
 def plain_names(names: Sequence[str]) -> list[str]:
     """Names as the source has them: C++ demangled (where ``c++filt`` is installed), suffixes of clones cut off."""
-    cut = [_CLONE.sub("", name) for name in names]
-    tool = shutil.which("c++filt")
-    if tool is None or not any(name.startswith("_Z") for name in cut):
-        return cut
-    try:
-        done = subprocess.run(
-            [tool], input="\n".join(cut) + "\n", capture_output=True, text=True, timeout=60, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return cut
-    lines = done.stdout.splitlines()
-    return lines if len(lines) == len(cut) else cut
+    return demangled([_CLONE.sub("", name) for name in names])
