@@ -23,8 +23,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.counters.callgrind import Profile
-from ranksight.counters.objects import is_address, kernel_name, label, owner_of
+from ranksight.counters.objects import is_address, kernel_name, owner_of
 from ranksight.leftout import by_object
+from ranksight.symbols import label
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

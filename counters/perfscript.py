@@ -17,8 +17,9 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from ranksight.counters.objects import Owner, kernel_name, label, owner_of
+from ranksight.counters.objects import Owner, is_address, kernel_name, owner_of
 from ranksight.errors import InputError
+from ranksight.symbols import beginning, label
 
 BLOCK = 4 << 20
 LONGEST_RECORD = 1 << 20
@@ -93,7 +94,7 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
             return _application(entered or library or frame, seat)
         elif owner == "library" and library is None:
             library = frame
-    if library is not None and not kernel_name(*library).startswith("(no symbol)"):
+    if library is not None and not is_address(library.symbol):
         return _application(entered or library, seat)
     if entered is None:
         return "other", seat if library is None else label(library.object), False
@@ -263,4 +264,8 @@ def _frame(line: str) -> Frame | None:
     if opening < 0:
         return Frame(_OFFSET.sub("", place) or "[unknown]", "")
     symbol, path = place[:opening].strip(), place[opening:].strip()[1:-1]
-    return Frame(_OFFSET.sub("", symbol) or "[unknown]", path)
+    name = _OFFSET.sub("", symbol) or "[unknown]"
+    if name == "[unknown]" and path.startswith("/") and (start := beginning(path, int(match[1], 16), offset=True)):
+        # since its version 6.0 perf writes places in files, and before addresses in memory, which are in no function
+        name = f"{start:#018x}"
+    return Frame(name, path)

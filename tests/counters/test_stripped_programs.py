@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
+from ranksight.collecting import COLLECTORS
+from ranksight.comm.tracer.callsites import CallSites
 from ranksight.experiment import Experiment, Run
 from ranksight.experiment import read as read_experiment
+from ranksight.launching import Template
 from ranksight.leftout import COLUMNS, TABLE, by_object, warning
+from ranksight.symbols import beginning, read_symbols, unnamed
 
 WORK = "double work(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }\n"
 MAIN = r"""
@@ -115,3 +121,102 @@ def test_an_import_says_first_that_kernels_lack_work(tmp_path: Path, capfd: pyte
     first = capfd.readouterr().err.splitlines()[0]
     assert "kernels lack 55 instructions" in first
     assert "libsetup 91%" in first
+
+
+# ---- functions without a symbol -------------------------------------------------------------------------------------
+
+MPI = r"""
+#include <mpi.h>
+#include <stdlib.h>
+#define KERNEL __attribute__((noinline, noclone))
+static double a[4096];
+KERNEL static void relax(int n) { for (int k = 0; k < n; k++) for (int i = 1; i < 4095; i++) a[i] += a[i - 1] * 0.5; }
+KERNEL static void halo(void) { MPI_Barrier(MPI_COMM_WORLD); a[0] += 1; MPI_Barrier(MPI_COMM_WORLD); a[1] += 1; }
+KERNEL static void sum(void) {
+    MPI_Allreduce(MPI_IN_PLACE, a, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    a[2] += 1;
+}
+KERNEL void exported(int n) { for (int k = 0; k < n; k++) { relax(40); halo(); sum(); } }
+int main(int argc, char **argv) { MPI_Init(&argc, &argv); exported(atoi(argv[1])); MPI_Finalize(); return a[1] < 0; }
+"""
+"""Functions of a stripped program: the tracer sees halo and sum call MPI, counters see relax compute."""
+
+
+def built(place: Path, *options: str) -> tuple[Path, dict[str, int]]:
+    """The program without its symbols, and where each function began as its symbols said."""
+    (place / "p.c").write_text(MPI)
+    subprocess.run(["mpicc", "-O1", "-o", "p", "p.c", *options], cwd=place, check=True)
+    table = read_symbols(place / "p")
+    assert table is not None
+    starts = dict(zip(table.names, table.starts.tolist(), strict=True))
+    subprocess.run(["strip", "p"], cwd=place, check=True)
+    return place / "p", {name: starts[name] for name in ("main", "relax", "halo", "sum", "exported")}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("options", [(), ("-no-pie",), ("-Wl,--export-dynamic-symbol=exported",)])
+def test_a_stripped_file_says_where_its_functions_begin(tmp_path: Path, options: tuple[str, ...]) -> None:
+    program, starts = built(tmp_path, *options)
+    table = read_symbols(program)
+    assert table is not None
+    for start in starts.values():
+        segment = next(s for s in table.segments if s["vaddr"] <= start < s["vaddr"] + s["memsz"])
+        offset = start - int(segment["vaddr"]) + int(segment["offset"])
+        for inside in (0, 1, 7):
+            assert beginning(str(program), start + inside) == start
+            assert beginning(str(program), offset + inside, offset=True) == start
+    assert beginning(str(program), 1 << 60) is None
+    assert beginning(str(tmp_path / "absent"), 0x1000) is None
+
+
+@pytest.mark.mpi
+@pytest.mark.valgrind
+@pytest.mark.perf
+def test_all_collectors_give_a_function_without_a_symbol_one_name(tmp_path: Path) -> None:
+    program, starts = built(tmp_path, "-Wl,--export-dynamic-symbol=exported")
+    names = {name: unnamed(start, str(program)) for name, start in starts.items()} | {"exported": "exported"}
+    found = {}
+    for name, repetitions in (("callgrind", 20), ("pmpi", 20), ("perf-clock", 4000)):
+        place = tmp_path / name
+        place.mkdir()
+        launch = Template(("mpirun", "-n", "{ranks}", str(program), str(repetitions))).fill({"ranks": 1})
+        for step in COLLECTORS[name].steps(launch, place):
+            subprocess.run(step.command, env={**os.environ, **step.environment}, check=True, capture_output=True)
+        reading = COLLECTORS[name].collect(launch, place)
+        assert reading.counters is not None
+        found[name] = reading.counters.set_index("kernel")
+    counted, traced, timed = (found[name] for name in ("callgrind", "pmpi", "perf-clock"))
+    assert {names[name] for name in ("main", "relax", "halo", "sum", "exported")} <= set(counted.index)
+    assert counted.loc[names["relax"], "visits"] == 20
+    assert traced.loc[names["halo"], "messages"] == 40  # two call sites, one function
+    assert traced.loc[names["sum"], "messages"] == 20
+    assert timed["time"].idxmax() == names["relax"]
+
+
+@pytest.mark.skipif(shutil.which("objcopy") is None or shutil.which("gcc") is None, reason="no binutils")
+def test_symbols_are_read_from_the_file_that_a_link_names(stripped: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text(MAIN)
+    work = ["-L", str(stripped.parent), "-lwork"]
+    subprocess.run(["gcc", "-O1", "-Wl,--build-id=none", "-o", "p", "main.c", *work], cwd=tmp_path, check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", "p", "p.debug"], cwd=tmp_path, check=True)
+    subprocess.run(["strip", "p"], cwd=tmp_path, check=True)
+    without = read_symbols(tmp_path / "p")
+    subprocess.run(["objcopy", "--add-gnu-debuglink=p.debug", "p"], cwd=tmp_path, check=True)
+    linked = read_symbols(tmp_path / "p")
+    assert without is not None
+    assert linked is not None
+    assert "inner" not in without.names
+    assert {"inner", "helper", "main"} <= set(linked.names)
+    (tmp_path / "p.debug").write_bytes((tmp_path / "p.debug").read_bytes() + b"x")  # of another build
+    other = read_symbols(tmp_path / "p")
+    assert other is not None
+    assert "inner" not in other.names
+
+
+def test_call_sites_in_no_function_are_one_kernel_a_file(tmp_path: Path) -> None:
+    class Trace:
+        maps = ((0x1000, 0x2000, 0, str(tmp_path / "libx.so.1")),)
+
+    places = CallSites()
+    places.sites(Trace(), np.array([0x1100, 0x1200], dtype=np.uint64))  # type: ignore[arg-type]
+    assert set(places.kernels()[1]) == {"(unknown)", "(no symbol) [libx]"}
