@@ -29,7 +29,7 @@ def printable(text: str) -> str:
 
 def clipped(text: str, width: int) -> str:
     """`text`, printable, in `width` columns: its beginning and its end."""
-    return _elided(printable(text), width, max(0, width - 1 - (width - 1) // 3))
+    return _elided(printable(text), width, _head(width))
 
 
 def demangled(names: Sequence[str]) -> list[str]:
@@ -98,15 +98,33 @@ def _alike(shown: dict[str, str]) -> list[list[str]]:
 
 
 def _ways(width: int) -> Iterable[Callable[[str], str]]:
-    """Ways to show names that stripping makes the same: with what was stripped first, then cut at any place."""
+    """Ways to show names that stripping makes the same: with what was stripped first, then cut at other places.
+
+    What is cut is the name in its innermost scope, then all of it.
+    """
     for templates, parameters in ((False, True), (True, False), (True, True)):
         yield partial(_keeping, width=width, templates=templates, parameters=parameters)
-    for head in range(width - 1, -1, -1):
-        yield partial(_elided, width=width, head=head)
+    heads = sorted(range(width), key=lambda head: abs(head - _head(width)))
+    for cut in (_scoped, _elided):
+        for head in heads:
+            yield partial(cut, width=width, head=head)
 
 
 def _keeping(text: str, width: int, templates: bool, parameters: bool) -> str:
     return text if len(text) <= width else _fitted_from([_stripped(text, templates, parameters)], width)
+
+
+def _scoped(text: str, width: int, head: int) -> str:
+    """`text` cut as :func:`_elided` does, of a function's name all but its last two components left out before."""
+    if len(text) <= width:
+        return text
+    name, back = _guard(_stripped(text, False, False))
+    return _elided(back(name[([0, 0, *_scopes(name)])[-2] :]), width, head)
+
+
+def _head(width: int) -> int:
+    """How much of a name's beginning to keep in `width` columns: two thirds, as its end is told by less."""
+    return max(0, width - 1 - (width - 1) // 3)
 
 
 def _elided(text: str, width: int, head: int) -> str:
