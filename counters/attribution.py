@@ -54,9 +54,9 @@ class Attributed:
 
     def rows(self, event: str, metric: str, rank: int) -> pd.DataFrame:
         """Rows of a run's table of what was left out (:mod:`ranksight.leftout`): `event` of this process."""
-        parts = self.left_out[event].rename("value").reset_index()
-        parts.loc[len(parts)] = ["application", "", float(self.kernels[event].sum())]
-        return by_object(parts.assign(rank=rank), metric)
+        left = self.left_out[event].rename("value").reset_index()
+        kept = pd.DataFrame({"group": ["application"], "object": [""], "value": [float(self.kernels[event].sum())]})
+        return by_object(pd.concat([kept, left], ignore_index=True).assign(rank=rank), metric)
 
 
 def _fixed_point(step: Callable[[Floats], Floats], start: Floats) -> Floats:

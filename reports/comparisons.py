@@ -198,7 +198,8 @@ def scales(comparison: Comparison) -> list[Block]:
         return []
     low, high = comparison.ranks
     text: list[Block] = [Text(f"from {in_full(low)} to {in_full(high)} ranks, predicted", style="bold")]
-    names = _names(each.kernel for each in (*comparison.crossovers[:SHOWN], *comparison.onsets[:SHOWN]))
+    crossed = [each.kernel for each in comparison.crossovers[:SHOWN]]
+    names = _names([*crossed, *(onset.kernel for onset in comparison.onsets[:SHOWN])])
     for each in comparison.crossovers[:SHOWN]:
         span = f"{each.low:.3g} to {each.high:.3g}"
         who = names[each.kernel]
