@@ -151,7 +151,8 @@ def script(file: Path) -> Samples:
         When ``perf script`` fails.
     """
     # -v: only so does perf write C++ functions with their parameters, as valgrind does
-    command = ["perf", "script", "-v", "-f", "--no-inline", "-F", "pid,period,event,ip,sym,dso", "-i", str(file)]
+    fields = ["-F", "pid,time,period,event,ip,sym,dso", "--show-mmap-events"]
+    command = ["perf", "script", "-v", "-f", "--no-inline", *fields, "-i", str(file)]
     environment = {**os.environ, "PERF_CONFIG": os.devnull, "LC_ALL": "C"}
     with (
         tempfile.TemporaryFile() as said,
