@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
+_GUARDED = re.compile(
+    r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
+    r"\{[^{}()]*(?:\([^{}()]*\))?[^{}()]*\}"
+)
+"""Brackets that enclose neither template arguments nor parameters."""
+_RETURNED = re.compile(r"^(?:[\w:\ue000-\uf8ff]+[*&]* )+(?=[\w:~\ue000-\uf8ff])(?<!operator )")
+_PARTED = re.compile(r"::|[<>()]")
+_NAMING = re.compile(r"[\w>)\ue000-\uf8ff]")
+_CLOSING = {"<": ">", "(": ")"}
+DOTS = "\u2026"
 
 
 def printable(text: str) -> str:
@@ -12,10 +27,180 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
-def short(name: str, width: int) -> str:
-    """`name`, printable, in `width` columns: its beginning and its end, as names of C++ differ at either."""
-    text = printable(name)
+def clipped(text: str, width: int) -> str:
+    """`text`, printable, in `width` columns: its beginning and its end."""
+    return _elided(printable(text), width, _head(width))
+
+
+def demangled(names: Sequence[str]) -> list[str]:
+    """`names` with those of C++ as the source has them, where ``c++filt`` is installed; others as they are."""
+    tool = shutil.which("c++filt") if any(name.startswith(("_Z", "__Z")) for name in names) else None
+    if tool is None or any("\n" in name for name in names):
+        return list(names)
+    try:
+        done = subprocess.run(
+            [tool], input="\n".join(names) + "\n", capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return list(names)
+    lines = done.stdout.split("\n")[:-1]
+    return lines if len(lines) == len(names) else list(names)
+
+
+def short_names(names: Iterable[str], width: int) -> dict[str, str]:
+    """What to show of each of `names` in `width` columns; names that are shown together stay distinct.
+
+    A name that is too long loses its template arguments first, then parameters and what a function returns, then
+    enclosing namespaces and classes, as far as it must; what is left is cut in its middle. Names that would come out
+    the same keep what tells them apart, and are numbered where `width` has no room for that.
+
+    Parameters
+    ----------
+    names : iterable of str
+        All that are shown together: distinct is a property of the set.
+    width : int
+        At least 1.
+    """
+    return dict(_short_names(tuple(dict.fromkeys(names)), max(1, width)))
+
+
+@lru_cache(maxsize=64)
+def _short_names(names: tuple[str, ...], width: int) -> dict[str, str]:
+    plain = dict(zip(names, map(printable, demangled(names)), strict=True))
+    shown = {name: _fitted(text, width) for name, text in plain.items()}
+    # the first way that tells all of a group apart is theirs; failing that, one that tells some apart
+    for all_of, how in itertools.product((True, False), _ways(width)):
+        alike = _alike(shown)
+        if not alike:
+            return shown
+        taken = set(shown.values()) - {shown[name] for group in alike for name in group}
+        for group in alike:
+            fresh = {name: how(plain[name]) for name in group}
+            texts = set(fresh.values())
+            if len(texts) >= (len(group) if all_of else 2) and not taken & texts:
+                shown |= fresh
+                taken |= texts
+    for group in _alike(shown):
+        taken = set(shown.values())
+        for name in (name for name in group if name != shown[name]):
+            numbers = (f"{shown[name][: max(0, width - len(f'~{at}'))]}~{at}" for at in itertools.count(1))
+            shown[name] = next(text for text in numbers if text not in taken)
+            taken.add(shown[name])
+    return shown
+
+
+def _alike(shown: dict[str, str]) -> list[list[str]]:
+    """Names that are shown as one."""
+    groups: dict[str, list[str]] = {}
+    for name, text in shown.items():
+        groups.setdefault(text, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _ways(width: int) -> Iterable[Callable[[str], str]]:
+    """Ways to show names that stripping makes the same: with what was stripped first, then cut at other places.
+
+    What is cut is the name in its innermost scope, then all of it.
+    """
+    for templates, parameters in ((False, True), (True, False), (True, True)):
+        yield partial(_keeping, width=width, templates=templates, parameters=parameters)
+    heads = sorted(range(width), key=lambda head: abs(head - _head(width)))
+    for cut in (_scoped, _elided):
+        for head in heads:
+            yield partial(cut, width=width, head=head)
+
+
+def _keeping(text: str, width: int, templates: bool, parameters: bool) -> str:
+    return text if len(text) <= width else _fitted_from([_stripped(text, templates, parameters)], width)
+
+
+def _scoped(text: str, width: int, head: int) -> str:
+    """`text` cut as :func:`_elided` does, of a function's name all but its last two components left out before."""
     if len(text) <= width:
         return text
-    tail = max(0, (width - 1) // 3)
-    return f"{text[: max(0, width - 1 - tail)]}…{text[len(text) - tail :]}"
+    name, back = _guard(_stripped(text, False, False))
+    return _elided(back(name[([0, 0, *_scopes(name)])[-2] :]), width, head)
+
+
+def _head(width: int) -> int:
+    """How much of a name's beginning to keep in `width` columns: two thirds, as its end is told by less."""
+    return max(0, width - 1 - (width - 1) // 3)
+
+
+def _elided(text: str, width: int, head: int) -> str:
+    """`text` in `width` columns: where it is longer, its first `head` characters, an ellipsis, and its last."""
+    if len(text) <= width:
+        return text
+    tail = width - 1 - head
+    return f"{text[:head]}{DOTS}{text[len(text) - tail :] if tail > 0 else ''}"[:width]
+
+
+def _fitted(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    return _fitted_from([_stripped(text, False, True), _stripped(text, False, False)], width)
+
+
+def _fitted_from(forms: Sequence[str], width: int) -> str:
+    """The first of `forms` that fits; or the last with as many enclosing scopes as fit, at worst cut in its middle."""
+    for form in forms:
+        if len(form) <= width:
+            return form
+    last = forms[-1]
+    guarded, back = _guard(last)
+    starts = _scopes(guarded)
+    fitting = [form for start in starts if len(form := back(guarded[start:])) <= width]
+    if fitting:
+        return fitting[0]
+    inner = back(guarded[starts[-1] :]) if starts else last
+    return clipped(inner, width)
+
+
+def _scopes(text: str) -> list[int]:
+    """Places behind each ``::`` that is in no brackets."""
+    depth, found = 0, []
+    for match in _PARTED.finditer(text):
+        letter = match[0]
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "::" and depth == 0:
+            found.append(match.end())
+    return found
+
+
+def _guard(text: str) -> tuple[str, Callable[[str], str]]:
+    """`text` with each bracketed whole that is none of arguments as one character, and what puts them back."""
+    held: dict[str, str] = {}
+
+    def keep(match: re.Match[str]) -> str:
+        mark = chr(0xE000 + len(held) % 0x1900)
+        held[mark] = match[0]
+        return mark
+
+    guarded = _GUARDED.sub(keep, text)
+    return guarded, lambda part: "".join(held.get(letter, letter) for letter in part)
+
+
+def _stripped(text: str, templates: bool, parameters: bool) -> str:
+    """A function's name without template arguments and without parameters and what it returns, unless they are kept."""
+    name, back = _guard(text)
+    if not templates:
+        name = _without(name, "<")
+    if not parameters:
+        bare = _without(name, "(")
+        if bare != name:
+            name = _RETURNED.sub("", bare.replace(" const", ""))
+    return back(name)
+
+
+def _without(text: str, opening: str) -> str:
+    """`text` without brackets, and what is in them, that directly follow a name."""
+    closing, kept, depth, before = _CLOSING[opening], [], 0, " "
+    for letter in text:
+        if letter == opening and (depth or _NAMING.match(before)):
+            depth += 1
+        elif letter == closing and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(letter)
+        before = letter
+    return text if depth else "".join(kept)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ranksight._names import short
+from ranksight._names import short_names
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 from ranksight.units import in_full
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 UNEVEN = 0.01
 """Difference of single ranks from their rule that is told."""
+NAME = 40
+"""Columns of a kernel's name in running text."""
 LONGEST = 400
 """Lines of a table for people."""
 
@@ -86,22 +88,23 @@ def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -
         Column("", "word"),
     ]
     blocks.append(Table(columns, [_row(row, tagged) for row in moving.to_dict("records")]))
+    names = short_names(map(str, frame["kernel"].unique()), NAME)
     for name, part in moving[moving["to"] != ""].groupby(["kernel", "operation", "tags"], observed=True, sort=False):
-        blocks.append(Text(f"{_named(*name)}: {part['to'].iloc[0]}"))
+        blocks.append(Text(f"{_named(names, *name)}: {part['to'].iloc[0]}"))
     uneven = moving[moving["spread"] > UNEVEN]
     for name, part in uneven.groupby(["kernel", "operation", "tags"], observed=True, sort=False):
         off = f"{part['spread'].max():.0%}"
-        blocks.append(Text(f"{_named(*name)}: a mean; single ranks were up to {off} off in the traces"))
+        blocks.append(Text(f"{_named(names, *name)}: a mean; single ranks were up to {off} off in the traces"))
     for reason, part in frame[frame["reason"] != ""].groupby("reason", sort=False):
-        who = ", ".join(dict.fromkeys(map(_named, part["kernel"], part["operation"])))
+        who = ", ".join(dict.fromkeys(_named(names, *row) for row in part[["kernel", "operation"]].to_numpy()))
         blocks.append(Text(f"insufficient (?): {who}: {reason}", style="yellow"))
     if len(moving) < len(frame) and not args.quiet:
         blocks.append(f"{len(frame) - len(moving)} rows of calls that move nothing are in --format csv")
     show(*blocks)
 
 
-def _named(kernel: object, operation: object, tags: object = "") -> str:
-    return f"{short(str(kernel), 40)} {operation}{f' tag {tags}' if tags else ''}"
+def _named(names: Mapping[str, str], kernel: object, operation: object, tags: object = "") -> str:
+    return f"{names[str(kernel)]} {operation}{f' tag {tags}' if tags else ''}"
 
 
 def _cell(value: object) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ranksight.campaign import FAILURES_IN_A_ROW, Outcome
-from ranksight.cli._saying import say
+from ranksight.cli._saying import say, warn
 from ranksight.experiment import Experiment
+from ranksight.leftout import warning
 from ranksight.reports.terminal import Text, next_step, show
 
 
 def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
     """Say what came of a campaign; 1 when a run failed."""
+    warn(warning(experiment))
     told: set[tuple[str, ...]] = set()
     causes: set[str] = set()
     for failure in outcome.failures:

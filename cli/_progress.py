@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ranksight._names import printable, short
+from ranksight._names import clipped, printable
 from ranksight.cli._saying import say
 from ranksight.units import in_full
 
@@ -88,7 +88,7 @@ class Progress:
         rest = (now - self.begin) / max(done, 1e-9) * (self.total - done) if left is None else left
         if self._bar is not None:
             self._bar.update(
-                self._task, description=short(text, LABEL), completed=done, total=self.total, left=_left(rest)
+                self._task, description=clipped(text, LABEL), completed=done, total=self.total, left=_left(rest)
             )
             return
         if now - self.told >= self.every:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ranksight._names import short
+from ranksight._names import clipped
 
 SHOWN = 10
 """Messages of one kind that are printed; the others are counted."""
@@ -15,7 +15,13 @@ LONGEST = 1200
 
 def say(text: str, lead: str = "ranksight: ") -> None:
     """Print one line after `lead`; names in it may be anybody's, so what would steer a terminal is left out."""
-    print(f"{lead}{short(text, LONGEST)}", file=sys.stderr, flush=True)
+    print(f"{lead}{clipped(text, LONGEST)}", file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning; nothing where there is none."""
+    if text:
+        say(f"warning: {text}")
 
 
 def tell(what: str, messages: Iterable[str], kind: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output
+from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
 from ranksight.reports.terminal import Text, next_step, show
 from ranksight.units import counted, in_full
@@ -176,6 +177,7 @@ def run(args: argparse.Namespace) -> int:
         )
     model.save(output, force=args.force)
     if not args.quiet:
+        warn(str(model.extras.get("left_out", "")))
         checked = _verified(series, settings) if args.verify else None
         machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
         _print(model, series, args, output, checked, machine)
@@ -258,6 +260,7 @@ def _print(
         content = {
             "schema_version": 1,
             "model": str(output),
+            "warnings": [model.extras["left_out"]] if "left_out" in model.extras else [],
             "parameters": list(model.parameters),
             "functions": _plain(rows),
             **({} if checked is None else {"verification": _plain(checked)}),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
-from ranksight.cli._saying import say, tell
+from ranksight.cli._saying import say, tell, warn
 from ranksight.cli._skipping import Skips
 from ranksight.errors import InputError, UsageError
 from ranksight.reports.terminal import Column, Table, next_step, show
@@ -109,6 +109,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
     from ranksight.importing import Import
+    from ranksight.leftout import warning
     from ranksight.merging import is_experiment
     from ranksight.reading import READERS
     from ranksight.recognising import Found
@@ -145,6 +146,7 @@ def run(chosen: argparse.Namespace) -> int:
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
         experiment = work.finish()
+    warn(warning(experiment))
     notes.update(dict.fromkeys(_doubts(work, experiment)))
     tell("note", notes, "notes")
     if unknown and not chosen.quiet:
@@ -205,6 +207,7 @@ def _doubts(work: Import, experiment: Experiment) -> Iterator[str]:
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
     from ranksight.experiment import Experiment
+    from ranksight.leftout import warning
     from ranksight.merging import check_alike, is_experiment, merge
 
     given = [name for name in (*OF_TABLES, "total", "parameter", "set", "metric", "period") if getattr(chosen, name)]
@@ -229,6 +232,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
         check_alike(sources[0], sources[1:])
         target = Experiment.create(place, chosen.application or sources[0].application, sources[0].parameters)
     merge(target, sources)
+    warn(warning(target))
     names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
     _summary(target, len(names), len(sources), skipped, chosen)
     return 0
@@ -258,6 +262,8 @@ def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Rea
 
 
 def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:
+    from ranksight.leftout import warning
+
     ranges = {name: sorted({run.configuration[name] for run in experiment.runs}) for name in experiment.parameters}
     configurations = len({tuple(sorted(run.configuration.items())) for run in experiment.runs})
     if chosen.format == "json":
@@ -272,6 +278,7 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
             "metrics": list(experiment.metrics()),
             "files_read": read,
             "files_skipped": skipped,
+            "warnings": list(filter(None, [warning(experiment)])),
         }
         print(json.dumps(content, indent=1))
         return

@@ -176,6 +176,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
+    from ranksight.leftout import warning
+
     return {
         "schema_version": 1,
         "experiment": str(experiment.path),
@@ -192,6 +194,7 @@ def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
             for failure in outcome.failures
         ],
         "left_out": list(outcome.left_out),
+        "warnings": list(filter(None, [warning(experiment)])),
         "stopped": outcome.stopped,
     }
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output
+from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
     write(page, output, force=args.force)
     told = _summary(context, output, len(page.encode("utf-8")))
     if not args.quiet:
+        warn(str(context.model.extras.get("left_out", "")))
         _print(told, args.format)
     return 0 if told["carried"] or not context.sweep.timed else 4
 
@@ -159,6 +161,7 @@ def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
         "target": context.sweep.target,
         "carried": context.sweep.timed and carried(context.sweep.total),
         "answer": context.answer,
+        "warnings": [context.model.extras["left_out"]] if "left_out" in context.model.extras else [],
     }
 
 

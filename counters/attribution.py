@@ -23,12 +23,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.counters.callgrind import Profile
-from ranksight.counters.objects import kernel_name, owner_of
+from ranksight.counters.objects import is_address, kernel_name, owner_of
+from ranksight.leftout import by_object
+from ranksight.symbols import label
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _ROUNDS = 64
+_NOISE = 1e-9
+"""Share that is rounding."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +43,20 @@ class Attributed:
     ----------
     kernels : DataFrame
         Index ``kernel``; ``visits`` and one float64 column an event.
-    mpi : mapping of str to float
-        What the MPI library's own functions cost, by event.
-    other : mapping of str to float
-        What start-up, the loader and what MPI called in other libraries cost.
+    left_out : DataFrame
+        Cost that is no kernel's: index ``group`` (``mpi``: the MPI library's own and what served it; ``other``:
+        start-up, the loader and what no one is known to have called) and ``object`` (its short name); columns as
+        `kernels`. Costs of `kernels` and `left_out` add up to the profile's.
     """
 
     kernels: pd.DataFrame
-    mpi: dict[str, float]
-    other: dict[str, float]
+    left_out: pd.DataFrame
+
+    def rows(self, event: str, metric: str, rank: int) -> pd.DataFrame:
+        """Rows of a run's table of what was left out (:mod:`ranksight.leftout`): `event` of this process."""
+        left = self.left_out[event].rename("value").reset_index()
+        kept = pd.DataFrame({"group": ["application"], "object": [""], "value": [float(self.kernels[event].sum())]})
+        return by_object(pd.concat([kept, left], ignore_index=True).assign(rank=rank), metric)
 
 
 def _fixed_point(step: Callable[[Floats], Floats], start: Floats) -> Floats:
@@ -102,21 +111,21 @@ def attribute(profile: Profile) -> Attributed:
     pairs = list(zip(profile.functions, profile.objects, strict=True))
     names = np.array([kernel_name(*pair) for pair in pairs], dtype=object)
     owners = np.array([owner_of(*pair) for pair in pairs], dtype=object)
-    count = len(names)
-    named = names != ""
-    symbol = np.array([not name.startswith("(no symbol)") for name in names], dtype=bool)
-    program = (owners == "application") & named
-    if (program & symbol).any():
-        # entry stubs that only the loader calls have no symbol in a program that has them
-        program &= symbol
-    runtime = (owners == "runtime") & named
-    # what the program was in when counting began has no caller on record
-    called = np.bincount(profile.callee, minlength=count) > 0
-    program |= named & (owners == "library") & ~called
-    open_ = named & (runtime | ((owners == "library") | (owners == "application")) & ~program)
-    shares = _shares(profile, program.astype(np.float64), open_)
-
     caller, callee = profile.caller, profile.callee
+    count = len(names)
+    named, mpi = names != "", owners == "mpi"
+    called = np.bincount(callee, minlength=count) > 0
+    # linkage stubs without a symbol are start-up, which the loader alone calls; a main without a symbol is not
+    symbol = np.array([not is_address(function) for function in profile.functions], dtype=bool)
+    loader = called & (np.bincount(callee[owners[caller] != "system"], minlength=count) == 0)
+    program = (owners == "application") & named & (symbol | ~loader)
+    runtime = (owners == "runtime") & named
+    # what a process was in when counting began, and what a thread begins with, has no caller on record
+    roots = named & (runtime | (owners == "library")) & ~called
+    open_ = named & (runtime | ((owners == "library") | (owners == "application")) & ~program) & ~roots
+    shares = _shares(profile, (program | roots).astype(np.float64), open_)
+    program |= roots & ~runtime
+
     outer = runtime[callee] & ~runtime[caller]
     entries = profile.arc_cost * shares[caller, 1:] * _kept(profile, runtime)[callee]
     own = np.where(runtime[:, None], _sum_at(callee[outer], entries[outer], count), profile.self_cost * shares[:, 1:])
@@ -126,14 +135,26 @@ def attribute(profile: Profile) -> Attributed:
     visits = np.bincount(callee, weights=weight, minlength=count)
     visits[program & ~called & (profile.self_cost > 0).any(axis=1)] = 1.0
 
-    table = pd.DataFrame(np.column_stack((visits, own)), columns=["visits", *profile.events])
+    columns = ["visits", *profile.events]
+    ours = named & ((visits > 0) | (own > 0).any(axis=1)) & ~mpi & (owners != "system")
+    table = pd.DataFrame(np.column_stack((visits, own)), columns=columns)
     table.insert(0, "kernel", names)
-    table = table[named & ((visits > 0) | (own > 0).any(axis=1)) & (owners != "mpi") & (owners != "system")]
-    kernels = table.groupby("kernel", sort=True).sum()
-    mpi = profile.self_cost[owners == "mpi"].sum(axis=0)
-    rest = profile.self_cost.sum(axis=0) - mpi - kernels[list(profile.events)].to_numpy().sum(axis=0)
-    return Attributed(
-        kernels,
-        dict(zip(profile.events, mpi.tolist(), strict=True)),
-        dict(zip(profile.events, rest.tolist(), strict=True)),
-    )
+    kernels = table[ours].groupby("kernel", sort=True).sum()
+
+    every = np.column_stack((profile.visits, profile.self_cost))
+    shares[roots & runtime] = 0.0
+    # the loader works for an MPI library that opens its components
+    serving = _shares(profile, mpi.astype(np.float64), open_ | (owners == "system"))
+    neither = 1.0 - shares - serving
+    waiting, other = every * serving, every * np.where(neither > _NOISE, neither, 0.0)
+    # shares of run times are theirs on average over callers: what is left is what kernels have not
+    rest = profile.self_cost.sum(axis=0) - own[ours].sum(axis=0) - profile.self_cost[mpi].sum(axis=0)
+    ratio = _ratio(np.maximum(rest, 0.0), (waiting[~mpi] + other[~mpi]).sum(axis=0)[1:])
+    waiting[~mpi, 1:] *= ratio
+    other[:, 1:] *= ratio
+    parts = [
+        pd.DataFrame(cost, columns=columns).assign(group=group, object=[label(path) for path in profile.objects])
+        for group, cost in (("mpi", waiting), ("other", other))
+    ]
+    left_out = pd.concat(parts).groupby(["group", "object"], sort=True).sum()
+    return Attributed(kernels, left_out[(left_out > 0).any(axis=1)])

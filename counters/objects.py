@@ -20,6 +20,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from ranksight.symbols import beginning, label, unnamed
+
 Owner = Literal["application", "library", "mpi", "runtime", "system"]
 
 _MPI = re.compile(
@@ -48,7 +50,6 @@ _SYSTEM_PLACES = (
     *("[kernel", "[guest", "[vdso", "[vsyscall", "[hypervisor"),
     *("[heap", "[stack", "[uprobes", "[bpf", "bpf_prog_"),
 )
-_VERSION = re.compile(r"(?:-\d[\d.]*)?(?:\.so(?:\.\d+)*|\.dylib|\.a)?(?: \(deleted\))?$")
 _START_UP = frozenset(
     (
         *("(below main)", "start", "init", "fini", "frame_dummy", "call_weak_fn", "do_global_dtors_aux"),
@@ -84,12 +85,6 @@ _ADDRESS = re.compile(r"^(?:0x)?[0-9a-fA-F]{6,}$|^\?+$|^\[unknown\]$|^$")
 
 
 @lru_cache(maxsize=4096)
-def label(path: str) -> str:
-    """Short name of an object file: ``/usr/lib/x86_64-linux-gnu/libc.so.6`` is ``libc``."""
-    return _VERSION.sub("", path.rsplit("/", 1)[-1]) or path
-
-
-@lru_cache(maxsize=4096)
 def owner(path: str) -> Owner:
     """Whose code the object file at `path` holds; an unnamed one is the application's (generated code)."""
     if path.startswith(_SYSTEM_PLACES) or path == "???":
@@ -112,6 +107,16 @@ def owner_of(function: str, path: str) -> Owner:
     return "mpi" if found in ("application", "library") and _MPI_FUNCTION.match(function) else found
 
 
+def is_address(function: str) -> bool:
+    """Whether a function's name as a tool writes it says that it has no symbol: an address, ``???``, ``[unknown]``."""
+    return _ADDRESS.match(_plain(function)) is not None
+
+
+def _plain(function: str) -> str:
+    """A function's name without what marks the compiler's copies of it and levels of a recursion."""
+    return _CLONE.sub("", _CLONE_NOTE.sub("", _RECURSION.sub("", function.strip())))
+
+
 @lru_cache(maxsize=65536)
 def kernel_name(function: str, path: str) -> str:
     """Name of the kernel that a function belongs to, the same on every run, rank and processor.
@@ -119,18 +124,28 @@ def kernel_name(function: str, path: str) -> str:
     Copies that the compiler made of one function (``.constprop.0``, ``.isra.0``, ``.part.0``, ``.cold``) and levels of
     a recursion (``'2``) are the function; outlined OpenMP regions (``._omp_fn.0``) are their function too. Functions of
     a run-time library carry its name, without the instruction set that the loader chose
-    (``__memmove_avx_unaligned_erms`` is ``memcpy [libc]``). Functions without a symbol are one kernel an object,
-    ``(no symbol) [name]``. Empty where the function belongs to the start-up of a process and to no kernel.
+    (``__memmove_avx_unaligned_erms`` is ``memcpy [libc]``). A function without a symbol is named by where it begins,
+    ``0x1430 [name]``, as the tracer names it (:mod:`ranksight.symbols`); those of a run-time library, and those whose
+    address is not known, are one kernel an object, ``(no symbol) [name]``. Empty where the function belongs to the
+    start-up of a process and to no kernel.
     """
-    name = _CLONE.sub("", _CLONE_NOTE.sub("", _RECURSION.sub("", function.strip())))
+    name = _plain(function)
     place = f" [{label(path)}]" if path else ""
     if owner(path) != "runtime":
         if name in _START_UP_OWN:
             return ""
-        return f"(no symbol){place}" if _ADDRESS.match(name) else name
+        return unnamed(_start(name, path), path) if _ADDRESS.match(name) else name
     name = _VARIANT.sub("", _SYMBOL_VERSION.sub("", name)).lstrip("_")
     name = _INTERNAL.sub("", name).removesuffix("_finite")
     name = _SAME.get(name, name)
     if name in _START_UP:
         return ""
-    return f"(no symbol){place}" if _ADDRESS.match(name) else f"{name}{place}"
+    return unnamed(None, path) if _ADDRESS.match(name) else f"{name}{place}"
+
+
+def _start(name: str, path: str) -> int | None:
+    """Where the function begins whose name is an address: as its file says, or the address, which a call led to."""
+    if not re.fullmatch(r"0x[0-9a-fA-F]{1,16}", name):
+        return None
+    address = int(name, 16)
+    return beginning(path, address) or address

@@ -3,6 +3,8 @@
 The text is a stream, taken in blocks. Times are cut off, so that samples of one place in one loop become the same
 bytes and are counted rather than parsed; what is parsed is remembered by its bytes.
 
+With ``--show-mmap-events`` it says where files were mapped, and functions without a symbol are told apart.
+
 Source: the manual page perf-script(1), fields ``comm, pid, tid, cpu, time, period, event, ip, sym, dso``, with or
 without call chains.
 """
@@ -17,8 +19,9 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from ranksight.counters.objects import Owner, kernel_name, owner_of
+from ranksight.counters.objects import Owner, is_address, kernel_name, owner_of
 from ranksight.errors import InputError
+from ranksight.symbols import beginning, label
 
 BLOCK = 4 << 20
 LONGEST_RECORD = 1 << 20
@@ -28,7 +31,13 @@ MOST_KERNELS = 1 << 20
 Group = Literal["application", "mpi", "other"]
 
 _TIME = re.compile(rb" \d+\.\d{6,9}: ")
+_UNNAMED = b"[unknown] (/"
 _COMMENT = re.compile(rb"(?m)^#[^\n]*")
+_MAPPED = re.compile(
+    rb"(?m)^[^\n]*PERF_RECORD_MMAP2? (?P<pid>-?\d+)/-?\d+: \[(?P<begin>0x[0-9a-f]+)\((?P<size>0x[0-9a-f]+)\) @ "
+    rb"(?P<offset>0x[0-9a-f]+|0)\b[^\n]*?\]: \S+ (?P<path>/[^\n]*)$"
+)
+_RECORD = re.compile(rb"(?m)^[^\n]*PERF_RECORD_MMAP2? [^\n]*$")
 _FRAME = re.compile(r"\s*([0-9a-fA-F]+)(?:\s+(.*))?$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SERVES_APPLICATION = re.compile(
@@ -44,6 +53,14 @@ class Frame(NamedTuple):
     object: str
 
 
+class _Place(NamedTuple):
+    """A line of a call chain."""
+
+    address: int
+    symbol: str
+    object: str
+
+
 @dataclass(frozen=True)
 class Samples:
     """Samples by thread group, event and kernel.
@@ -51,7 +68,8 @@ class Samples:
     Attributes
     ----------
     table : DataFrame
-        ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel``,
+        ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel`` (of the
+        other two groups the object file, by its short name),
         ``by_name`` (whether a run-time function was given to the application for its name alone), ``samples``,
         ``period`` (the sum; 0 where the text has no periods).
     total : int
@@ -74,7 +92,10 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
     Returns
     -------
     group, kernel, by_name
+        In place of the kernel, the object file of what is left out.
     """
+    frames = list(frames)
+    seat = label(frames[0].object) if frames else ""
     entered: Frame | None = None
     library: Frame | None = None
     for frame in frames:
@@ -82,28 +103,28 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
             continue
         owner: Owner = owner_of(frame.symbol, frame.object)
         if owner == "mpi":
-            return "mpi", "", False
+            return "mpi", label(frame.object), False
         if owner == "runtime" and library is None:
             entered = frame
         elif owner == "application":
-            return _application(entered or library or frame)
+            return _application(entered or library or frame, seat)
         elif owner == "library" and library is None:
             library = frame
-    if library is not None and not kernel_name(*library).startswith("(no symbol)"):
-        return _application(entered or library)
+    if library is not None and not is_address(library.symbol):
+        return _application(entered or library, seat)
     if entered is None:
-        return "other", "", False
+        return "other", seat if library is None else label(library.object), False
     name = kernel_name(*entered)
     if entered.object.rsplit("/", 1)[-1].startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
         return "application", name, False
     if _SERVES_APPLICATION.match(name):
         return "application", name, True
-    return "other", "", False
+    return "other", label((library or entered).object), False
 
 
-def _application(frame: Frame) -> tuple[Group, str, bool]:
+def _application(frame: Frame, seat: str) -> tuple[Group, str, bool]:
     name = kernel_name(*frame)
-    return ("application", name, False) if name else ("other", "", False)
+    return ("application", name, False) if name else ("other", seat, False)
 
 
 def read(pieces: Iterable[bytes], source: str) -> Samples:
@@ -130,7 +151,9 @@ class _Reader:
         self._lines = 0
         self._chains: bool | None = None
         self._heads: dict[bytes, tuple[int, str, int]] = {}
-        self._tails: dict[bytes, tuple[Group, str, bool]] = {}
+        self._tails: dict[tuple[int, bytes], tuple[Group, str, bool]] = {}
+        self._maps: dict[int, list[tuple[int, int, int, str]]] = {}
+        """By process: first address, the one behind the last, offset in the file, file."""
         self._sums: dict[tuple[int, str, Group, str, bool], list[int]] = {}
 
     def run(self, pieces: Iterable[bytes]) -> Samples:
@@ -171,7 +194,7 @@ class _Reader:
         """Find out from the first sample whether there are call chains: its own line then ends with the event."""
         if self._chains is None:
             for line in data.split(b"\n")[:-1]:
-                if line.strip() and not line.startswith(b"#"):
+                if line.strip() and not line.startswith(b"#") and b"PERF_RECORD_MMAP" not in line:
                     self._chains = line.rstrip().endswith(b":")
                     return
 
@@ -181,9 +204,18 @@ class _Reader:
             text = _COMMENT.sub(b"", text)
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
+        if b"PERF_RECORD_MMAP" in text:
+            for found in _MAPPED.finditer(text):
+                begin, size, offset = (int(found[name], 16) for name in ("begin", "size", "offset"))
+                path = found["path"].decode("utf-8", "replace").rstrip()
+                self._maps.setdefault(int(found["pid"]), []).append((begin, begin + size, offset, path))
+            text = _RECORD.sub(b"", text)
         for record, count in Counter(text.split(b"\n\n" if self._chains else b"\n")).items():
             head, colon, tail = record.lstrip(b"\n").partition(b"\n" if self._chains else b": ")
-            first, second = self._heads.get(head), self._tails.get(tail)
+            first = self._heads.get(head)
+            # where files were mapped differs from process to process
+            whose = first[0] if first is not None and self._maps and _UNNAMED in tail else -1
+            second = self._tails.get((whose, tail))
             if first is None or second is None:
                 if not record.strip():
                     continue
@@ -203,9 +235,10 @@ class _Reader:
     ) -> tuple[tuple[int, str, int], tuple[Group, str, bool]]:
         if not (head.rstrip().endswith(b":") if self._chains else colon):
             self._fail(text, record, 0)
-        for memory in (self._heads, self._tails):
-            if len(memory) > MOST_REMEMBERED:
-                memory.clear()
+        if len(self._heads) > MOST_REMEMBERED:
+            self._heads.clear()
+        if len(self._tails) > MOST_REMEMBERED:
+            self._tails.clear()
         first = self._heads[head] = self._head(text, record, head.rstrip().removesuffix(b":"))
         frames = []
         for number, line in enumerate(tail.decode("utf-8", "replace").split("\n"), start=int(bool(self._chains))):
@@ -214,9 +247,23 @@ class _Reader:
                 if frame is None:
                     self._fail(text, record, number)
                 elif frame.object != "inlined":
-                    frames.append(frame)
-        second = self._tails[tail] = resolve(frames)
+                    frames.append(self._located(frame, first[0]))
+        whose = first[0] if self._maps and _UNNAMED in tail else -1
+        second = self._tails[whose, tail] = resolve(frames)
         return first, second
+
+    def _located(self, frame: _Place, pid: int) -> Frame:
+        """The frame, a function without a symbol named by where it begins in its file."""
+        start = None
+        if frame.symbol == "[unknown]":
+            for begin, end, offset, path in self._maps.get(pid, ()):
+                if path == frame.object:
+                    # some versions of perf write addresses in memory, some offsets in the file
+                    place = frame.address - begin + offset if begin <= frame.address < end else frame.address
+                    start = beginning(path, place, offset=True)
+                    if start is not None:
+                        break
+        return Frame(frame.symbol if start is None else f"{start:#018x}", frame.object)
 
     def _head(self, text: bytes, record: bytes, head: bytes) -> tuple[int, str, int]:
         words = head.decode("utf-8", "replace").split()
@@ -246,7 +293,7 @@ class _Reader:
         )
 
 
-def _frame(line: str) -> Frame | None:
+def _frame(line: str) -> _Place | None:
     """Read ``address symbol+offset (object)``; None where it is none."""
     match = _FRAME.match(line)
     if match is None:
@@ -257,6 +304,6 @@ def _frame(line: str) -> Frame | None:
     else:
         opening = place.rfind("(") if place.endswith(")") else -1
     if opening < 0:
-        return Frame(_OFFSET.sub("", place) or "[unknown]", "")
+        return _Place(int(match[1], 16), _OFFSET.sub("", place) or "[unknown]", "")
     symbol, path = place[:opening].strip(), place[opening:].strip()[1:-1]
-    return Frame(_OFFSET.sub("", symbol) or "[unknown]", path)
+    return _Place(int(match[1], 16), _OFFSET.sub("", symbol) or "[unknown]", path)

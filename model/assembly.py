@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, read
+from ranksight.leftout import warning
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
 from ranksight.model.application.communication import message_series
@@ -212,6 +213,8 @@ def assemble(
     how, of_cycles = (reductions.get(name, "") for name in ("time", "cycles"))
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     whole_units = indivisible(experiment) if units is None else ""
+    if lacking := warning(experiment):
+        extras["left_out"] = lacking
     if remarks := [text for text in (remark, whole_units, sometimes(series)) if text]:
         extras["remarks"] = remarks
     application = fit_application(

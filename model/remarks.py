@@ -24,6 +24,7 @@ def remarks(model: Model, points: Array) -> tuple[str, ...]:
     if not isinstance(kept, list):
         raise InputError("'remarks' is damaged", "fit the model again")
     found = [
+        str(model.extras.get("left_out", "")),
         "" if model.coordinates is None else model.coordinates.remark(),
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),

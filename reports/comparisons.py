@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from ranksight._names import short
+from ranksight._names import short_names
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
 from ranksight.model.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, UNSURE
@@ -19,6 +20,8 @@ from ranksight.units import counted, format_factor, in_full
 
 PROGRAM = "(whole program)"
 SHOWN = 20
+ROOM = 40
+"""Columns of a kernel's name in running text."""
 RENAMED = 5
 COUNTED, EACH = 10, 4
 """Kernels whose counts are shown, and counts of each."""
@@ -97,7 +100,8 @@ def hints(comparison: Comparison) -> list[Block]:
     """Kernels that seem to have another name on the other side, with the options that take them for one."""
     if not comparison.renamed:
         return []
-    old = [f"{short(a, 40)} and {short(b, 40)}" for a, b in comparison.renamed[:RENAMED]]
+    shown = short_names((name for pair in comparison.renamed[:RENAMED] for name in pair), ROOM)
+    old = [f"{shown[a]} and {shown[b]}" for a, b in comparison.renamed[:RENAMED]]
     rest = len(comparison.renamed) - len(old)
     more = f" and {rest} more pairs" if rest else ""
     options = " ".join("--rename " + shlex.quote(f"{a}={b}") for a, b in comparison.renamed[:RENAMED])
@@ -119,6 +123,7 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
     shown = order[:SHOWN]
     rows: list[list[str | Cell]] = []
     reasons: list[Block] = []
+    names = _names(kernel for kernel, _ in shown)
     for kernel, row in shown:
         verdict = int(found.verdict[row, at])
         old, new = (
@@ -133,7 +138,7 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
         rows.append([_name(kernel), old, new, Cell(what, style), span, note])
         why = because(comparison.causes.get((kernel, at), []))
         if why:
-            reasons.append(Text(f"{short(_name(kernel), 40)}: because {why}", 2))
+            reasons.append(Text(f"{names[kernel]}: because {why}", 2))
     columns = [
         Column(comparison.timer, "name"),
         Column("before"),
@@ -178,10 +183,11 @@ def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[
     heavy = comparison.timer or "instructions"
     order = sorted(changed, key=lambda kernel: (kernel != WHOLE, -held.get((kernel, heavy), 0.0)))
     text: list[Block] = ["", Text("counts that changed by 1 % or more", style="bold")]
+    names = _names(order[:COUNTED])
     for kernel in order[:COUNTED]:
         said = [how for _, how in sorted(changed[kernel], key=lambda each: each[0])]
         more = f" and {len(said) - EACH} more" if len(said) > EACH else ""
-        text.append(Text(f"{short(_name(kernel), 40)}: {', '.join(said[:EACH])}{more}", 2, 2))
+        text.append(Text(f"{names[kernel]}: {', '.join(said[:EACH])}{more}", 2, 2))
     rest = len(order) - COUNTED
     return [*text, *([f"  ... and {rest} more kernels; --format csv prints all"] if rest > 0 else [])]
 
@@ -192,9 +198,11 @@ def scales(comparison: Comparison) -> list[Block]:
         return []
     low, high = comparison.ranks
     text: list[Block] = [Text(f"from {in_full(low)} to {in_full(high)} ranks, predicted", style="bold")]
+    crossed = [each.kernel for each in comparison.crossovers[:SHOWN]]
+    names = _names([*crossed, *(onset.kernel for onset in comparison.onsets[:SHOWN])])
     for each in comparison.crossovers[:SHOWN]:
         span = f"{each.low:.3g} to {each.high:.3g}"
-        who = short(_name(each.kernel), 40)
+        who = names[each.kernel]
         text.append(Text(f"{who}: {each.faster_above} is faster above {each.at:.3g} ranks (90 %: {span})", 2, 2))
     for onset in comparison.onsets[:SHOWN]:
         start = "at all scales" if onset.at <= low * 1.01 else f"from {onset.at:.3g} ranks on"
@@ -203,9 +211,7 @@ def scales(comparison: Comparison) -> list[Block]:
         key = (onset.kernel, comparison.timer)
         only = "" if key in comparison.after.rows else ", gone,"
         only = only if key in comparison.before.rows else ", new,"
-        text.append(
-            Text(f"{short(_name(onset.kernel), 40)}{only} matters {start}: {part} {how} at {in_full(high)}", 2, 2)
-        )
+        text.append(Text(f"{names[onset.kernel]}{only} matters {start}: {part} {how} at {in_full(high)}", 2, 2))
     if len(text) == 1:
         text.append(Text("no kernel's change is 2 % of the program's time and beyond the noise", 2, 2))
     if comparison.untold:
@@ -277,6 +283,13 @@ def to_dict(comparison: Comparison, slower: list[tuple[str, int, float]]) -> dic
             for kernel, k, growth in slower
         ],
     }
+
+
+def _names(kernels: Iterable[str]) -> dict[str, str]:
+    """What is shown in running text for each of `kernels`."""
+    whole = {kernel: _name(kernel) for kernel in kernels}
+    shown = short_names(whole.values(), ROOM)
+    return {kernel: shown[name] for kernel, name in whole.items()}
 
 
 def _name(kernel: str) -> str:

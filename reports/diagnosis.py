@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight._names import short
+from ranksight._names import short_names
 from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.diagnosis.ranking import clear
 from ranksight.model.diagnosis.verdicts import UNTOLD
@@ -99,7 +99,7 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
     said.append(Table(columns, rows, 2))
     silent = shown.loc[shown["reason"] == REASONS[BORROWED], "kernel"].tolist()
     if silent:
-        names = ", ".join(short(name, NAME) for name in silent)
+        names = ", ".join(short_names(silent, NAME).values())
         said.append(Text(f"{names}: {REASONS[BORROWED]}", 2))
     left = part.iloc[len(shown) :]
     if len(left):
@@ -146,14 +146,17 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
     work = "divided among the ranks (strong scaling)" if found.strong else "the same on every rank (weak scaling)"
     text: list[Block] = [Text(f"from {in_full(ranks[0])} to {last} ranks, work {work}", style="bold")]
     heavy = _heavy(table)
+    crossings = clear(found.crossovers()).head(5).to_dict("records")
+    crossed = (str(row[side]) for row in crossings for side in ("kernel", "over"))
+    names = short_names([*table["kernel"], *crossed], NAME)
     for verdict in ("grows", "saturates", "scales", "undecided"):
         rows = heavy[heavy["verdict"] == verdict].head(most)
         if verdict in ("scales", "undecided"):
-            names = ", ".join(short(name, NAME) for name in rows["kernel"])
-            text += [Text(f"{verdict}: {names}", 2)] if names else []
+            listed = ", ".join(names[name] for name in rows["kernel"])
+            text += [Text(f"{verdict}: {listed}", 2)] if listed else []
             continue
         for row in rows.to_dict("records"):
-            where = f"{short(row['kernel'], NAME)} {verdict} from {_ranks(row['at'])} on"
+            where = f"{names[row['kernel']]} {verdict} from {_ranks(row['at'])} on"
             if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
                 text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {last}{proof}", 2))
@@ -161,7 +164,7 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
                 slower = format_factor(1 / row["efficiency"])
                 said = f"{format_si(row['last'], 's')} at {last}, {slower} times what dividing it would leave"
                 text.append(Text(f"{where}: {said}", 2))
-    text += [Text(crossing(row, found.level), 2) for row in clear(found.crossovers()).head(5).to_dict("records")]
+    text += [Text(crossing(row, found.level, names), 2) for row in crossings]
     return text
 
 
@@ -169,7 +172,7 @@ def _ranks(count: float) -> str:
     return f"{in_full(count)} rank{'' if count == 1 else 's'}"
 
 
-def crossing(row: Mapping[object, object], level: float) -> str:
+def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str]) -> str:
     """A crossover in words: ``search becomes the largest above 123 ranks, 90 %: 80 to 190``."""
     lower, upper = float(str(row["lower"])), float(str(row["upper"]))
     if lower == lower and upper == upper:
@@ -178,8 +181,8 @@ def crossing(row: Mapping[object, object], level: float) -> str:
         ends = f"from {lower:.0f} on"
     else:
         ends = f"up to {upper:.0f}" if upper == upper else "anywhere"
-    what = "becomes the largest" if row["largest"] else f"overtakes {short(str(row['over']), NAME)}"
-    return f"{short(str(row['kernel']), NAME)} {what} above {float(str(row['ranks'])):.0f} ranks, {level:.0%}: {ends}"
+    what = "becomes the largest" if row["largest"] else f"overtakes {names[str(row['over'])]}"
+    return f"{names[str(row['kernel'])]} {what} above {float(str(row['ranks'])):.0f} ranks, {level:.0%}: {ends}"
 
 
 def _untroubled(found: Diagnosis) -> str:
@@ -223,9 +226,10 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
 def _pairs(found: Diagnosis, most: int) -> list[Block]:
     """Kernels that only their blocking by memory tells apart."""
     rows = found.pairs().head(min(3, most)).to_dict("records")
+    names = short_names((row[side] for row in rows for side in ("kernel", "other")), NAME)
     text: list[Block] = []
     for row in rows:
-        who = f"{short(row['kernel'], NAME)} and {short(row['other'], NAME)}"
+        who = f"{names[row['kernel']]} and {names[row['other']]}"
         alike = f"{who} have the same CPI ({row['cpi']:.2f}, {row['other_cpi']:.2f})"
         held = f"hold up {row['held']:.0%} of the first and {row['other_held']:.0%} of the other"
         text.append(Text(f"{alike}; memory and caches {held}", 2))
@@ -258,10 +262,11 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
     """Troubles, then what optimising gives at the target."""
     table = found.advice()
     named = table[~table["kind"].isin(["kernel", "network", "decomposition"])]
+    names = short_names(filter(None, named["kernel"].head(most)), NAME)
     text: list[Block] = []
     for row in named.head(most).to_dict("records"):
         gain = f", {row['saves']:.0%} of the time" if row["saves"] == row["saves"] and row["kind"] not in WAITS else ""
-        who = f"{short(row['kernel'], NAME)}: " if row["kernel"] else ""
+        who = f"{names[row['kernel']]}: " if row["kernel"] else ""
         text.append(Text(f"{row['kind']}: {who}{row['text']}{gain}", 2))
     head = Text("troubles named", style="bold")
     if named["kind"].isin(WAITS).any():

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from ranksight._names import printable, short
+from ranksight._names import printable, short_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,17 +203,22 @@ def _table(console: Console, table: Table, room: int) -> None:
             grid.add_column("", width=GAP)
         side: Any = "right" if column.kind == "number" else "left"
         grid.add_column(Words(column.head), justify=side, width=size, no_wrap=column.kind != "text", overflow="fold")
+    names = {
+        at: short_names([_cell(row[at])[0] for row in table.rows], size)
+        for at, size in widths.items()
+        if table.columns[at].kind == "name"
+    }
     for row in table.rows:
         cells: list[Words] = []
-        for at, size in widths.items():
+        for at in widths:
             text, style = _cell(row[at])
             cells += [Words("")] if cells else []
-            cells.append(Words(short(text, size) if table.columns[at].kind == "name" else text, style=style))
+            cells.append(Words(names[at][text] if at in names else text, style=style))
         grid.add_row(*cells)
     console.print(Padding(grid, (0, 0, 0, table.indent), expand=False), crop=False)
     if left_out:
-        names = ", ".join(table.columns[at].head for at in left_out)
-        _print(console, Text(f"(no room here for: {names})", table.indent, 0, "dim"), room)
+        heads = ", ".join(table.columns[at].head for at in left_out)
+        _print(console, Text(f"(no room here for: {heads})", table.indent, 0, "dim"), room)
 
 
 def _cell(given: str | Cell) -> tuple[str, str]:

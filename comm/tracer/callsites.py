@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.tracer.rawfile import RankTrace
-from ranksight.comm.tracer.symbols import plain_names, read_symbols
+from ranksight.symbols import plain_names, read_symbols, unnamed
 
 UNKNOWN = "(unknown)"
 """Kernel of a call from code that lies in no file: generated at run time, or unloaded since."""
@@ -57,9 +57,5 @@ class CallSites:
                 continue
             symbols = read_symbols(Path(path))
             found = symbols.find(offsets[mine]) if symbols is not None else [None] * mine.size
-            base = Path(path).name
-            names[mine] = [
-                f"{base}+{offset:#x}" if name is None else name
-                for name, offset in zip(found, offsets[mine].tolist(), strict=True)
-            ]
+            names[mine] = [name if isinstance(name, str) else unnamed(name, path) for name in found]
         return sites, np.array(plain_names([str(name) for name in names]), dtype=object)

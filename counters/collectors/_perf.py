@@ -19,6 +19,7 @@ from ranksight.counters.installing import how_to_install
 from ranksight.counters.perfscript import BLOCK, Samples, read
 from ranksight.errors import ToolError
 from ranksight.launching import Launch
+from ranksight.leftout import by_object
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")
@@ -150,7 +151,8 @@ def script(file: Path) -> Samples:
         When ``perf script`` fails.
     """
     # -v: only so does perf write C++ functions with their parameters, as valgrind does
-    command = ["perf", "script", "-v", "-f", "--no-inline", "-F", "pid,period,event,ip,sym,dso", "-i", str(file)]
+    fields = ["-F", "pid,time,period,event,ip,sym,dso", "--show-mmap-events"]
+    command = ["perf", "script", "-v", "-f", "--no-inline", *fields, "-i", str(file)]
     environment = {**os.environ, "PERF_CONFIG": os.devnull, "LC_ALL": "C"}
     with (
         tempfile.TemporaryFile() as said,
@@ -175,7 +177,7 @@ class Sampled:
     periods : DataFrame
         ``event``, ``kernel``, ``rank``, ``samples``, ``period`` of the application's kernels.
     left_out : DataFrame
-        ``event``, ``rank``, ``group`` (``mpi`` or ``other``), ``samples``, ``period``.
+        ``event``, ``rank``, ``group`` (``mpi`` or ``other``), ``kernel`` (the object file), ``samples``, ``period``.
     by_name : float
         Samples in run-time functions that were given to the application for their names.
     """
@@ -183,6 +185,19 @@ class Sampled:
     periods: pd.DataFrame
     left_out: pd.DataFrame
     by_name: float
+
+    def by_object(self, metric: str | None = None, scale: float = 1.0) -> pd.DataFrame:
+        """What became no kernel (:mod:`ranksight.leftout`), in `scale` of the periods' unit.
+
+        Of each event by its own name; as `metric` where one is named, of a recording of a single event.
+        """
+        kept = self.periods.assign(group="application", object="")
+        parts = pd.concat([kept, self.left_out.rename(columns={"kernel": "object"})], ignore_index=True)
+        parts = parts.assign(value=parts["period"] * scale)
+        return pd.concat(
+            [by_object(rows, metric or str(event)) for event, rows in parts.groupby("event", sort=False)],
+            ignore_index=True,
+        )
 
 
 def gather(files: Mapping[int, Path], launch: Launch) -> Sampled:
@@ -205,7 +220,7 @@ def gather(files: Mapping[int, Path], launch: Launch) -> Sampled:
     sums = ["samples", "period"]
     return Sampled(
         own.groupby(["event", "kernel", "rank"], sort=True, as_index=False)[sums].sum(),
-        table[~ours].groupby(["event", "rank", "group"], sort=True, as_index=False)[sums].sum(),
+        table[~ours].groupby(["event", "rank", "group", "kernel"], sort=True, as_index=False)[sums].sum(),
         float(own.loc[own["by_name"].astype(bool), "samples"].sum()),
     )
 

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ranksight import leftout
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.counters.attribution import Attributed, attribute
 from ranksight.counters.callgrind import read
@@ -143,8 +144,7 @@ class Callgrind:
             table, difference = _join(small, large, line)
             unlike = max(unlike, difference, key=lambda pair: pair[1])
             tables.append(table.reset_index(names="kernel").assign(rank=rank))
-            out = {"mpi_instructions": large.mpi["Ir"], "other_instructions": large.other["Ir"]}
-            libraries.append({"rank": rank, **out})
+            libraries.append(large.rows("Ir", "instructions", rank))
         counters = pd.concat(tables, ignore_index=True)
         if counters.empty:
             raise ToolError(f"callgrind saw no function of {launch.program}", "build it with symbols (no -s, no strip)")
@@ -154,10 +154,10 @@ class Callgrind:
             raise InputError(
                 f"{', '.join(lost)} cannot be refined: it ran on no rank", "name kernels as tables show them"
             )
-        left_out = pd.DataFrame(libraries)
+        left_out = pd.concat(libraries, ignore_index=True)
+        mpi, other = (left_out[name].sum() / launch.ranks for name in ("mpi", "other"))
         notes = [
-            f"left out: {left_out['mpi_instructions'].mean():.4g} instructions per rank in MPI libraries and "
-            f"{left_out['other_instructions'].mean():.4g} in start-up and the system"
+            f"left out: {mpi:.4g} instructions per rank in MPI libraries and {other:.4g} in start-up and the system"
         ]
         if unlike[1] > _DIFFERENT:
             notes.append(f"{unlike[0]} does not repeat: the two runs differ by {unlike[1]:.2g} in its instructions")
@@ -166,7 +166,7 @@ class Callgrind:
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters[["kernel", "rank", *metrics]],
-            tables={"left_out": left_out} | ({"refined": parents} if self.refine else {}),
+            tables={leftout.TABLE: left_out} | ({"refined": parents} if self.refine else {}),
             provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
             source=tuple(file.name for found in (first, second) for file in found.values()),

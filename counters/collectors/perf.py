@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ranksight import leftout
 from ranksight.collecting import COLLECTORS, Step
 from ranksight.counters.collectors._events import HardwareEvents
 from ranksight.counters.collectors._perf import buffer_pages, gather, record, refuse_software
@@ -84,11 +85,14 @@ class Perf(HardwareEvents):
         samples: dict[str, pd.Series[float]] = {}
         nominal: dict[str, float] = {}
         parents: list[pd.DataFrame] = []
+        left_out: list[pd.DataFrame] = []
         for number, events in enumerate(chosen.passes):
             files = rank_files(folder, rf"pass{number}\.(?P<rank>\d+)\.\d+", launch, "perf")
             for file in files.values():
                 refuse_software(file, {event.name: event.name for event in events})
-            table = gather(files, launch).periods
+            sampled = gather(files, launch)
+            table = sampled.periods
+            left_out.append(sampled.by_object())
             if self.refine:
                 table, one, _ = in_parts(table, files, self.refine, self.spans)
                 parents.append(one)
@@ -120,6 +124,7 @@ class Perf(HardwareEvents):
             counters=counters,
             tables={
                 TABLE: table,
+                leftout.TABLE: pd.concat(left_out).drop_duplicates(["object", "rank", "metric"], ignore_index=True),
                 **({"refined": pd.concat(parents).drop_duplicates(ignore_index=True)} if parents else {}),
             },
             provenance=found.provenance,

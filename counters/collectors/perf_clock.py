@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ranksight import leftout
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.counters.collectors._perf import buffer_pages, gather, may_sample, record
 from ranksight.counters.collectors._perf_lines import in_parts
@@ -71,9 +72,8 @@ class PerfClock:
         if self.refine:
             table, parents, lost = in_parts(table, files, self.refine, self.spans)
         table = table.assign(time=table["period"] * NANOSECOND)
-        left_out = sampled.left_out.assign(seconds=sampled.left_out["period"] * NANOSECOND)
-        mpi = left_out.loc[left_out["group"] == "mpi", "seconds"].sum() / launch.ranks
-        other = left_out.loc[left_out["group"] != "mpi", "seconds"].sum() / launch.ranks
+        left_out = sampled.by_object("time", NANOSECOND)
+        mpi, other = (left_out[name].sum() / launch.ranks for name in ("mpi", "other"))
         notes = [f"left out: {mpi:.3g} s per rank in MPI libraries, {other:.3g} s in start-up and the system"]
         if sampled.by_name:
             notes.append(
@@ -91,7 +91,7 @@ class PerfClock:
                 TABLE: table[["kernel", "rank", "samples"]]
                 .assign(metric="time", worth=table["time"] / table["samples"])
                 .reset_index(drop=True),
-                "left_out": left_out[["group", "rank", "samples", "seconds"]],
+                leftout.TABLE: left_out,
                 **({} if parents is None else {"refined": parents}),
             },
             provenance={"time": how},

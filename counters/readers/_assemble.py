@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
+from ranksight import leftout
 from ranksight._files import regular_file
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
@@ -120,6 +121,7 @@ def build(
     notes: Sequence[str] = (),
     distinct: bool = False,
     worth: Mapping[str, NDArray[np.float64] | float] | None = None,
+    tables: Mapping[str, pd.DataFrame] | None = None,
     **more: object,
 ) -> Reading:
     """One reading from columns under their source's names (SI units), one row a kernel x rank.
@@ -139,6 +141,8 @@ def build(
         Whether no kernel can stand twice on a rank, so that this need not be looked for.
     worth : mapping of str to ndarray, shape (n,), or float, optional
         What a sample is worth in the columns that are made of samples (:mod:`ranksight.sampled`).
+    tables : mapping of str to DataFrame, optional
+        Further tables of the reading.
     **more
         Further attributes of :class:`ranksight.reading.Reading`.
 
@@ -167,13 +171,14 @@ def build(
         present = checked_ranks(np.unique(ranks).tolist(), str(path))
         configuration = {"ranks": float(len(present))} if present else {}
     if worth:
-        more = {**more, "tables": {TABLE: sampling(table, _worth(told, columns, worth))}}
+        tables = {**(tables or {}), TABLE: sampling(table, _worth(told, columns, worth))}
     return Reading(
         configuration=configuration,
         counters=table,
         provenance=told.provenance,
         notes=(*notes, *told.notes),
         source=(str(path),),
+        tables=dict(tables or {}),
         **more,  # type: ignore[arg-type]
     )
 
@@ -330,11 +335,13 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
         When a rank is missing or a file holds several ranks.
     """
     ranks = checked_ranks(readings, str(source))
-    tables, samples = [], []
+    tables = []
+    further: dict[str, list[pd.DataFrame]] = {TABLE: [], leftout.TABLE: []}
     for rank in ranks:
         table = readings[rank].counters
-        if (kept := readings[rank].tables.get(TABLE)) is not None:
-            samples.append(kept.assign(rank=np.int32(rank)))
+        for name, found in further.items():
+            if (kept := readings[rank].tables.get(name)) is not None:
+                found.append(kept.assign(rank=np.int32(rank)))
         if table is None or table["rank"].nunique() != 1:
             raise InputError(f"{readings[rank].source[0]} holds several ranks beside files of other ranks")
         tables.append(table.assign(rank=np.int32(rank)))
@@ -349,7 +356,7 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
         counters=table,
         tables={
             **readings[ranks[0]].tables,
-            **({TABLE: pd.concat(samples, ignore_index=True)} if samples else {}),
+            **{name: pd.concat(found, ignore_index=True) for name, found in further.items() if found},
         },
         provenance=provenance,
         wall_time=max(walls) if walls else None,

@@ -18,7 +18,8 @@ _HEADER = re.compile(r"TABLE,(?:Region (?P<region>.*),)?Group (?P<group>\d+) (?P
                      r"(?P<name>.*?),(?P<rows>\d+),*\s*$")  # fmt: skip
 _GROUP = re.compile(r"(?:Region (?P<region>.*), )?Group:? ?(?P<group>\d+)(?:: (?P<name>\S+))?\s*$")
 _REGION = re.compile(r"Region: (?P<region>.*\S)\s*$")
-_STATISTICS = ("Sum", "Min", "Max", "Avg")
+STATISTICS = ("Sum", "Min", "Max", "Avg")
+"""Columns of tables over all hardware threads."""
 _FIRST = {"Event": "events", "Metric": "metrics", "Region Info": "info"}
 
 
@@ -72,6 +73,65 @@ def tables(path: Path, lines: Sequence[str]) -> Iterator[Block]:
         at += 1
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one run printed: its tables, and all its lines, the first of which is line `begin` of the file, from 0."""
+
+    begin: int
+    lines: Sequence[str]
+    blocks: list[Block]
+
+
+def runs(path: Path, lines: Sequence[str]) -> list[Output]:
+    """The runs whose output was appended to one file, in order.
+
+    A table of a region, group and kind that was there before belongs to a further run, which begins with the last text
+    between two tables before it: its program's output, or LIKWID's own head.
+
+    Raises
+    ------
+    InputError
+        As :func:`tables`; or where a table comes twice and no text is between.
+    """
+    blocks = list(tables(path, lines))
+    begins, seen, gap = [0], dict[tuple[str | None, int, str], int](), 0
+    places = [0, *(_after(lines, block) for block in blocks)]
+    """First line behind the table before each."""
+    for at, block in enumerate(blocks):
+        if any(_is_text(line) for line in lines[places[at] : block.line - 1]):
+            gap = at
+        key = (block.region, block.group, block.kind)
+        if key in seen:
+            if gap <= begins[-1]:
+                what = f"region {block.region!r}" if block.region is not None else "the whole run"
+                raise InputError(
+                    f"{path}:{block.line}: {block.kind} of {what}, group {block.group}, are on line {seen[key]} "
+                    "already, without the output of another run between",
+                    "the file is damaged, or its runs were mixed: give every run its own file",
+                )
+            begins.append(gap)
+            seen = {(one.region, one.group, one.kind): one.line for one in blocks[gap:at]}
+        seen[key] = block.line
+    ends = [*begins[1:], len(blocks)]
+    cuts = [places[begin] for begin in begins[1:]]
+    return [
+        Output(first, lines[first:last], blocks[begin:end])
+        for first, last, begin, end in zip([0, *cuts], [*cuts, len(lines)], begins, ends, strict=True)
+    ]
+
+
+def _after(lines: Sequence[str], block: Block) -> int:
+    """The line behind a table, from 0."""
+    last = block.rows[-1][3] if block.rows else block.line + 1
+    return last + (last < len(lines) and lines[last].startswith("+"))
+
+
+def _is_text(line: str) -> bool:
+    """Whether a line between two tables belongs to neither: it is no heading."""
+    bare = line.strip()
+    return bool(bare.strip("+-|, ")) and not (_GROUP.match(bare) or _REGION.match(bare) or bare.startswith("TABLE,"))
+
+
 def _cells(line: str, count: int) -> list[str] | None:
     """Cells of a drawn row; bars beyond `count` cells belong to the first."""
     text = line.strip()
@@ -100,7 +160,7 @@ def _drawn(
     skip = 2 if kind == "events" and heads[1] == "Counter" else 1
     columns = heads[skip:]
     block = Block(region, group, name, kind, begin + 1, columns)
-    if tuple(columns[:4]) == _STATISTICS:
+    if tuple(columns[:4]) == STATISTICS:
         block.kind += " statistics"
     rules = 1
     at += 2

@@ -9,11 +9,6 @@ from ranksight.counters.names import fold
 _CLOCKS = frozenset({"cpu_clock", "task_clock", "cpu_clock_ppp"})
 NANOSECOND = 1e-9
 
-MPI = "(MPI library)"
-"""Kernel of all that the MPI library, its transports and process managers did."""
-OTHER = "(system and start-up)"
-"""Kernel of the dynamic loader, the operating system, start-up and what could not be told."""
-
 
 @dataclass(frozen=True, slots=True)
 class Meaning:

@@ -1,7 +1,8 @@
 """Callgrind's profile files: exclusive cost of every function, simulated.
 
-Kernels are named as the collector names them. Functions of MPI libraries (which wait, and repeat in no two runs) and of
-the loader stand in a kernel of each: the sum over kernels is the file's total.
+Cost becomes that of kernels as the collector's does (:mod:`ranksight.counters.attribution`): what functions did for the
+MPI library, its start-up in MPI_Init included, is in one kernel, and what the loader and start-up did in another. The
+sum over kernels is the file's total. Cachegrind's files have no calls: there functions are divided by their object.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from ranksight._files import regular_file
 from ranksight.counters import callgrind
+from ranksight.counters.attribution import attribute
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._samples import MPI, OTHER
 from ranksight.errors import InputError
+from ranksight.leftout import MPI, OTHER, TABLE
 from ranksight.reading import READERS, Reading
 
 _MARKS = ("# callgrind format", "creator: callgrind")
@@ -84,26 +86,33 @@ def check_totals(path: Path, profile: callgrind.Profile, line: str) -> None:
 
 def reading_of(path: Path, profile: callgrind.Profile, tool: str) -> Reading:
     """One reading from a profile that `tool` wrote."""
-    names = [_kernel(*pair) for pair in zip(profile.functions, profile.objects, strict=True)]
-    table = pd.DataFrame(profile.self_cost, columns=list(profile.events))
+    rank = _assemble.rank_in(path) or 0
+    tables: dict[str, pd.DataFrame] = {}
     if len(profile.calls):
-        table.insert(0, "visits", profile.visits)
-    table = table.groupby(np.array(names, dtype=object), sort=True).sum()
+        found = attribute(profile)
+        rest = found.left_out.groupby("group").sum().rename(index={"mpi": MPI, "other": OTHER})
+        table = pd.concat([found.kernels, rest])
+        first = profile.events[0]
+        tables[TABLE] = found.rows(first, "instructions" if first == "Ir" else first, rank)
+    else:
+        names = [_kernel(*pair) for pair in zip(profile.functions, profile.objects, strict=True)]
+        table = pd.DataFrame(profile.self_cost, columns=list(profile.events))
+        table = table.groupby(np.array(names, dtype=object), sort=True).sum()
     table = table[(table > 0).any(axis=1)]
     if table.empty:
         raise InputError(f"{path} holds no cost", f"was anything executed while {tool} was collecting?")
     events = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
-    rank = _assemble.rank_in(path)
     columns, derived = simulated(events)
     how = f"simulated ({tool}{_caches(profile.header)})"
     return _assemble.build(
         path,
         table.index.tolist(),
-        [0 if rank is None else rank] * len(table),
+        [rank] * len(table),
         columns,
         origin={name: f"{how}, derived from {derived[name]}" if name in derived else how for name in columns},
         configuration={},
         command=tuple(profile.header.get("cmd", "").split()),
+        tables=tables,
     )
 
 

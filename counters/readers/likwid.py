@@ -10,6 +10,7 @@ Source: likwid 5 ``src/applications/likwid.lua`` (printOutput) and ``likwid-mpir
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._likwid_tables import Block, tables
+from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
 from ranksight.counters.readers._threads import reduce_threads
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
@@ -42,6 +43,8 @@ _CALLS = {"call count": "visits", "Region calls": "visits"}
 _UNHALTED = "Runtime unhalted [s]"
 _REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean"}
 _DAMAGED = "the file is damaged: copy it again"
+_PROBLEM_SIZE = re.compile(r"Running problem size\s+(\d+)")
+"""What LULESH and programs made after it print."""
 _INFORMATION = ("CPU name", "CPU type", "CPU clock")
 
 
@@ -71,11 +74,19 @@ class Likwid:
         InputError
             Naming file and line: the tables are missing, break off, disagree, or hold what is no number.
         """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-        else:
-            yield _read(path, None)
+        if not path.is_dir():
+            yield from _read(path, None)
+            return
+        held = {rank: _read(file, rank) for rank, file in _assemble.run_folder(path).items()}
+        counts = {rank: len(readings) for rank, readings in held.items()}
+        if len(set(counts.values())) > 1:
+            few = min(counts, key=lambda rank: counts[rank])
+            raise InputError(
+                f"{held[few][0].source[0]} holds {counts[few]} runs, those of other ranks {max(counts.values())}",
+                "give the files of one run a folder",
+            )
+        for at in range(len(next(iter(held.values())))):
+            yield _assemble.merge_ranks({rank: readings[at] for rank, readings in held.items()}, path)
 
 
 READERS.register("likwid")(Likwid())
@@ -110,9 +121,26 @@ def _holds_table(path: Path) -> bool:
     return False
 
 
-def _read(path: Path, rank: int | None) -> Reading:
+def _read(path: Path, rank: int | None) -> list[Reading]:
+    """What each run says whose output the file holds, one after another."""
     lines, notes = _assemble.read_text(path)
-    blocks = [block for block in tables(path, lines) if not block.kind.endswith("statistics")]
+    found = runs(path, lines)
+    for one, other in itertools.pairwise(found):
+        before, after = ({name for block in run.blocks for name in block.columns} for run in (one, other))
+        if not before & after - set(STATISTICS):
+            raise InputError(
+                f"{path}:{other.blocks[0].line}: tables of other hardware threads follow those of line "
+                f"{one.blocks[0].line}",
+                "if they are of ranks of one run, give every rank its own file",
+            )
+    if len(found) > 1:
+        notes = (*notes, f"{path.name} holds {len(found)} runs one after another: each became a run")
+    return [_reading(path, run, notes, rank) for run in found]
+
+
+def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) -> Reading:
+    lines = run.lines
+    blocks = [block for block in run.blocks if not block.kind.endswith("statistics")]
     if not any(block.kind == "events" for block in blocks):
         raise InputError(f"{path} holds no table of LIKWID", _why_empty(lines))
     for block in blocks:
@@ -199,16 +227,7 @@ def _sheet(
     place = {name: at for at, name in enumerate(columns)}
     width = len(columns)
     sheet: dict[str, NDArray[np.float64]] = {}
-    seen: dict[tuple[str | None, str], int] = {}
     for block in sorted(blocks, key=lambda b: b.kind == "metrics"):
-        key = (block.region, block.kind)
-        if key in seen:
-            what = f"region {block.region!r}" if block.region is not None else "the whole run"
-            raise InputError(
-                f"{path}:{block.line}: {block.kind} of {what}, group {block.group}, stand on line {seen[key]} already",
-                "give every run its own file",
-            )
-        seen[key] = block.line
         base = kernels.index(_kernel(block)) * width
         at = base + np.array([place[name] for name in block.columns])
         used: dict[str, str] = {}
@@ -336,4 +355,7 @@ def _environment(lines: Sequence[str], blocks: Sequence[Block]) -> dict[str, str
     names = dict.fromkeys(block.group_name for block in blocks if block.group_name)
     if names:
         said["LIKWID groups"] = ", ".join(names)
+    size = next(filter(None, map(_PROBLEM_SIZE.match, lines)), None)
+    if size is not None:
+        said["problem_size"] = size[1]
     return said

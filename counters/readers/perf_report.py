@@ -18,8 +18,9 @@ import numpy as np
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
-from ranksight.counters.readers._samples import MPI, OTHER, meaning, provenance
+from ranksight.counters.readers._samples import meaning, provenance
 from ranksight.errors import InputError
+from ranksight.leftout import MPI, OTHER
 from ranksight.reading import READERS, Reading
 
 _SAMPLES = re.compile(r"^# Samples:\s+(?P<count>[\d.]+)(?P<prefix>[KMG]?)\s+of events? '(?P<event>[^']+)'")

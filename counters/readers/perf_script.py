@@ -17,8 +17,9 @@ from ranksight._files import regular_file
 from ranksight.counters.perfscript import BLOCK, Samples
 from ranksight.counters.perfscript import read as read_samples
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._samples import MPI, OTHER, meaning, provenance
+from ranksight.counters.readers._samples import meaning, provenance
 from ranksight.errors import InputError
+from ranksight.leftout import MPI, OTHER, TABLE, by_object
 from ranksight.reading import READERS, Reading
 
 _KEYS = ["kernel", "rank"]
@@ -74,7 +75,9 @@ def _read(path: Path, rank: int | None) -> Reading:
         raise InputError(f"{path} holds no sample", "was anything recorded? see 'perf report'")
     notes: list[str] = []
     group = table["group"].to_numpy()
-    table = table.assign(kernel=np.where(group == "mpi", MPI, np.where(group == "other", OTHER, table["kernel"])))
+    where = np.where(group == "application", "", table["kernel"])
+    kernel = np.where(group == "mpi", MPI, np.where(group == "other", OTHER, table["kernel"]))
+    table = table.assign(kernel=kernel, object=where)
     several = rank is None and table["pid"].nunique() > 1
     table = _by_process(table, notes) if several else table.assign(rank=0 if rank is None else rank)
     if table.empty:
@@ -84,6 +87,11 @@ def _read(path: Path, rank: int | None) -> Reading:
         notes.append("the text has no periods (perf script -F +period): samples are counted")
     table = table.assign(value=table["samples"] if unweighted else table["period"])
     columns, counts, origin = _sums(table, unweighted)
+    left_out = [
+        by_object(rows.assign(value=rows["value"] * (1.0 if unweighted else meaning(str(event)).scale)), str(metric))
+        for event, rows in table.groupby("event", sort=False)
+        for metric in [f"samples of {event}" if unweighted else meaning(str(event)).name]
+    ]
     by_name = float(table.loc[table["by_name"].astype(bool), "samples"].sum())
     if by_name:
         notes.append(f"{int(by_name)} samples of run-time functions are the application's by their names alone")
@@ -98,6 +106,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         configuration=None if several else {},
         notes=notes,
         worth=_worth(wide, every),
+        tables={TABLE: pd.concat(left_out, ignore_index=True)},
     )
 
 

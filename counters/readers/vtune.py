@@ -21,8 +21,8 @@ from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._delimited import header, read_delimited
 from ranksight.counters.readers._numbers import parse_numbers
-from ranksight.counters.readers._samples import MPI, OTHER
 from ranksight.errors import InputError
+from ranksight.leftout import MPI, OTHER
 from ranksight.reading import READERS, Reading
 
 _EVENT = re.compile(

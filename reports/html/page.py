@@ -36,7 +36,7 @@ def render(context: Context, title: str | None = None) -> str:
         finalize=lambda said: printable(said) if type(said) is str else said,
     )
     environment.filters |= {
-        "shown": writing.shown,
+        "shown": writing.shower(context.kernels),
         "whole": writing.whole,
         "percent": writing.percent,
         "formula": writing.formula,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from ranksight._names import printable, short
+from ranksight._names import clipped, printable, short_names
 from ranksight.metrics import metric
 from ranksight.reports.plots._axes import micro
 from ranksight.units import format_factor
@@ -23,9 +24,16 @@ def embed(data: Any) -> Markup:
     return Markup(text.translate(_UNSAFE))
 
 
-def shown(name: str, longest: int = 72) -> str:
-    """A kernel's name as a table shows it."""
-    return short(name, longest)
+def shower(names: Sequence[str]) -> Callable[[str, int], str]:
+    """What writes a name as a table shows it: those of `names` distinct from each other, any other clipped."""
+    known: dict[int, dict[str, str]] = {}
+
+    def shown(name: str, longest: int = 72) -> str:
+        if longest not in known:
+            known[longest] = short_names(names, longest)
+        return known[longest].get(name) or clipped(name, longest)
+
+    return shown
 
 
 def whole(name: str) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight._names import short
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import legend, log_values, new_axes, second_axis, value_axis
 from ranksight.reports.sweep import Sweep
@@ -29,13 +28,13 @@ def plot_traffic(sweep: Sweep, traffic: Traffic, quantity: str = "bytes", ax: Ax
     values = {"bytes": traffic.bytes, "messages": traffic.messages, "seconds": traffic.seconds}[quantity]
     order = np.argsort(-np.nan_to_num(values[:, -1]))[:MOST_LINES]
     handles, labels = [], []
-    for at, row in enumerate(order):
+    for at, (row, name) in enumerate(zip(order, traffic.labels(30, order.tolist()), strict=True)):
         y = np.where(values[row] > 0, values[row], np.nan)
         if not np.isfinite(y).any():
             continue
         (line,) = ax.plot(sweep.values, y, color=LINES[at % len(LINES)], lw=1.8)
         handles.append(line)
-        labels.append(short(traffic.names[row], 40))
+        labels.append(name)
     value_axis(ax, sweep.along, sweep.values)
     if handles:
         log_values(ax)

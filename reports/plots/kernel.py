@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight._names import short
+from ranksight._names import short_names
 from ranksight.errors import InputError
 from ranksight.metrics import metric
 from ranksight.reports.measured import Measured
@@ -55,7 +55,7 @@ def plot_kernel(
         ax.set_yscale("log")
     second_axis(ax, metric(name).unit)
     ax.set_ylabel(f"{name} per rank")
-    ax.set_title(short(kernel, 60), fontsize="medium", parse_math=False)
+    ax.set_title(short_names([kernel], 60)[kernel], fontsize="medium", parse_math=False)
     legend(ax, handles, labels, fontsize="medium")
     return ax
 

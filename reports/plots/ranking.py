@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight._names import short
+from ranksight._names import short_names
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import log_values, new_axes, second_axis, value_axis
 from ranksight.reports.sweep import RANKS, Sweep
@@ -31,13 +31,14 @@ def plot_ranking(sweep: Sweep, count: int = 8, ax: Axes | None = None) -> Any:
     shown = ranked(sweep)[:count]
     times = sweep.breakdown.by_kernel
     ends = []
+    names = short_names((sweep.breakdown.kernels[place] for place in shown), 28)
     for at, place in enumerate(shown):
         colour, style = LINES[at % len(LINES)], ("-", "--", ":")[at // len(LINES) % 3]
         y = np.where(times[place] > 0, times[place], np.nan)
         ax.plot(sweep.values, y, color=colour, ls=style, lw=1.8)
         known = np.flatnonzero(np.isfinite(y))
         if len(known):
-            ends.append((float(y[known[-1]]), short(sweep.breakdown.kernels[place], 28), colour))
+            ends.append((float(y[known[-1]]), names[sweep.breakdown.kernels[place]], colour))
     value_axis(ax, sweep.along, sweep.values)
     if ends:
         log_values(ax)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ranksight._names import short
+from ranksight._names import short_names
 from ranksight.reports.palette import PARTS
 from ranksight.reports.plots._axes import legend, log_values, new_axes, number, second_axis
 from ranksight.reports.sweep import Sweep
@@ -69,8 +69,9 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
 def _name(ax: Any, rows: pd.DataFrame) -> None:
     """Names beside marks, on any side of them; one that would lie on another is left to the table."""
     taken: list[tuple[float, float, float, float]] = []
+    names = short_names(rows["kernel"], 22)
     for row in rows.to_dict("records"):
-        text, at = short(row["kernel"], 22), (float(row["intensity"]), float(row["performance"]))
+        text, at = names[row["kernel"]], (float(row["intensity"]), float(row["performance"]))
         x, y = ax.transAxes.inverted().transform(ax.transData.transform(at))
         wide = LETTER * len(text)
         for right, above in ((True, True), (True, False), (False, True), (False, False)):

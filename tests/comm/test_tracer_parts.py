@@ -17,9 +17,9 @@ from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.operations import RULES
 from ranksight.comm.tracer.prototypes import parse
 from ranksight.comm.tracer.rawfile import HEAD, MAGIC, PEER, RECORD, THREAD, RankTrace, read
-from ranksight.comm.tracer.symbols import plain_names, read_symbols
 from ranksight.comm.tracer.tables import tabulate
 from ranksight.errors import InputError, ToolError
+from ranksight.symbols import plain_names, read_symbols
 
 HEADER = """
 # 1 "mpi.h"
@@ -167,7 +167,7 @@ def test_a_trace_is_read_and_tabulated(tmp_path: Path) -> None:
     np.testing.assert_allclose(tables.messages["seconds"], 1e-3)
     np.testing.assert_allclose(tables.ranks["wall_time"], 1.0)
     np.testing.assert_allclose(tables.ranks["compute_time"], 3 * 2e-3)
-    assert tables.messages["kernel"].iloc[0] == "file+0x100f"  # 0x40100f, one before the return address
+    assert tables.messages["kernel"].iloc[0] == "(no symbol) [file]"  # 0x40100f, one before the return address
     assert tables.peers["peer"].tolist() == [-1, -1]
     assert tables.messages.set_index(["rank", "operation"]).loc[(0, "Send"), "peers"] == 1
 
@@ -246,7 +246,7 @@ def test_a_call_from_nowhere_has_no_name() -> None:
     trace = RankTrace({"rank": 0}, 1e-9, (), ((0x1000, 0x2000, 0, "/no/such/file"),), [])
     sites = places.sites(trace, np.array([0x10, 0x1801, 0x9000], dtype=np.uint64))
     known, names = places.kernels()
-    assert names[np.searchsorted(known, sites)].tolist() == [UNKNOWN, "file+0x800", UNKNOWN]
+    assert names[np.searchsorted(known, sites)].tolist() == [UNKNOWN, "(no symbol) [file]", UNKNOWN]
 
 
 def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:

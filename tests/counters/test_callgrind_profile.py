@@ -306,12 +306,77 @@ def test_cost_goes_to_whom_it_served(tmp_path):
     assert cost.loc["helper", ["visits", "Ir"]].tolist() == pytest.approx([2, 10])
     assert cost.loc["work", "Ir"] == 7
     assert sorted(cost.index) == ["compare", "helper", "main", "memcpy [libc]", "qsort [libc]", "solve", "work"]
-    assert found.mpi == {"Ir": 985, "Dr": 0}
-    assert found.other["Ir"] == pytest.approx(500 + 15 + 5)
+    # what MPI had memcpy and helper do is MPI's
+    left = found.left_out["Ir"]
+    assert left["mpi"].to_dict() == pytest.approx({"libmpi": 985, "libc": 15, "libsolver": 5})
+    assert left["other"].to_dict() == pytest.approx({"ld-linux-x86": 500})
 
 
 def test_what_the_tables_say_is_all_there_is(tmp_path):
     profile = read(write(tmp_path, SHARED))
     found = attribute(profile)
-    total = found.kernels["Ir"].sum() + found.mpi["Ir"] + found.other["Ir"]
+    total = found.kernels["Ir"].sum() + found.left_out["Ir"].sum()
     assert total == pytest.approx(profile.self_cost[:, 0].sum())
+    rows = found.rows("Ir", "instructions", 3)
+    assert rows[["kept", "mpi", "other"]].to_numpy().sum() == pytest.approx(total)
+    assert set(rows["rank"]) == {3}
+
+
+STRIPPED = """events: Ir
+ob=(1) /home/me/app
+fn=(1) 0x0000000000001149
+1 70
+cfn=(2) helper
+calls=2 0
+1 20
+cob=(2) /home/me/libwork.so
+cfn=(3) work
+calls=5 0
+1 900
+fn=(2)
+1 20
+fn=(4) 0x0000000000001060
+1 11
+cob=(3) /usr/lib/libc.so.6
+cfn=(5) (below main)
+calls=1 0
+1 990
+ob=(2)
+fn=(3)
+1 900
+ob=(3)
+fn=(5)
+1 5
+cob=(1)
+cfn=(1)
+calls=1 0
+1 990
+fn=(6) start_thread
+1 3
+cob=(2)
+cfn=(7) in_a_thread
+calls=1 0
+1 40
+ob=(2)
+fn=(7)
+1 40
+ob=(4) /lib64/ld-linux-x86-64.so.2
+fn=(8) _dl_start_user
+1 300
+cob=(1)
+cfn=(4)
+calls=1 0
+1 1006
+totals: 1349
+"""
+
+
+def test_a_stripped_main_beside_an_exported_function_keeps_its_work(tmp_path):
+    found = attribute(read(write(tmp_path, STRIPPED)))
+    cost = found.kernels["Ir"]
+    assert cost["work"] == 900
+    assert cost["helper"] == 20
+    assert cost["in_a_thread"] == 40
+    # main; the entry stub, which the loader alone calls, is start-up
+    assert cost.drop(["work", "helper", "in_a_thread"]).tolist() == [70]
+    assert found.left_out["Ir"].sum() == 11 + 5 + 3 + 300

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ranksight.counters.objects import kernel_name, label, owner, owner_of
+from ranksight.counters.objects import kernel_name, owner, owner_of
+from ranksight.symbols import label
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,8 @@ def test_names_of_applications_are_not_taken_for_mpi(name):
         ("a::f(int) [clone .isra.0] [clone .cold]", "/b/heat", "a::f(int)"),
         ("solve._omp_fn.1", "/b/heat", "solve"),
         ("std::vector<int>::at(unsigned long) const", "/b/heat", "std::vector<int>::at(unsigned long) const"),
-        ("0x0000000000001430", "/b/heat", "(no symbol) [heat]"),
+        ("0x0000000000001430", "/b/heat", "0x1430 [heat]"),
+        ("0x0000000000027180", "/usr/lib/libc.so.6", "(no symbol) [libc]"),
         ("[unknown]", "/b/libx.so.3", "(no symbol) [libx]"),
         ("_start", "/b/heat", ""),
         ("(below main)", "/usr/lib/libc.so.6", ""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,9 +56,9 @@ def test_lines_with_all_fields():
             1,
             2000003,
         ),
-        (5850, "cycles:u", "mpi", ""): (1, 2000003),
+        (5850, "cycles:u", "mpi", "libmpi"): (1, 2000003),
         (5850, "cycles:u", "application", "relax"): (1, 2000003),
-        (5850, "cycles:u", "other", ""): (1, 1000000),
+        (5850, "cycles:u", "other", "[unknown]"): (1, 1000000),
     }
     assert found.total == 6
 
@@ -64,7 +66,7 @@ def test_lines_with_all_fields():
 def test_call_chains_tell_whom_a_sample_served():
     assert rows(read([CHAINS.encode()], "x")) == {
         (7, "cpu-clock", "application", "setup"): (1, 1003009),
-        (7, "cpu-clock", "mpi", ""): (1, 1003009),
+        (7, "cpu-clock", "mpi", "libopen-pal"): (1, 1003009),
         (7, "cpu-clock", "application", "exp [libm]"): (1, 1003009),
         (7, "cpu-clock", "other", ""): (1, 1003009),
     }
@@ -87,17 +89,17 @@ def test_pieces_of_any_size(text, size, monkeypatch):
 @pytest.mark.parametrize(
     ("frames", "answer"),
     [
-        ([("memcpy", LIBC), ("opal_copy", "/x/libopen-pal.so.80")], ("mpi", "", False)),
+        ([("memcpy", LIBC), ("opal_copy", "/x/libopen-pal.so.80")], ("mpi", "libopen-pal", False)),
         ([("__memmove_avx512_unaligned_erms", LIBC)], ("application", "memcpy [libc]", True)),
-        ([("__sched_yield", LIBC)], ("other", "", False)),
-        ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", "", False)),
+        ([("__sched_yield", LIBC)], ("other", "libc", False)),
+        ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", "libc", False)),
         ([("_dl_fixup", "/lib64/ld-linux-x86-64.so.2"), ("law", APP)], ("application", "law", False)),
         ([("dgemm_kernel", "/x/libopenblas.so.0"), ("solve", APP)], ("application", "dgemm_kernel", False)),
-        ([("[unknown]", "/x/libX11.so.6")], ("other", "", False)),
+        ([("[unknown]", "/x/libX11.so.6")], ("other", "libX11", False)),
         ([("[unknown]", "/x/libsolver.so"), ("main", APP)], ("application", "(no symbol) [libsolver]", False)),
-        ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "", False)),
-        ([("MPIR_Wait", APP)], ("mpi", "", False)),
-        ([("_start", APP)], ("other", "", False)),
+        ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "libucs", False)),
+        ([("MPIR_Wait", APP)], ("mpi", "heat", False)),
+        ([("_start", APP)], ("other", "heat", False)),
         ([("compare", APP), ("qsort", LIBC), ("main", APP)], ("application", "compare", False)),
         ([("msort_with_tmp", LIBC), ("qsort_r", LIBC), ("main", APP)], ("application", "qsort_r [libc]", False)),
         ([], ("other", "", False)),
@@ -144,3 +146,51 @@ def test_rubbish_is_read_or_refused_and_nothing_else(data):
     else:
         assert (found.table["samples"] > 0).all()
         assert (found.table["period"] >= 0).all()
+
+
+def elf(path):
+    """A file with one loaded segment at 0x400000 and two functions without symbols, 0x401100 and 0x401180."""
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, 62, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0)
+    base = 0x402000
+    entries = [(0x401100, 0x80), (0x401180, 0x40)]
+    frames = b"".join(
+        struct.pack("<IIiI", 12, 0, start - (base + 0x100 + 16 * at + 8), size)
+        for at, (start, size) in enumerate(entries)
+    )
+    table = b"".join(struct.pack("<ii", start - base, 0x100 + 16 * at) for at, (start, _) in enumerate(entries))
+    index = bytes((1, 0x1B, 0x03, 0x3B)) + struct.pack("<iI", 0, len(entries)) + table
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 0x3000, 0x3000, 0x1000)
+    held = struct.pack("<IIQQQQQQ", 0x6474E550, 4, 0x2000, base, base, len(index), len(index), 4)
+    content = bytearray(0x3000)
+    content[: len(header)] = header
+    content[64 : 64 + 112] = load + held
+    content[0x2000 : 0x2000 + len(index)] = index
+    content[0x2100 : 0x2100 + len(frames)] = frames
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("chains", [False, True])
+def test_functions_without_a_symbol_are_told_apart_where_files_were_mapped(tmp_path, chains):
+    place = tmp_path / "stripped"
+    elf(place)
+
+    def mapped(pid, begin):
+        return f" {pid} PERF_RECORD_MMAP2 {pid}/{pid}: [{begin:#x}(0x1000) @ 0x1000 fe:00 21 16]: r-xp {place}\n"
+
+    def sample(pid, address):
+        end = "\n\t" if chains else ""
+        return f"{pid} 1.000001: 10 cycles:u: {end} {address:x} [unknown] ({place})\n" + "\n" * chains
+
+    text = mapped(7, 0x401000) + sample(7, 0x401104) + sample(7, 0x401184) + sample(7, 0x4011F0)
+    text += mapped(8, 0x7F0000001000) + sample(8, 0x7F0000001110) + sample(8, 0x7F0000001180) + sample(7, 0x401120)
+    if chains:
+        text += sample(8, 0x1124)  # an offset, as some versions write
+    found = rows(read([text.encode()], "x"))
+    names = {(pid, kernel): count for (pid, _, _, kernel), (count, _) in found.items()}
+    assert names == {
+        (7, "0x401100 [stripped]"): 2,
+        (7, "0x401180 [stripped]"): 1,
+        (7, "(no symbol) [stripped]"): 1,
+        (8, "0x401100 [stripped]"): 1 + chains,
+        (8, "0x401180 [stripped]"): 1,
+    }

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.cli.main import main
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
+from ranksight.experiment import read as read_experiment
 from ranksight.reading import READERS, Reading
 
 DATA = Path(__file__).parent / "data" / "likwid"
@@ -151,6 +153,14 @@ def damaged(name: str, change: str, into: str) -> str:
     return text.replace(change, into, 1)
 
 
+BRANCHES = """TABLE,Group 1 Raw,BRANCH,3
+Event,Counter,HWThread 5
+INSTR_RETIRED_ANY,FIXC0,6000
+BR_INST_RETIRED_ALL_BRANCHES,PMC0,600
+BR_MISP_RETIRED_ALL_BRANCHES,PMC1,6
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -166,7 +176,14 @@ def damaged(name: str, change: str, into: str) -> str:
         ((DATA / "mpirun.csv").read_text().replace("n02:1:", "n02:2:"), r":4: rank 1 of 0 to 2 is missing"),
         (damaged("mpirun.csv", "n02:1:0", "what"), r"column 'what' is neither"),
         (damaged("mpirun.csv", "FLOPS_SP,6", "FLOPS_SP,9"), r":12: the table of line 4 ends before its 9 rows"),
-        ((DATA / "groups.csv").read_text() * 2, r"stand on line 5 already"),
+        (
+            damaged("groups.csv", BRANCHES, BRANCHES * 2),
+            r":10: events of the whole run, group 1, are on line 5 already",
+        ),
+        (
+            (DATA / "groups.csv").read_text() + (DATA / "groups.csv").read_text().replace("HWThread 5", "HWThread 6"),
+            r":29: tables of other hardware threads follow those of line 5",
+        ),
         (damaged("groups.csv", "Group 1 Raw,BRANCH,3", "Group 1 Raw,BRA"), r":5 is no complete table header"),
         ("", "is empty"),
         ("\x00\x01\x02" * 100, "no text"),
@@ -177,6 +194,41 @@ def test_damage_is_named(tmp_path: Path, text: str, says: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match=says):
         read(path)
+
+
+@pytest.mark.parametrize("name", ["regions.txt", "mpirun.csv", "groups.csv", "whole.txt"])
+def test_runs_appended_to_one_file_are_split(tmp_path: Path, name: str) -> None:
+    text = (DATA / name).read_text()
+    whole = read(DATA / name)
+    path = tmp_path / name
+    path.write_text("".join(f"Running problem size {size}^3 per domain\n{text}\nElapsed: 3\n" for size in (30, 60, 90)))
+    readings = list(READERS["likwid"].read(path))
+    assert [reading.environment["problem_size"] for reading in readings] == ["30", "60", "90"]
+    for reading in readings:
+        pd.testing.assert_frame_equal(reading.counters, whole.counters)
+        assert reading.command == whole.command
+        assert any("3 runs" in note for note in reading.notes)
+
+
+def test_a_run_may_begin_with_a_region_that_others_lack(tmp_path: Path) -> None:
+    text = (DATA / "mpirun.csv").read_text()
+    at = text.index("TABLE,")
+    tables = text[at:]
+    path = tmp_path / "runs.csv"
+    path.write_text(text + text[:at] + tables.replace("Region halo, update", "Region first") + tables)
+    one, other = READERS["likwid"].read(path)
+    pd.testing.assert_frame_equal(one.counters, read(DATA / "mpirun.csv").counters)
+    assert set(other.counters["kernel"]) == {"first", *one.counters["kernel"]}
+
+
+def test_appended_runs_are_imported_by_their_problem_size(tmp_path: Path) -> None:
+    text = (DATA / "mpirun.csv").read_text()
+    path = tmp_path / "sizes.csv"
+    path.write_text("".join(f"Running problem size {size}^3\n{text}\n" for size in (30, 60, 30)))
+    words = ["import", "likwid", str(path), "--parameter", "size=problem_size", "-o", str(tmp_path / "e")]
+    assert main(words) == 0
+    runs = read_experiment(tmp_path / "e").runs
+    assert [(run.configuration["size"], run.repetition) for run in runs] == [(30, 0), (30, 1), (60, 0)]
 
 
 @pytest.mark.parametrize("name", ["regions.txt", "mpirun.csv"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight._names import short
+from ranksight._names import clipped, short_names
 from ranksight.reports.terminal import Cell, Column, Table, Text, lines, next_step, show, sparkline, width
 
 LONG = "solver<matrix<double, layout_right>, preconditioner>::operator()(std::vector<double> const&)"
@@ -32,7 +33,7 @@ TABLE = Table(
 def test_tables_and_paragraphs_fit(room: int) -> None:
     text = lines(TABLE, Text("a sentence that says something " * 5, indent=2), room=room)
     assert max(map(len, text)) <= room
-    assert any("12.3 ms" in line and line.startswith("solv") for line in text)
+    assert any("12.3 ms" in line and line.startswith(("solv", "oper")) for line in text)
 
 
 def test_narrow_terminals_lose_the_least_needed_columns_and_say_so() -> None:
@@ -106,10 +107,60 @@ def test_sparklines() -> None:
 
 
 @given(st.text(), st.integers(1, 60))
-def test_short_names_fit_and_keep_both_ends(name: str, room: int) -> None:
-    cut = short(name, room)
+def test_clipped_text_fits_and_keeps_both_ends(name: str, room: int) -> None:
+    cut = clipped(name, room)
     assert len(cut) <= room
     assert "\n" not in cut
     if len(name) > room >= 4 and name.isascii() and name.isprintable():
         assert cut[0] == name[0]
         assert cut[-1] == name[-1]
+
+
+NAMES = st.lists(st.text("abcAB:<>(), *_", max_size=40) | st.from_regex(r"\A(N::){0,3}[fg](<[a-c, ]*>)?\([a-c]*\)\Z"))
+
+
+@given(NAMES, st.integers(4, 40))
+def test_names_shown_together_fit_and_stay_distinct(names: list[str], room: int) -> None:
+    shown = short_names(names, room)
+    assert list(shown) == list(dict.fromkeys(names))
+    assert len(set(shown.values())) == len(shown)
+    assert all(len(text) <= room for text in shown.values())
+    assert all(shown[name] == name for name in names if len(name) <= room)
+
+
+COMM = "LAMMPS_NS::Comm::"
+SUM = "(anonymous namespace)::Field<double, 3>::sum(std::map<int, Cell<int> > const&, unsigned long) const"
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "cut"),
+    [
+        (COMM + "forward_comm(int)", 18, "Comm::forward_comm"),
+        (COMM + "forward_comm(int)", 40, COMM + "forward_comm(int)"),
+        ("void LAMMPS_NS::PairLJ::eval<1, 1>(int, Data*)", 30, "LAMMPS_NS::PairLJ::eval"),
+        (SUM, 40, "(anonymous namespace)::Field::sum"),
+        (SUM, 12, "Field::sum"),
+        ("bool operator< <int>(A<int> const&, B const&)", 20, "operator< <int>"),
+        ("Table<int>::operator()(unsigned long, unsigned long) const", 20, "Table::operator()"),
+        ("operator new(unsigned long) [libstdc++]", 24, "operator new [libstdc++]"),
+        ("main::{lambda(int)#1}::operator()(int) const", 36, "main::{lambda(int)#1}::operator()"),
+        ("a time step (outer) of the atmosphere", 20, "a time step (…sphere"),
+    ],
+)
+def test_what_a_name_loses_first(name: str, room: int, cut: str) -> None:
+    assert short_names([name], room) == {name: cut}
+
+
+def test_names_that_stripping_makes_the_same_keep_what_tells_them_apart() -> None:
+    names = [COMM + "forward_comm(int)", COMM + "forward_comm(Fix*)", COMM + "reverse_comm(int)"]
+    assert list(short_names(names, 20).values()) == ["forward_comm(int)", "forward_comm(Fix*)", "Comm::reverse_comm"]
+    at = ["std::vector<int>::at(unsigned long)", "std::vector<double>::at(unsigned long)"]
+    assert list(short_names(at, 22).values()) == ["std::vector<int>::at", "vector<double>::at"]
+    table = Table([Column("kernel", "name")], [[name] for name in names])
+    assert len(set(lines(table, room=24)[1:4])) == 3
+
+
+@pytest.mark.skipif(shutil.which("c++filt") is None, reason="c++filt not found")
+def test_mangled_names_are_shown_as_the_source_has_them() -> None:
+    name = "_ZN9LAMMPS_NS4Comm12forward_commEi"
+    assert short_names([name], 40) == {name: COMM + "forward_comm(int)"}

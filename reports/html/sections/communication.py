@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import Figure, draw
-from ranksight.reports.html.writing import shown, value
+from ranksight.reports.html.writing import value
 from ranksight.reports.plots import plot_pairs, plot_traffic
 from ranksight.reports.traffic import Pairs, Traffic, pairs
 
@@ -53,15 +53,16 @@ def _lines(context: Context, traffic: Traffic, quantity: str) -> Figure:
     values = traffic.bytes if quantity == "bytes" else traffic.seconds
     unit = "bytes_sent" if quantity == "bytes" else "time"
     order = np.argsort(-np.nan_to_num(values[:, -1]))[:8]
+    labels = traffic.labels(30, order.tolist())
     word = "Bytes" if quantity == "bytes" else "Predicted time"
     return draw(
         f"traffic-{quantity}",
         lambda ax: plot_traffic(sweep, traffic, quantity, ax),
         f"{word} per rank of the operations that hold most, over {sweep.along}; most at {sweep.values[-1]:g}: "
-        f"{shown(traffic.names[order[0]])}.",
+        f"{labels[0]}.",
         (7.0, 4.2),
         sweep.values.tolist(),
-        [(shown(traffic.names[row], 40), [value(float(x), unit) for x in values[row]]) for row in order],
+        [(name, [value(float(x), unit) for x in values[row]]) for name, row in zip(labels, order, strict=True)],
         sweep.places(),
     )
 

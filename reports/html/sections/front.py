@@ -27,6 +27,7 @@ def build(context: Context) -> dict[str, Any]:
     sweep = context.sweep
     figures = [_figure(context)] if sweep.timed else []
     return {
+        "lacking": str(context.model.extras.get("left_out", "")),
         "answer": micro(context.answer),
         "carried": sweep.timed and carried(sweep.total),
         "target": target_words(sweep),

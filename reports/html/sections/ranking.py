@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ranksight._names import short_names
 from ranksight.model.diagnosis.ranking import clear
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
-from ranksight.reports.html.writing import percent, shown, value
+from ranksight.reports.html.writing import percent, value
 from ranksight.reports.plots import plot_ranking
 from ranksight.reports.plots.ranking import ranked
 from ranksight.reports.sweep import RANKS, place
@@ -29,7 +30,8 @@ def build(context: Context) -> dict[str, Any] | None:
     total = np.nansum(times, axis=0)
     drawn = places[:COUNT]
     largest = sorted(drawn, key=lambda at: -times[at, -1])
-    names = {at: shown(sweep.breakdown.kernels[at], 40) for at in largest}
+    shown = short_names((sweep.breakdown.kernels[at] for at in largest), 40)
+    names = {at: shown[sweep.breakdown.kernels[at]] for at in largest}
     rows = [(names[at], [value(float(x), "time") for x in times[at]]) for at in largest]
     figure = draw(
         "ranking",
