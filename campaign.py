@@ -14,15 +14,14 @@ import platform
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ranksight import supervising
 from ranksight.collecting import Collector, Step
 from ranksight.errors import InputError, RanksightError, ToolError
 from ranksight.experiment import Experiment, Run
@@ -32,6 +31,8 @@ from ranksight.run import JOBS
 from ranksight.telling import told
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")
+RECORD = ".session"
+"""File in the folder of an execution that names the processes while it runs."""
 FAILURES_IN_A_ROW = 3
 """After so many failed runs one after another a campaign stops, and after so many of one collector that collector is
 left out: what they share is not the configuration."""
@@ -109,7 +110,8 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
     Raises
     ------
     InputError
-        When the folder cannot be written, or another campaign is measuring into it.
+        When the folder cannot be written, another campaign is measuring into it, or one that was killed left processes
+        that cannot be ended from here.
     """
     with _alone(experiment.path):
         return _measure_missing(experiment, plan, watch)
@@ -117,7 +119,7 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other campaigns out of an experiment, and sweep away what one that was killed left behind."""
+    """Keep other campaigns out of an experiment, end what one that was killed left running, and sweep up after it."""
     try:
         handle = os.open(folder / ".campaign.lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
@@ -133,6 +135,8 @@ def _alone(folder: Path) -> Iterator[None]:
             ) from None
         except OSError:
             pass  # a file system without locks: two campaigns at once are then the user's to avoid
+        for left in folder.glob(".pass-*"):
+            supervising.end_left(left / RECORD)
         for left in (*folder.glob(".pass-*"), *folder.glob("runs/.new-*")):
             shutil.rmtree(left, ignore_errors=True)
         yield
@@ -218,36 +222,21 @@ def _measure_one(
 def execute(step: Step, output: Path, timeout: float | None) -> float:
     """Run one command to its end, its output into a file; return the wall time in seconds.
 
-    The command gets a process group of its own, which is ended as a whole on a timeout or when the user cancels, so no
-    rank is left behind.
+    Whatever it started ends on a timeout, when the user cancels, and when this process is killed
+    (:mod:`ranksight.supervising`).
 
     Raises
     ------
     ToolError
         When it cannot be started, exits with another status than 0, is killed, or takes longer than `timeout`.
     """
-    with output.open("wb") as sink:
-        begin = time.perf_counter()
-        try:
-            process = subprocess.Popen(
-                step.command,
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **step.environment},
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ToolError(f"cannot be started: {error.strerror or error}") from error
-        try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            _end(process)
-            raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None
-        except BaseException:
-            _end(process)
-            raise
-        seconds = time.perf_counter() - begin
+    environment = {**os.environ, **step.environment}
+    try:
+        status, seconds = supervising.run(step.command, output, environment, output.parent / RECORD, timeout)
+    except TimeoutError:
+        raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None
+    except OSError as error:
+        raise ToolError(f"cannot be started: {error.strerror or error}") from error
     if status != 0:
         how = f"was killed by signal {-status} ({_signal(-status)})" if status < 0 else f"exited with status {status}"
         raise ToolError(how)
@@ -259,20 +248,6 @@ def _signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process group: politely first, so that a launcher can take its ranks along, then for certain."""
-    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()
 
 
 def _set_aside(experiment: Experiment, run: Run, folder: Path, what: str) -> Failure:

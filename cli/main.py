@@ -85,17 +85,22 @@ def verb_parser(verb: str) -> Parser:
 
 @contextlib.contextmanager
 def _ended_as_cancelled() -> Iterator[None]:
-    """A request to end (SIGTERM: ``kill``, a time limit) is taken as Ctrl-C is: ranks end, what is complete is kept."""
+    """A request to end is taken as Ctrl-C is: ranks end, what is complete is kept.
+
+    Such requests are SIGTERM (``kill``, a time limit) and SIGHUP (a lost connection); one that is ignored from outside,
+    as SIGHUP by ``nohup``, stays ignored.
+    """
     import threading
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
