@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import read_json, sync, sync_tree, write_json
+from ranksight._files import new_folder, read_json, recover, sync, sync_tree, write_json
 from ranksight.errors import InputError
 from ranksight.run import SCHEMA_VERSION, Run
 from ranksight.telling import told
@@ -87,6 +86,8 @@ class Experiment:
         """
         path = Path(path)
         head = path / "experiment.json"
+        if not path.exists():
+            recover(path)
         if not head.is_file():
             raise InputError(
                 f"{path} is no experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
@@ -225,12 +226,11 @@ class Experiment:
         """Put what `fill` writes into a folder in its place as one."""
         folder = self.path / "runs"
         folder.mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+        place = new_folder(folder, ".new-")
         try:
             fill(place)
             run.write(place)
             sync_tree(place)
-            place.chmod(0o755)
             os.rename(place, folder / run.id)
             sync(folder)
         except OSError as error:
