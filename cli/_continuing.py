@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ranksight.cli._lines import options, shell_line
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -70,7 +72,7 @@ def measure_lines(
     names = list(configurations[0])
     lines = []
     for group in _groups([dict(each) for each in configurations], names):
-        values = " ".join(f"--{name} {','.join(_number(x) for x in sorted(set(group[name])))}" for name in names)
+        values = shell_line(*options({name: sorted(set(group[name])) for name in names}))
         command = " ".join(map(_quoted, template)) if template else "COMMAND"
         place = shlex.quote(str(folder)) if folder is not None else "FOLDER"
         reps = f" --reps {repetitions}" if repetitions > 1 else ""
@@ -95,7 +97,3 @@ def _groups(left: list[dict[str, float]], names: Sequence[str]) -> list[dict[str
         found.append({name: [each[name] for each in together] for name in names})
         left = [each for each in left if each not in together]
     return found
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksight.campaign import Outcome, Plan, Watcher, measure
+from ranksight.cli._lines import options, shell_line
 from ranksight.cli._outcome import report
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment, Run
@@ -121,4 +122,6 @@ def _tell(experiment: Experiment, said: Analysis, ended: bool) -> None:
                     f"stand for {in_full(point.ranks)} ranks ({point.difference:.2%} off)"
                 )
             blocks.append(Text(f"phase {phase.number}: {text}", 0, 2))
-    show(*blocks, next_step(f"ranksight phases {experiment.path} --ranks {in_full(8 * said.ranks[-1])}"))
+    show(
+        *blocks, next_step(shell_line("ranksight", "phases", experiment.path, *options({"ranks": 8 * said.ranks[-1]})))
+    )

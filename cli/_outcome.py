@@ -45,5 +45,5 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             )
         )
         if len(experiment) and not outcome.stopped:
-            show(next_step(f"ranksight fit {experiment.path}"))
+            show(next_step(line("ranksight", "fit", experiment.path)))
     return 1 if outcome.failures else 0

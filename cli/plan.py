@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.errors import InputError, UsageError
 from ranksight.units import in_full
@@ -212,7 +212,6 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
     show(*blocks(choice, args.crowded, args.sharing))
     if args.quiet:
         return
-    asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
     if args.coordinates is not None and choice.runs:
         show(
             "", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan")
@@ -220,21 +219,21 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
         return
     if not commands:
         if args.model.is_file():
-            again = f"ranksight predict {args.model} {asked}"
+            again = shell_line("ranksight", "predict", args.model, *options(args.asked))
         else:
-            again = _again(args, asked) if choice.runs else f"ranksight fit {args.model}"
+            again = _again(args) if choice.runs else shell_line("ranksight", "fit", args.model)
         show("", next_step(again))
         return
     if args.instead:
         show("", *map(next_step, args.instead))
         return
     said = "this plan assumed outcomes that only runs can tell; plan again when they were made:"
-    show("", said, Text(_again(args, asked), 2, -1), *map(next_step, commands))
+    show("", said, Text(_again(args), 2, -1), *map(next_step, commands))
 
 
-def _again(args: argparse.Namespace, asked: str) -> str:
+def _again(args: argparse.Namespace) -> str:
     """The same question, with its rules and limits; a budget is for what is left of it, which is the user's to say."""
-    words = ["ranksight", "plan", str(args.model), *asked.split()]
+    words = ["ranksight", "plan", str(args.model), *options(args.asked)]
     words += [word for name, rule in args.rules.items() for word in (f"--{name}-rule", rule)]
     for name, ends in args.limits.items():
         words += [
@@ -246,7 +245,7 @@ def _again(args: argparse.Namespace, asked: str) -> str:
     for name in ("kernel", "metric", "reps"):
         words += [] if getattr(args, name) is None else [f"--{name}", str(getattr(args, name))]
     words += [] if args.level == LEVEL else ["--level", f"{args.level:g}"]
-    return shlex.join(words)
+    return shell_line(*words)
 
 
 _PRINT = {"json": _json, "csv": _csv, "table": _table}

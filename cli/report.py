@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output
+from ranksight.cli._lines import shell_line
 from ranksight.errors import UsageError
 
 if TYPE_CHECKING:
@@ -186,5 +187,5 @@ def _print(told: dict[str, Any], how: str) -> None:
             f"{told['refused']} refused at the target"
         ),
         Text(f"{told['report']}: {size}, nothing outside of it is needed", hanging=-1),
-        next_step(f"xdg-open {told['report']}  # or hand it to a colleague"),
+        next_step(f"{shell_line('xdg-open', told['report'])}  # or hand it to a colleague"),
     )
