@@ -26,6 +26,7 @@ from ranksight.collecting import Collector, Step
 from ranksight.errors import InputError, RanksightError, ToolError
 from ranksight.experiment import Experiment, Run
 from ranksight.launching import Launch, Template
+from ranksight.preflight import check
 from ranksight.processor import read_processor
 from ranksight.run import JOBS
 from ranksight.telling import told
@@ -111,14 +112,19 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
     ------
     InputError
         When the folder cannot be written, another campaign is measuring into it, or one that was killed left processes
-        that cannot be ended from here.
+        that cannot be ended from here; when the program or its launcher cannot be used (:mod:`ranksight.preflight`).
+    ToolError
+        When the program sees another number of ranks than it is launched on.
     """
-    with _alone(experiment.path):
+    with alone(experiment.path):
+        missing = [launch for run, launch, _ in plan.runs() if run.id not in experiment]
+        proved = any(run.configuration.get("ranks", 1) > 1 for run in experiment.runs)
+        check(missing, experiment.path, not proved, RECORD)
         return _measure_missing(experiment, plan, watch)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Keep other campaigns out of an experiment, end what one that was killed left running, and sweep up after it."""
     try:
         handle = os.open(folder / ".campaign.lock", os.O_RDWR | os.O_CREAT, 0o644)

@@ -63,17 +63,39 @@ class Experiment:
             raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
         if len(set(parameters)) != len(parameters):
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
+        experiment = cls(path, application, parameters)
+        experiment._write_head()
+        return experiment
+
+    def _write_head(self) -> None:
         try:
-            (path / "runs").mkdir(parents=True, exist_ok=True)
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
             write_json(
-                path / "experiment.json",
-                {"schema_version": SCHEMA_VERSION, "application": application, "parameters": list(parameters)},
+                self.path / "experiment.json",
+                {"schema_version": SCHEMA_VERSION, "application": self.application, "parameters": self.parameters},
             )
         except OSError as error:
             raise InputError(
-                f"cannot write {path}: {error.strerror or error}", "name a folder that can be written"
+                f"cannot write {self.path}: {error.strerror or error}", "name a folder that can be written"
             ) from error
-        return cls(path, application, parameters)
+
+    def correct(self, application: str, parameters: Sequence[str]) -> None:
+        """Give an experiment that holds no run yet to another application or other parameters.
+
+        What failed under the old ones is removed.
+
+        Raises
+        ------
+        InputError
+            When there are runs, or the folder cannot be written.
+        """
+        if self._runs:
+            raise InputError(f"{self.path} holds runs of {self.application}", "name another folder")
+        if (self.application, self.parameters) == (application, tuple(parameters)):
+            return
+        self.application, self.parameters = application, tuple(parameters)
+        shutil.rmtree(self.path / "failed", ignore_errors=True)
+        self._write_head()
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Experiment:

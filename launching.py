@@ -141,7 +141,7 @@ def program_index(words: Sequence[str]) -> int:
             raise InputError(f"the launcher {words[0]} is not found", hint)
         raise InputError(f"{words[0]} is no program that can be run", "check its path, and that it is executable")
     if not known:
-        started = next((word for word in words[1:] if os.sep in word and _is_program(word)), None)
+        started = next((word for word in words[1:] if os.sep in word and is_program(word)), None)
         if started is not None:
             raise InputError(
                 f"{words[0]} starts {started} and is no launcher that is known ({', '.join(LAUNCHERS)})",
@@ -153,7 +153,7 @@ def program_index(words: Sequence[str]) -> int:
         word = words[index]
         if word.startswith("-") or words[index - 1] in launcher.valued or (index == 1 and word in launcher.verbs):
             continue
-        if _is_program(word):
+        if is_program(word):
             return index
     missing = next((word for word in words[1:] if os.sep in word and not word.startswith("-")), "")
     if missing:
@@ -165,7 +165,8 @@ def program_index(words: Sequence[str]) -> int:
     )
 
 
-def _is_program(word: str) -> bool:
+def is_program(word: str) -> bool:
+    """Whether a word of a command is a file, or a name on PATH, that can be run."""
     if os.sep in word:
         return os.access(word, os.X_OK) and Path(word).is_file()
     return shutil.which(word) is not None

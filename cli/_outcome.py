@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranksight.campaign import FAILURES_IN_A_ROW, Outcome
+from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import say
 from ranksight.experiment import Experiment
 from ranksight.reports.terminal import Text, next_step, show
@@ -45,5 +46,5 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             )
         )
         if len(experiment) and not outcome.stopped:
-            show(next_step(line("ranksight", "fit", experiment.path)))
+            show(next_step(shell_line("ranksight", "fit", experiment.path)))
     return 1 if outcome.failures else 0

@@ -197,18 +197,23 @@ def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
 
 
 def open_or_create(folder: Path, application: str, template: Template) -> Experiment:
-    """The experiment at `folder`, continued if the same command made it.
+    """The experiment at `folder`, continued if the same command made it, or corrected if none of its runs was good.
 
     Raises
     ------
     InputError
         When the folder holds something else, or runs of another command.
     """
+    from ranksight.campaign import alone
     from ranksight.experiment import Experiment
 
     if not (folder / "experiment.json").exists():
         return Experiment.create(folder, application, template.parameters)
     experiment = Experiment.read(folder)
+    if not len(experiment):  # no run of the earlier command was good
+        with alone(folder):
+            experiment.correct(application, template.parameters)
+        return experiment
     if experiment.parameters != template.parameters:
         raise InputError(
             f"{folder} was measured over {', '.join(experiment.parameters)}, "
