@@ -11,12 +11,13 @@ import fcntl
 import itertools
 import os
 import platform
+import shlex
 import shutil
 import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from ranksight.preflight import check
 from ranksight.processor import read_processor
 from ranksight.run import JOBS
 from ranksight.telling import told
+from ranksight.working import Workplace
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")
 RECORD = ".session"
@@ -53,6 +55,9 @@ class Plan:
     collectors : mapping of str to Collector
     timeout : float or None
         Seconds after which one execution is ended and counts as failed.
+    case : Path or None
+        Folder of which each execution gets a copy to run in; with None they run where this process does, or, where the
+        template has something to prepare, in what that made of an empty folder.
     """
 
     template: Template
@@ -60,6 +65,7 @@ class Plan:
     repetitions: int
     collectors: Mapping[str, Collector]
     timeout: float | None = None
+    case: Path | None = None
 
     def runs(self) -> Iterator[tuple[Run, Launch, Collector]]:
         """All runs of the plan: small configurations first, collectors within a configuration."""
@@ -116,11 +122,11 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
     ToolError
         When the program sees another number of ranks than it is launched on.
     """
-    with alone(experiment.path):
+    with alone(experiment.path), _workplace(experiment, plan) as work:
         missing = [launch for run, launch, _ in plan.runs() if run.id not in experiment]
         proved = any(run.configuration.get("ranks", 1) > 1 for run in experiment.runs)
         check(missing, experiment.path, not proved, RECORD)
-        return _measure_missing(experiment, plan, watch)
+        return _measure_missing(experiment, plan, watch, work)
 
 
 @contextmanager
@@ -150,7 +156,13 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome:
+def _workplace(experiment: Experiment, plan: Plan) -> AbstractContextManager[Workplace | None]:
+    if plan.case is None and not plan.template.prepare:
+        return nullcontext()
+    return Workplace(plan.case, experiment.path, RECORD, plan.timeout)
+
+
+def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher, work: Workplace | None) -> Outcome:
     measured = kept = in_a_row = 0
     failures: list[Failure] = []
     lately = dict.fromkeys(plan.collectors, 0)
@@ -163,7 +175,7 @@ def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher) -> Outc
             watch(run, "left out")
             continue
         watch(run, "start")
-        failure = _measure_one(experiment, run, launch, collector, plan.timeout)
+        failure = _measure_one(experiment, run, launch, collector, plan.timeout, work)
         if failure is None:
             measured += 1
             in_a_row = lately[run.collector] = 0
@@ -180,7 +192,12 @@ def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher) -> Outc
 
 
 def _measure_one(
-    experiment: Experiment, run: Run, launch: Launch, collector: Collector, timeout: float | None
+    experiment: Experiment,
+    run: Run,
+    launch: Launch,
+    collector: Collector,
+    timeout: float | None,
+    work: Workplace | None,
 ) -> Failure | None:
     """One run: execute, read, store. The folder of the executions goes away unless the run failed."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -195,6 +212,8 @@ def _measure_one(
     try:
         steps = collector.steps(launch, folder)
         for index, step in enumerate(steps):
+            if work is not None:
+                step = replace(step, folder=work.place(launch, folder, f"work-{index}"))
             told("run %s: %s", run.id, " ".join(step.command))
             try:
                 seconds = execute(step, folder / f"output-{index}.txt", timeout)
@@ -205,7 +224,7 @@ def _measure_one(
         full = replace(
             run,
             command=launch.command,
-            environment=environment(),
+            environment=environment() | surroundings(launch, None if work is None else work.case),
             wall_time=reading.wall_time if reading.wall_time is not None else wall,
             started=started,
             exit_status=0,
@@ -238,7 +257,9 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     """
     environment = {**os.environ, **step.environment}
     try:
-        status, seconds = supervising.run(step.command, output, environment, output.parent / RECORD, timeout)
+        status, seconds = supervising.run(
+            step.command, output, environment, output.parent / RECORD, timeout, step.folder
+        )
     except TimeoutError:
         raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None
     except OSError as error:
@@ -279,6 +300,12 @@ def _tail(file: Path, size: int = 8192) -> list[str]:
     with file.open("rb") as source:
         source.seek(max(0, file.stat().st_size - size))
         return source.read().decode("utf-8", "replace").splitlines()
+
+
+def surroundings(launch: Launch, case: Path | None) -> dict[str, str]:
+    """The folder that was copied for a run and the command that prepared it, as a run's environment states them."""
+    facts = {"prepare": shlex.join(launch.prepare)} if launch.prepare else {}
+    return facts if case is None else {"workdir": str(case.resolve()), **facts}
 
 
 def environment() -> dict[str, str]:

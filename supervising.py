@@ -39,7 +39,12 @@ _CLEAN = [signal.SIGPIPE, signal.SIGXFSZ]
 
 
 def run(
-    command: Sequence[str], output: Path, environment: Mapping[str, str], record: Path, timeout: float | None = None
+    command: Sequence[str],
+    output: Path,
+    environment: Mapping[str, str],
+    record: Path,
+    timeout: float | None = None,
+    folder: Path | None = None,
 ) -> tuple[int, float]:
     """Run a command to its end, standard output and error into a file.
 
@@ -56,6 +61,8 @@ def run(
         File that names the session while the command runs; see :func:`end_left`.
     timeout : float, optional
         Seconds after which the command is ended.
+    folder : Path, optional
+        Where it runs; here by default.
 
     Returns
     -------
@@ -73,13 +80,14 @@ def run(
     ours, theirs = socket.socketpair()
     with ours, output.open("wb") as sink:
         with theirs:
-            words = (sys.executable, "-I", "-S", __file__, str(record), job, *command)
+            words = (sys.executable, "-I", "-S", __file__, os.path.abspath(record), job, *command)
             process = subprocess.Popen(
                 words,
                 stdin=theirs.fileno(),
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 env=environment,
+                cwd=folder,
                 start_new_session=True,
             )
         try:

@@ -76,6 +76,12 @@ def _shared(chosen: argparse.Namespace) -> list[str]:
         words += ["--refine", kernel]
     if chosen.platform is not None:
         words += ["--platform", chosen.platform]
+    if chosen.workdir is not None:
+        words += ["--workdir", str(chosen.workdir)]
+    if chosen.prepare:
+        words += ["--prepare", shell_line(*chosen.prepare)]
+    for ranks, text in chosen.at:
+        words += ["--at", ranks, text]
     if chosen.timeout is not None:
         words += ["--timeout", f"{chosen.timeout:g}"]
     return words

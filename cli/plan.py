@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
-    from ranksight.cli._continuing import measure_lines, template_of
+    from ranksight.cli._continuing import measure_lines, template_of, work_options
     from ranksight.model.planning.candidates import candidates
     from ranksight.model.planning.choice import choose_runs
     from ranksight.model.planning.cost import cost_of
@@ -131,16 +131,17 @@ def run(args: argparse.Namespace) -> int:
     )
     folder = None if experiment is None else experiment.path
     template = None if experiment is None else template_of(experiment)
+    work = [] if experiment is None else work_options(experiment)
     args.crowded = experiment is not None and any(_crowded(experiment, ranks) for ranks in args.asked.get("ranks", ()))
     planned = {each.configuration["ranks"] for each in choice.runs if "ranks" in each.configuration}
     args.sharing = experiment is not None and any(_crowded(experiment, ranks) for ranks in planned)
     configurations = [each.configuration for each in choice.runs]
     repetitions = choice.runs[0].repetitions if choice.runs else 1
-    commands = measure_lines(configurations, repetitions, folder, template)
+    commands = measure_lines(configurations, repetitions, folder, template, work)
     args.instead = []
     if choice.dearer and not choice.candidates.barred and not args.crowded:
         itself = [dict(zip(model.parameters, map(float, target), strict=True)) for target in targets]
-        args.instead = measure_lines(itself, repetitions, folder, template)
+        args.instead = measure_lines(itself, repetitions, folder, template, work)
     if model.coordinates is not None:
         # Which of the runs' own parameters make such a value is the user's to say.
         commands, args.instead = [], []

@@ -138,12 +138,13 @@ def _context(args: argparse.Namespace) -> Context:
 
 def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[str, float]], int], list[str]]:
     """Writes the lines that measure more of the first experiment."""
-    from ranksight.cli._continuing import measure_lines, template_of
+    from ranksight.cli._continuing import measure_lines, template_of, work_options
 
     def lines(configurations: Sequence[Mapping[str, float]], repetitions: int) -> list[str]:
         first = experiments[0] if experiments else None
-        template = None if first is None else template_of(first)
-        return measure_lines(configurations, repetitions, None if first is None else first.path, template)
+        if first is None:
+            return measure_lines(configurations, repetitions, None, None)
+        return measure_lines(configurations, repetitions, first.path, template_of(first), work_options(first))
 
     return lines
 
