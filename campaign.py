@@ -91,13 +91,37 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a campaign."""
+    """What came of a campaign; the sum of two is what came of both.
+
+    Attributes
+    ----------
+    measured, kept : int
+        Runs made now, and those that were there before.
+    failures : tuple of Failure
+    stopped : bool
+        Whether it ended early, as runs failed one after another.
+    left_out : tuple of str
+        Collectors that were given up.
+    warnings : tuple of str
+        What of the program the runs made now do not hold.
+    """
 
     measured: int
     kept: int
     failures: tuple[Failure, ...]
     stopped: bool = False
     left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            self.measured + other.measured,
+            self.kept + other.kept,
+            (*self.failures, *other.failures),
+            self.stopped or other.stopped,
+            tuple(dict.fromkeys((*self.left_out, *other.left_out))),
+            tuple(dict.fromkeys((*self.warnings, *other.warnings))),
+        )
 
 
 KNOWN = {
@@ -165,6 +189,7 @@ def _workplace(experiment: Experiment, plan: Plan) -> AbstractContextManager[Wor
 def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher, work: Workplace | None) -> Outcome:
     measured = kept = in_a_row = 0
     failures: list[Failure] = []
+    warnings: dict[str, None] = {}
     lately = dict.fromkeys(plan.collectors, 0)
     for run, launch, collector in plan.runs():
         if run.id in experiment:
@@ -175,20 +200,21 @@ def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher, work: W
             watch(run, "left out")
             continue
         watch(run, "start")
-        failure = _measure_one(experiment, run, launch, collector, plan.timeout, work)
-        if failure is None:
+        came = _measure_one(experiment, run, launch, collector, plan.timeout, work)
+        if not isinstance(came, Failure):
+            warnings.update(dict.fromkeys(came))
             measured += 1
             in_a_row = lately[run.collector] = 0
             watch(run, "done")
             continue
-        failures.append(failure)
+        failures.append(came)
         in_a_row += 1
         lately[run.collector] += 1
         watch(run, "failed")
         if in_a_row >= FAILURES_IN_A_ROW:
-            return Outcome(measured, kept, tuple(failures), stopped=True)
+            return Outcome(measured, kept, tuple(failures), stopped=True, warnings=tuple(warnings))
     left_out = tuple(name for name, count in lately.items() if count >= FAILURES_IN_A_ROW)
-    return Outcome(measured, kept, tuple(failures), left_out=left_out)
+    return Outcome(measured, kept, tuple(failures), left_out=left_out, warnings=tuple(warnings))
 
 
 def _measure_one(
@@ -198,8 +224,8 @@ def _measure_one(
     collector: Collector,
     timeout: float | None,
     work: Workplace | None,
-) -> Failure | None:
-    """One run: execute, read, store. The folder of the executions goes away unless the run failed."""
+) -> Failure | tuple[str, ...]:
+    """One run: execute, read, store; its warnings, or how it failed. The folder of the executions goes away."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         folder = Path(tempfile.mkdtemp(prefix=".pass-", dir=experiment.path))
@@ -229,7 +255,7 @@ def _measure_one(
             started=started,
             exit_status=0,
             provenance=reading.provenance,
-            notes=reading.notes,
+            notes=(*reading.notes, *reading.warnings),
         )
         outputs = sorted(folder.glob("output-*.txt"))
         experiment.add(full, reading.counters, reading.messages, raw=(*outputs, *reading.raw), tables=reading.tables)
@@ -241,7 +267,7 @@ def _measure_one(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(experiment.path / "failed" / run.id, ignore_errors=True)
-    return None
+    return reading.warnings
 
 
 def execute(step: Step, output: Path, timeout: float | None) -> float:

@@ -327,7 +327,7 @@ class Import:
             environment=reading.environment,
             wall_time=reading.wall_time,
             provenance=reading.provenance,
-            notes=reading.notes,
+            notes=(*reading.notes, *reading.warnings),
             source=reading.source or (str(path),),
         )
         if reading.counters is not None:

@@ -45,9 +45,7 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
     ended = False
     for ranks in sorted(set(plan.grid["ranks"])):
         outcome = measure(experiment, replace(plan, grid={**plan.grid, "ranks": [ranks]}), _progress(quiet))
-        total = Outcome(
-            total.measured + outcome.measured, total.kept + outcome.kept, (*total.failures, *outcome.failures)
-        )
+        total += outcome
         if outcome.failures:
             break
         said = analyse(experiment, platform, workload=before.workload, small=small, clock=before.clock)
@@ -62,7 +60,7 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
     if not quiet and said is not None:
         _tell(experiment, said, ended)
 
-    return report(experiment, total, quiet=True) if quiet or total.failures else 0
+    return report(experiment, total, quiet=True) if quiet or total.failures or total.warnings else 0
 
 
 def _workload(plan: Plan) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ranksight.campaign import FAILURES_IN_A_ROW, Outcome
 from ranksight.cli._lines import shell_line
-from ranksight.cli._saying import say
+from ranksight.cli._saying import say, tell
 from ranksight.experiment import Experiment
 from ranksight.reports.terminal import Text, next_step, show
 
@@ -29,6 +29,7 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             say(failure.remedy, "  ")
         stands = failure.folder.exists()
         say(f"its output is kept in {failure.folder}" if stands else "there was no room to keep its output", "  ")
+    tell("warning", outcome.warnings, "warnings")
     if outcome.stopped:
         say("stopped, the last runs failed one after another; mend the cause and give the same line again")
     elif outcome.left_out:

@@ -254,7 +254,7 @@ def _tables(paths: list[Path]) -> list[Path]:
 
 def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Reading]:
     for reading in readings:
-        notes.update(dict.fromkeys(reading.notes))
+        notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
         yield reading
 
 

@@ -248,6 +248,7 @@ def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
             for failure in outcome.failures
         ],
         "left_out": list(outcome.left_out),
+        "warnings": list(outcome.warnings),
         "stopped": outcome.stopped,
     }
 

@@ -85,6 +85,7 @@ class Pmpi:
             provenance=dict.fromkeys(METRICS, "measured"),
             wall_time=float(tables.ranks["wall_time"].max()),
             notes=tables.notes,
+            warnings=tables.warnings,
             raw=() if self.events else trace_files(folder),
         )
 
