@@ -46,13 +46,13 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file beside its place, synced, and move it there, so that it is there whole or not at all."""
-    beside = file.with_name(f".{file.name}.new")
-    with beside.open("w", encoding="utf-8") as sink:
+    """Write a JSON file under another name, sync it, and move it to its place: the file there is always complete."""
+    new = file.with_name(f".{file.name}.new")
+    with new.open("w", encoding="utf-8") as sink:
         sink.write(json.dumps(content, indent=1, default=str) + "\n")
         sink.flush()
         os.fsync(sink.fileno())
-    os.replace(beside, file)
+    os.replace(new, file)
     sync(file.absolute().parent)
 
 
@@ -79,7 +79,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write what a user asked for: beside its place, synced, then moved there, with the rights that the umask leaves.
+    """Write what a user asked for under another name, synced, then moved to its place, with the rights of the umask.
 
     Raises
     ------
@@ -87,17 +87,17 @@ def write_output(path: Path, text: str) -> None:
         When it cannot be written.
     """
     try:
-        beside = path.with_name(_unused(f".{path.name}."))
+        new = path.with_name(_unused(f".{path.name}."))
         try:
-            with beside.open("x", encoding="utf-8", newline="\n") as file:
+            with new.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            os.replace(new, path)
             sync(path.absolute().parent)
             told("wrote %s, %d characters", path, len(text))
         finally:
-            beside.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -137,8 +137,8 @@ _FRESH = 60.0
 """Seconds in which another process has surely locked the folder that it made."""
 
 
-class Beside:
-    """A folder ``.NAME-...`` beside `place`, in which what will be there is made; a context manager.
+class Staging:
+    """A folder ``.NAME-...`` next to `place`, in which its new content is made; a context manager.
 
     It is locked while it is open, so that :func:`recover` knows what a process that was killed has left.
 
@@ -158,7 +158,7 @@ class Beside:
         self._lock = os.open(self.path / _HELD, os.O_RDWR | os.O_CREAT, 0o666)
         _locked(self._lock)
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> Staging:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -216,7 +216,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def recover(place: Path) -> None:
-    """Remove folders :class:`Beside` a place that no process holds any more; put back what was moved away from it."""
+    """Remove staging folders of a place that no process holds any more; put back what was moved away from it."""
     # A name in full, for that of another place may begin alike.
     ours = re.compile(re.escape(f".{place.name}-") + "[0-9a-f]{8}")
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import Beside, recover
+from ranksight._files import Staging, recover
 from ranksight.errors import InputError
 from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.reading import Reading
@@ -210,7 +210,7 @@ class Import:
                 raise InputError(f"{place} is no experiment: it is not replaced", "name another folder with -o")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            self._beside = Beside(place)
+            self._staging = Staging(place)
         except OSError as error:
             raise InputError(
                 f"cannot write {place}: {error.strerror or error}", "name a folder that can be written"
@@ -228,7 +228,7 @@ class Import:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._beside.__exit__()
+        self._staging.__exit__()
 
     def add(
         self,
@@ -268,7 +268,7 @@ class Import:
                 )
         if self._experiment is None:
             self._origin = str(path)
-            self._experiment = Experiment.create(self._beside.path / _NEW, self.application, names)
+            self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
         for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
             if watch is not None:
@@ -358,7 +358,7 @@ class Import:
         if self._experiment is None:
             raise InputError("nothing was imported")
         try:
-            self._beside.put(_NEW)
+            self._staging.put(_NEW)
         except OSError as error:
             raise InputError(
                 f"cannot write {self.place}: {error.strerror or error}", "name a folder that can be written"

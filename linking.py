@@ -22,7 +22,7 @@ _LIBRARIES = (
     (b"MVAPICH", "MVAPICH"),
     (b"MPICH Version", "MPICH"),
 )
-"""What ``MPI_Get_library_version`` of each begins with, as it stands in the file."""
+"""What ``MPI_Get_library_version`` of each begins with, as the file holds it."""
 _HYDRA = frozenset({"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2"})
 
 

@@ -38,7 +38,7 @@ class Workplace:
     Raises
     ------
     InputError
-        When `case` is no folder, or `root` lies in it.
+        When `case` is no folder, or `root` is inside it.
     """
 
     def __init__(self, case: Path | None, root: Path, record: str, timeout: float | None) -> None:
@@ -49,7 +49,7 @@ class Workplace:
                 raise InputError(f"{case} is no folder", "name the folder of a case with --workdir")
             if root.resolve().is_relative_to(case.resolve()):
                 raise InputError(
-                    f"{root} lies in {case}, which is copied for each run", "name a folder outside with -o"
+                    f"{root} is inside {case}, which is copied for each run", "name a folder outside with -o"
                 )
 
     def __enter__(self) -> Workplace:

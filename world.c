@@ -36,7 +36,7 @@ static void report(void) {
     _exit(0);
 }
 
-/* A Fortran binding may call C's, which then reports: what stands behind a name is looked up once it is needed. */
+/* A Fortran binding may call C's, which then reports: real functions are looked up when they are needed. */
 #define WRAP(name, real, declared, passed)                       \
     int name declared {                                          \
         int(*init) declared = (int(*) declared)named(real);      \

@@ -3,7 +3,7 @@
 The library lies in ``$XDG_CACHE_HOME/ranksight/tracer/<key>/`` (``~/.cache`` by default). The key is a hash of the
 compiler wrapper's path and version, of ``mpi.h`` as it preprocesses, of the tracer's sources and of the flags: another
 MPI, another compiler or another version of the tracer makes another library. It is compiled in parts, at the same time
-and beside its place; parts that are done are kept when a build is interrupted. Builds wait for each other.
+in a folder of its own; parts that are done are kept when a build is interrupted. Builds wait for each other.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _generate(using: Compiler) -> dict[str, str]:
 def _compile(using: Compiler, generated: Mapping[str, str], place: Path) -> Path:
     """Compile all of it, or all but Fortran where that alone fails: an mpi.h may lack what converts its handles.
 
-    Parts that lie in `place` from a build that was interrupted are taken as they are.
+    Parts that are in `place` from a build that was interrupted are taken as they are.
     """
     try:
         for name, text in generated.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ranksight import _files
-from ranksight._files import Beside, new_folder, recover, write_json, write_output
+from ranksight._files import Staging, new_folder, recover, write_json, write_output
 from ranksight.cli.main import main
 from ranksight.experiment import Experiment, read
 from ranksight.run import Run
@@ -76,9 +76,9 @@ def test_what_was_replaced_is_swept_when_the_import_was_killed_after(tmp_path: P
     (tmp_path / "made" / "old").touch()
 
     def work() -> None:
-        beside = Beside(tmp_path / "made")
-        (beside.path / "new").mkdir()
-        beside.put("new")
+        staging = Staging(tmp_path / "made")
+        (staging.path / "new").mkdir()
+        staging.put("new")
         os._exit(9)
 
     killed(work)
@@ -95,11 +95,11 @@ def test_folders_that_are_held_or_another_s_are_left(tmp_path: Path) -> None:
     (mine / "thesis.tex").touch()
     (tmp_path / ".made-of-0badcafe").mkdir()
     (tmp_path / ".made-12345678").mkdir()  # made just now, not locked yet
-    with Beside(tmp_path / "made") as beside:
+    with Staging(tmp_path / "made") as staging:
         recover(tmp_path / "made")
-        assert beside.path.is_dir()
+        assert staging.path.is_dir()
         assert (mine / "thesis.tex").exists()
-    assert not beside.path.exists()
+    assert not staging.path.exists()
     os.utime(tmp_path / ".made-12345678", (0, 0))
     os.utime(mine, (0, 0))
     recover(tmp_path / "made")
@@ -123,9 +123,9 @@ def test_the_head_of_an_experiment_is_on_disk_before_it_is_in_place(
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", moved)
     write_json(tmp_path / "head.json", {"a": 1})
-    beside, place, folder = (what for _, what in done)
+    staging, place, folder = (what for _, what in done)
     assert [kind for kind, _ in done] == ["sync", "move", "sync"]
-    assert Path(beside).parent == tmp_path
+    assert Path(staging).parent == tmp_path
     assert (place, folder) == (str(tmp_path / "head.json"), str(tmp_path))
 
 

@@ -1,4 +1,4 @@
-/* Starts two processes of itself, unless it is told not to, and meets them at a barrier. */
+/* Starts two processes of itself, unless its argument is "alone", and meets them at a barrier. */
 #include <mpi.h>
 #include <string.h>
 
