@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
+import re
+import secrets
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,10 +46,14 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file beside its place and move it there, so that it is there whole or not at all."""
-    beside = file.with_name(f".{file.name}.new")
-    beside.write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
-    os.replace(beside, file)
+    """Write a JSON file under another name, sync it, and move it to its place: the file there is always complete."""
+    new = file.with_name(f".{file.name}.new")
+    with new.open("w", encoding="utf-8") as sink:
+        sink.write(json.dumps(content, indent=1, default=str) + "\n")
+        sink.flush()
+        os.fsync(sink.fileno())
+    os.replace(new, file)
+    sync(file.absolute().parent)
 
 
 def check_output(path: Path, force: bool = False) -> None:
@@ -69,7 +79,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write what a user asked for: beside its place, synced, then moved there, readable by all.
+    """Write what a user asked for under another name, synced, then moved to its place, with the rights of the umask.
 
     Raises
     ------
@@ -77,17 +87,17 @@ def write_output(path: Path, text: str) -> None:
         When it cannot be written.
     """
     try:
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        new = path.with_name(_unused(f".{path.name}."))
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            with new.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
+            os.replace(new, path)
+            sync(path.absolute().parent)
             told("wrote %s, %d characters", path, len(text))
         finally:
-            Path(beside).unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -107,3 +117,126 @@ def sync_tree(folder: Path) -> None:
         for name in files:
             sync(Path(root) / name)
         sync(Path(root))
+
+
+def new_folder(parent: Path, prefix: str) -> Path:
+    """Make a folder of an unused name, with the rights that the umask leaves; OSError where that is not possible."""
+    folder = parent / _unused(prefix)
+    folder.mkdir()
+    return folder
+
+
+def _unused(prefix: str) -> str:
+    return f"{prefix}{secrets.token_hex(4)}"
+
+
+_HELD, _REPLACED = ".held", "replaced"
+_EXCHANGE, _HERE = 2, -100
+"""``RENAME_EXCHANGE`` (linux/fs.h) and ``AT_FDCWD`` (fcntl.h)."""
+_FRESH = 60.0
+"""Seconds in which another process has surely locked the folder that it made."""
+
+
+class Staging:
+    """A folder ``.NAME-...`` next to `place`, in which its new content is made; a context manager.
+
+    It is locked while it is open, so that :func:`recover` knows what a process that was killed has left.
+
+    Attributes
+    ----------
+    path : Path
+
+    Raises
+    ------
+    OSError
+        When the folder cannot be made.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.path = new_folder(place.parent, f".{place.name}-")
+        self._lock = os.open(self.path / _HELD, os.O_RDWR | os.O_CREAT, 0o666)
+        _locked(self._lock)
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+    def put(self, name: str) -> None:
+        """Move the folder `name` in it to its place, what was there before into it: in one step where the system can.
+
+        Raises
+        ------
+        OSError
+            When it cannot; the place then holds what it held.
+        """
+        new = self.path / name
+        if not os.path.lexists(self.place):
+            os.rename(new, self.place)
+        elif not _exchange(new, self.place):
+            os.rename(self.place, self.path / _REPLACED)
+            try:
+                os.rename(new, self.place)
+            except OSError:
+                os.rename(self.path / _REPLACED, self.place)
+                raise
+        sync(self.place.absolute().parent)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # held, or a file system without locks
+        return False
+    return True
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step; False where the system or the file system cannot.
+
+    Raises
+    ------
+    OSError
+        When the paths cannot be renamed.
+    """
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "renameat2"):
+        return False
+    if library.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+def recover(place: Path) -> None:
+    """Remove staging folders of a place that no process holds any more; put back what was moved away from it."""
+    # A name in full, for that of another place may begin alike.
+    ours = re.compile(re.escape(f".{place.name}-") + "[0-9a-f]{8}")
+    try:
+        left = [entry for entry in place.absolute().parent.iterdir() if ours.fullmatch(entry.name) and entry.is_dir()]
+    except OSError:
+        return
+    for folder in left:
+        try:
+            handle = os.open(folder / _HELD, os.O_RDWR)
+        except OSError:
+            try:  # killed before it was locked
+                if time.time() - folder.stat().st_mtime > _FRESH:
+                    folder.rmdir()
+            except OSError:
+                pass  # not empty: not ours
+            continue
+        try:
+            if _locked(handle):
+                if (folder / _REPLACED).exists() and not os.path.lexists(place):
+                    os.rename(folder / _REPLACED, place)
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(handle)

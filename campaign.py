@@ -11,27 +11,31 @@ import fcntl
 import itertools
 import os
 import platform
+import shlex
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ranksight import supervising
 from ranksight.collecting import Collector, Step
 from ranksight.errors import InputError, RanksightError, ToolError
 from ranksight.experiment import Experiment, Run
 from ranksight.launching import Launch, Template
+from ranksight.preflight import check
 from ranksight.processor import read_processor
 from ranksight.run import JOBS
 from ranksight.telling import told
+from ranksight.working import Workplace
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")
+RECORD = ".session"
+"""File in the folder of an execution that names the processes while it runs."""
 FAILURES_IN_A_ROW = 3
 """After so many failed runs one after another a campaign stops, and after so many of one collector that collector is
 left out: what they share is not the configuration."""
@@ -51,6 +55,9 @@ class Plan:
     collectors : mapping of str to Collector
     timeout : float or None
         Seconds after which one execution is ended and counts as failed.
+    case : Path or None
+        Folder of which each execution gets a copy to run in; with None they run where this process does, or, where the
+        template has something to prepare, in what that made of an empty folder.
     """
 
     template: Template
@@ -58,6 +65,7 @@ class Plan:
     repetitions: int
     collectors: Mapping[str, Collector]
     timeout: float | None = None
+    case: Path | None = None
 
     def runs(self) -> Iterator[tuple[Run, Launch, Collector]]:
         """All runs of the plan: small configurations first, collectors within a configuration."""
@@ -83,13 +91,37 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a campaign."""
+    """What came of a campaign; the sum of two is what came of both.
+
+    Attributes
+    ----------
+    measured, kept : int
+        Runs made now, and those that were there before.
+    failures : tuple of Failure
+    stopped : bool
+        Whether it ended early, as runs failed one after another.
+    left_out : tuple of str
+        Collectors that were given up.
+    warnings : tuple of str
+        What of the program the runs made now do not hold.
+    """
 
     measured: int
     kept: int
     failures: tuple[Failure, ...]
     stopped: bool = False
     left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            self.measured + other.measured,
+            self.kept + other.kept,
+            (*self.failures, *other.failures),
+            self.stopped or other.stopped,
+            tuple(dict.fromkeys((*self.left_out, *other.left_out))),
+            tuple(dict.fromkeys((*self.warnings, *other.warnings))),
+        )
 
 
 KNOWN = {
@@ -109,15 +141,21 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
     Raises
     ------
     InputError
-        When the folder cannot be written, or another campaign is measuring into it.
+        When the folder cannot be written, another campaign is measuring into it, or one that was killed left processes
+        that cannot be ended from here; when the program or its launcher cannot be used (:mod:`ranksight.preflight`).
+    ToolError
+        When the program sees another number of ranks than it is launched on.
     """
-    with _alone(experiment.path):
-        return _measure_missing(experiment, plan, watch)
+    with alone(experiment.path), _workplace(experiment, plan) as work:
+        missing = [launch for run, launch, _ in plan.runs() if run.id not in experiment]
+        proved = any(run.configuration.get("ranks", 1) > 1 for run in experiment.runs)
+        check(missing, experiment.path, not proved, RECORD)
+        return _measure_missing(experiment, plan, watch, work)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other campaigns out of an experiment, and sweep away what one that was killed left behind."""
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other campaigns out of an experiment, end what one that was killed left running, and sweep up after it."""
     try:
         handle = os.open(folder / ".campaign.lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
@@ -133,6 +171,8 @@ def _alone(folder: Path) -> Iterator[None]:
             ) from None
         except OSError:
             pass  # a file system without locks: two campaigns at once are then the user's to avoid
+        for left in folder.glob(".pass-*"):
+            supervising.end_left(left / RECORD)
         for left in (*folder.glob(".pass-*"), *folder.glob("runs/.new-*")):
             shutil.rmtree(left, ignore_errors=True)
         yield
@@ -140,9 +180,16 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome:
+def _workplace(experiment: Experiment, plan: Plan) -> AbstractContextManager[Workplace | None]:
+    if plan.case is None and not plan.template.prepare:
+        return nullcontext()
+    return Workplace(plan.case, experiment.path, RECORD, plan.timeout)
+
+
+def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher, work: Workplace | None) -> Outcome:
     measured = kept = in_a_row = 0
     failures: list[Failure] = []
+    warnings: dict[str, None] = {}
     lately = dict.fromkeys(plan.collectors, 0)
     for run, launch, collector in plan.runs():
         if run.id in experiment:
@@ -153,26 +200,32 @@ def _measure_missing(experiment: Experiment, plan: Plan, watch: Watcher) -> Outc
             watch(run, "left out")
             continue
         watch(run, "start")
-        failure = _measure_one(experiment, run, launch, collector, plan.timeout)
-        if failure is None:
+        came = _measure_one(experiment, run, launch, collector, plan.timeout, work)
+        if not isinstance(came, Failure):
+            warnings.update(dict.fromkeys(came))
             measured += 1
             in_a_row = lately[run.collector] = 0
             watch(run, "done")
             continue
-        failures.append(failure)
+        failures.append(came)
         in_a_row += 1
         lately[run.collector] += 1
         watch(run, "failed")
         if in_a_row >= FAILURES_IN_A_ROW:
-            return Outcome(measured, kept, tuple(failures), stopped=True)
+            return Outcome(measured, kept, tuple(failures), stopped=True, warnings=tuple(warnings))
     left_out = tuple(name for name, count in lately.items() if count >= FAILURES_IN_A_ROW)
-    return Outcome(measured, kept, tuple(failures), left_out=left_out)
+    return Outcome(measured, kept, tuple(failures), left_out=left_out, warnings=tuple(warnings))
 
 
 def _measure_one(
-    experiment: Experiment, run: Run, launch: Launch, collector: Collector, timeout: float | None
-) -> Failure | None:
-    """One run: execute, read, store. The folder of the executions goes away unless the run failed."""
+    experiment: Experiment,
+    run: Run,
+    launch: Launch,
+    collector: Collector,
+    timeout: float | None,
+    work: Workplace | None,
+) -> Failure | tuple[str, ...]:
+    """One run: execute, read, store; its warnings, or how it failed. The folder of the executions goes away."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         folder = Path(tempfile.mkdtemp(prefix=".pass-", dir=experiment.path))
@@ -185,6 +238,8 @@ def _measure_one(
     try:
         steps = collector.steps(launch, folder)
         for index, step in enumerate(steps):
+            if work is not None:
+                step = replace(step, folder=work.place(launch, folder, f"work-{index}"))
             told("run %s: %s", run.id, " ".join(step.command))
             try:
                 seconds = execute(step, folder / f"output-{index}.txt", timeout)
@@ -195,12 +250,12 @@ def _measure_one(
         full = replace(
             run,
             command=launch.command,
-            environment=environment(),
+            environment=environment() | surroundings(launch, None if work is None else work.case),
             wall_time=reading.wall_time if reading.wall_time is not None else wall,
             started=started,
             exit_status=0,
             provenance=reading.provenance,
-            notes=reading.notes,
+            notes=(*reading.notes, *reading.warnings),
         )
         outputs = sorted(folder.glob("output-*.txt"))
         experiment.add(full, reading.counters, reading.messages, raw=(*outputs, *reading.raw), tables=reading.tables)
@@ -212,42 +267,29 @@ def _measure_one(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(experiment.path / "failed" / run.id, ignore_errors=True)
-    return None
+    return reading.warnings
 
 
 def execute(step: Step, output: Path, timeout: float | None) -> float:
     """Run one command to its end, its output into a file; return the wall time in seconds.
 
-    The command gets a process group of its own, which is ended as a whole on a timeout or when the user cancels, so no
-    rank is left behind.
+    Whatever it started ends on a timeout, when the user cancels, and when this process is killed
+    (:mod:`ranksight.supervising`).
 
     Raises
     ------
     ToolError
         When it cannot be started, exits with another status than 0, is killed, or takes longer than `timeout`.
     """
-    with output.open("wb") as sink:
-        begin = time.perf_counter()
-        try:
-            process = subprocess.Popen(
-                step.command,
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **step.environment},
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ToolError(f"cannot be started: {error.strerror or error}") from error
-        try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            _end(process)
-            raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None
-        except BaseException:
-            _end(process)
-            raise
-        seconds = time.perf_counter() - begin
+    environment = {**os.environ, **step.environment}
+    try:
+        status, seconds = supervising.run(
+            step.command, output, environment, output.parent / RECORD, timeout, step.folder
+        )
+    except TimeoutError:
+        raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None
+    except OSError as error:
+        raise ToolError(f"cannot be started: {error.strerror or error}") from error
     if status != 0:
         how = f"was killed by signal {-status} ({_signal(-status)})" if status < 0 else f"exited with status {status}"
         raise ToolError(how)
@@ -259,20 +301,6 @@ def _signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process group: politely first, so that a launcher can take its ranks along, then for certain."""
-    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()
 
 
 def _set_aside(experiment: Experiment, run: Run, folder: Path, what: str) -> Failure:
@@ -298,6 +326,12 @@ def _tail(file: Path, size: int = 8192) -> list[str]:
     with file.open("rb") as source:
         source.seek(max(0, file.stat().st_size - size))
         return source.read().decode("utf-8", "replace").splitlines()
+
+
+def surroundings(launch: Launch, case: Path | None) -> dict[str, str]:
+    """The folder that was copied for a run and the command that prepared it, as a run's environment states them."""
+    facts = {"prepare": shlex.join(launch.prepare)} if launch.prepare else {}
+    return facts if case is None else {"workdir": str(case.resolve()), **facts}
 
 
 def environment() -> dict[str, str]:

@@ -28,10 +28,12 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One execution of the application: the command and the variables added to its environment."""
+    """One execution of the application: the command, the variables added to its environment, and the folder it runs in,
+    None for the current one."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
 
 
 class Collector(Protocol):

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import read_json, sync, sync_tree, write_json
+from ranksight._files import new_folder, read_json, recover, sync, sync_tree, write_json
 from ranksight.errors import InputError
 from ranksight.run import SCHEMA_VERSION, Run
 from ranksight.telling import told
@@ -64,17 +63,39 @@ class Experiment:
             raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
         if len(set(parameters)) != len(parameters):
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
+        experiment = cls(path, application, parameters)
+        experiment._write_head()
+        return experiment
+
+    def _write_head(self) -> None:
         try:
-            (path / "runs").mkdir(parents=True, exist_ok=True)
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
             write_json(
-                path / "experiment.json",
-                {"schema_version": SCHEMA_VERSION, "application": application, "parameters": list(parameters)},
+                self.path / "experiment.json",
+                {"schema_version": SCHEMA_VERSION, "application": self.application, "parameters": self.parameters},
             )
         except OSError as error:
             raise InputError(
-                f"cannot write {path}: {error.strerror or error}", "name a folder that can be written"
+                f"cannot write {self.path}: {error.strerror or error}", "name a folder that can be written"
             ) from error
-        return cls(path, application, parameters)
+
+    def correct(self, application: str, parameters: Sequence[str]) -> None:
+        """Give an experiment that holds no run yet to another application or other parameters.
+
+        What failed under the old ones is removed.
+
+        Raises
+        ------
+        InputError
+            When there are runs, or the folder cannot be written.
+        """
+        if self._runs:
+            raise InputError(f"{self.path} holds runs of {self.application}", "name another folder")
+        if (self.application, self.parameters) == (application, tuple(parameters)):
+            return
+        self.application, self.parameters = application, tuple(parameters)
+        shutil.rmtree(self.path / "failed", ignore_errors=True)
+        self._write_head()
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Experiment:
@@ -87,6 +108,8 @@ class Experiment:
         """
         path = Path(path)
         head = path / "experiment.json"
+        if not path.exists():
+            recover(path)
         if not head.is_file():
             raise InputError(
                 f"{path} is no experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
@@ -225,12 +248,11 @@ class Experiment:
         """Put what `fill` writes into a folder in its place as one."""
         folder = self.path / "runs"
         folder.mkdir(exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+        place = new_folder(folder, ".new-")
         try:
             fill(place)
             run.write(place)
             sync_tree(place)
-            place.chmod(0o755)
             os.rename(place, folder / run.id)
             sync(folder)
         except OSError as error:

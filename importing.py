@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight._files import Staging, recover
 from ranksight.errors import InputError
 from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.reading import Reading
@@ -154,6 +152,7 @@ def _value(name: str, text: str, path: Path) -> float:
     return value
 
 
+_NEW = "experiment"
 _MAIN = re.compile(r"(main|total|whole|program|application|overall|runtime)\b.*", re.IGNORECASE)
 ALMOST = 0.9
 """Part of a kernel's time that the others take together where it may hold them."""
@@ -202,6 +201,7 @@ class Import:
 
     def __init__(self, place: Path, application: str, naming: Naming, force: bool = False) -> None:
         self.place, self.application, self.naming = place, application, naming
+        recover(place)
         if place.exists() or place.is_symlink():
             empty = place.is_dir() and not any(place.iterdir())
             if not force and not empty:
@@ -210,7 +210,7 @@ class Import:
                 raise InputError(f"{place} is no experiment: it is not replaced", "name another folder with -o")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            self._beside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+            self._staging = Staging(place)
         except OSError as error:
             raise InputError(
                 f"cannot write {place}: {error.strerror or error}", "name a folder that can be written"
@@ -228,7 +228,7 @@ class Import:
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._beside, ignore_errors=True)
+        self._staging.__exit__()
 
     def add(
         self,
@@ -268,7 +268,7 @@ class Import:
                 )
         if self._experiment is None:
             self._origin = str(path)
-            self._experiment = Experiment.create(self._beside / "experiment", self.application, names)
+            self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
         for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
             if watch is not None:
@@ -327,7 +327,7 @@ class Import:
             environment=reading.environment,
             wall_time=reading.wall_time,
             provenance=reading.provenance,
-            notes=reading.notes,
+            notes=(*reading.notes, *reading.warnings),
             source=reading.source or (str(path),),
         )
         if reading.counters is not None:
@@ -357,16 +357,8 @@ class Import:
         """
         if self._experiment is None:
             raise InputError("nothing was imported")
-        new, old = self._beside / "experiment", self._beside / "replaced"
         try:
-            if self.place.exists():
-                os.rename(self.place, old)
-            try:
-                os.rename(new, self.place)
-            except OSError:
-                if old.exists():
-                    os.rename(old, self.place)
-                raise
+            self._staging.put(_NEW)
         except OSError as error:
             raise InputError(
                 f"cannot write {self.place}: {error.strerror or error}", "name a folder that can be written"

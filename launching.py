@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ranksight.dims import dims_create
@@ -48,12 +48,15 @@ class Launch:
         Index in `command` of the program's own executable.
     configuration : mapping of str to float
     ranks : int
+    prepare : tuple of str
+        What is run once before the runs of the configuration; none where empty.
     """
 
     command: tuple[str, ...]
     program_at: int
     configuration: Mapping[str, float]
     ranks: int
+    prepare: tuple[str, ...] = ()
 
     @property
     def launcher(self) -> str:
@@ -73,14 +76,30 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A command with parameters in braces."""
+    """A command with parameters in braces.
+
+    Attributes
+    ----------
+    words : tuple of str
+    at : mapping of int to tuple of str
+        The command for numbers of ranks at which it differs.
+    prepare : tuple of str
+        What is run once before the runs of a configuration; none where empty.
+    elsewhere : bool
+        Whether the commands run in another folder than the current one: a program that is named relative to this one
+        is then named in full.
+    """
 
     words: tuple[str, ...]
+    at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    prepare: tuple[str, ...] = ()
+    elsewhere: bool = False
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters in the order in which they appear."""
-        terms = dict.fromkeys(t for word in self.words for field in _FIELD.findall(word) for t in field.split("*"))
+        """Names of the parameters of all commands in the order in which they appear."""
+        words = (*self.words, *(word for other in self.at.values() for word in other), *self.prepare)
+        terms = dict.fromkeys(t for word in words for found in _FIELD.findall(word) for t in found.split("*"))
         terms.pop("wrap", None)
         return tuple(dict.fromkeys("ranks" if "." in term else term for term in terms))
 
@@ -97,9 +116,13 @@ class Template:
             number = float(math.prod(_value(term, configuration) for term in match[1].split("*")))
             return str(int(number)) if number.is_integer() else repr(number)
 
-        if not self.words:
+        ranks = configuration.get("ranks", 1)
+        if ranks < 1 or not float(ranks).is_integer():
+            raise InputError(f"{ranks} is no number of ranks", "ranks are whole numbers from 1")
+        given = self.at.get(int(ranks), self.words)
+        if not given:
             raise InputError("no command is given", "write it after '--': -- mpirun -n {ranks} ./program")
-        words = [word if word == WRAP else _FIELD.sub(value, word) for word in self.words]
+        words = [word if word == WRAP else _FIELD.sub(value, word) for word in given]
         if WRAP in words:
             at = words.index(WRAP)
             words = [word for word in words if word != WRAP]
@@ -107,10 +130,11 @@ class Template:
                 raise InputError("nothing follows {wrap} in the command", "put {wrap} just before the program")
         else:
             at = program_index(words)
-        ranks = configuration.get("ranks", 1)
-        if ranks < 1 or not float(ranks).is_integer():
-            raise InputError(f"{ranks} is no number of ranks", "ranks are whole numbers from 1")
-        return Launch(tuple(words), at, dict(configuration), int(ranks))
+        prepare = [_FIELD.sub(value, word) for word in self.prepare]
+        for line, place in ((words, at), (prepare, 0)) if self.elsewhere else ():
+            if line and os.sep in line[place] and is_program(line[place]):
+                line[place] = os.path.abspath(line[place])
+        return Launch(tuple(words), at, dict(configuration), int(ranks), tuple(prepare))
 
 
 def _value(term: str, configuration: Mapping[str, float]) -> float:
@@ -141,7 +165,7 @@ def program_index(words: Sequence[str]) -> int:
             raise InputError(f"the launcher {words[0]} is not found", hint)
         raise InputError(f"{words[0]} is no program that can be run", "check its path, and that it is executable")
     if not known:
-        started = next((word for word in words[1:] if os.sep in word and _is_program(word)), None)
+        started = next((word for word in words[1:] if os.sep in word and is_program(word)), None)
         if started is not None:
             raise InputError(
                 f"{words[0]} starts {started} and is no launcher that is known ({', '.join(LAUNCHERS)})",
@@ -153,7 +177,7 @@ def program_index(words: Sequence[str]) -> int:
         word = words[index]
         if word.startswith("-") or words[index - 1] in launcher.valued or (index == 1 and word in launcher.verbs):
             continue
-        if _is_program(word):
+        if is_program(word):
             return index
     missing = next((word for word in words[1:] if os.sep in word and not word.startswith("-")), "")
     if missing:
@@ -165,7 +189,8 @@ def program_index(words: Sequence[str]) -> int:
     )
 
 
-def _is_program(word: str) -> bool:
+def is_program(word: str) -> bool:
+    """Whether a word of a command is a file, or a name on PATH, that can be run."""
     if os.sep in word:
         return os.access(word, os.X_OK) and Path(word).is_file()
     return shutil.which(word) is not None

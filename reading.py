@@ -40,6 +40,8 @@ class Reading:
         As in :class:`ranksight.experiment.Run`.
     raw : sequence of Path
         Files worth keeping beside the tables.
+    warnings : tuple of str
+        Further notes: what of the program is not in the numbers, to be said at once.
     """
 
     configuration: Mapping[str, float] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Reading:
     notes: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
     raw: Sequence[Path] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Reader(Protocol):

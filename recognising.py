@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,8 @@ def recognise(path: Path) -> str | None:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(names) > 1:
         raise InputError(
-            f"{path} may be of the formats {', '.join(names)}", f"say which: ranksight import {names[0]} {path}"
+            f"{path} may be of the formats {', '.join(names)}",
+            f"say which: {shlex.join(('ranksight', 'import', names[0], str(path)))}",
         )
     return names[0] if names else None
 

@@ -175,7 +175,4 @@ def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome
         for name, each in plan.collectors.items()
         if name in told and isinstance(each, Splitting)
     }
-    second = measure(experiment, replace(plan, collectors=split), watch)
-    failures = (*first.failures, *second.failures)
-    left_out = (*first.left_out, *second.left_out)
-    return Outcome(first.measured + second.measured, first.kept + second.kept, failures, second.stopped, left_out)
+    return first + measure(experiment, replace(plan, collectors=split), watch)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import say
 from ranksight.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
@@ -56,15 +56,13 @@ def run(chosen: argparse.Namespace) -> int:
         scripts = write_scripts(jobs, gather, folder, Path.cwd(), request, scheduler)
         tasks = sum(len(job.tasks) for job in jobs)
         if not jobs:
-            show("all parts are measured", next_step(f"sh {shlex.quote(str(folder / 'gather.sh'))}"))
+            show("all parts are measured", next_step(shell_line("sh", folder / "gather.sh")))
             return 0
         _say(chosen, f"{tasks} configurations in {len(scripts)} jobs: {folder}")
         if chosen.emit:
-            then = (
-                f"sh {shlex.quote(str(folder / 'submit.sh'))}  # and when its jobs have ended: ranksight fit {output}"
-            )
             if not chosen.quiet:
-                show(next_step(then))
+                then = shell_line("ranksight", "fit", output)
+                show(next_step(f"{shell_line('sh', folder / 'submit.sh')}  # and when its jobs have ended: {then}"))
             return 0
     return _follow(chosen, folder, jobs, taken, name)
 
@@ -78,6 +76,12 @@ def _shared(chosen: argparse.Namespace) -> list[str]:
         words += ["--refine", kernel]
     if chosen.platform is not None:
         words += ["--platform", chosen.platform]
+    if chosen.workdir is not None:
+        words += ["--workdir", str(chosen.workdir)]
+    if chosen.prepare:
+        words += ["--prepare", shell_line(*chosen.prepare)]
+    for ranks, text in chosen.at:
+        words += ["--at", ranks, text]
     if chosen.timeout is not None:
         words += ["--timeout", f"{chosen.timeout:g}"]
     return words
@@ -139,10 +143,11 @@ def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: li
         say("give the same line again to measure what is missing")
     if Path(chosen.output).exists():
         if not chosen.quiet:
-            show(next_step(f"ranksight fit {chosen.output}"))
+            show(next_step(shell_line("ranksight", "fit", chosen.output)))
     elif not lost:
         raise ToolError(
-            "the parts were not joined", f"see {folder / 'logs' / 'gather-0.out'}, then: sh {folder / 'gather.sh'}"
+            "the parts were not joined",
+            f"see {folder / 'logs' / 'gather-0.out'}, then: {shell_line('sh', folder / 'gather.sh')}",
         )
     return 1 if lost else 0
 

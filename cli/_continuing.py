@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ranksight.cli._lines import options, shell_line
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,23 +24,45 @@ def template_of(experiment: Experiment) -> tuple[str, ...] | None:
     A number in the command is a parameter's place when it had the parameter's value in every run.
     """
     runs = [run for run in experiment.runs if run.command]
-    if not runs or len({len(run.command) for run in runs}) != 1:
-        return None
-    words = [_word(at, runs, experiment.parameters) for at in range(len(runs[0].command))]
-    found = tuple(word for word in words if word is not None)
-    if len(found) < len(words):
+    found = _template([run.command for run in runs], runs, experiment.parameters)
+    options = _preparation(experiment, runs)
+    if found is None or options is None:
         return None
     for name in experiment.parameters:
-        places = sum(word.count(f"{{{name}}}") for word in found)
+        places = sum(word.count(f"{{{name}}}") for word in (*found, *options))
         # A parameter that took one value may share it with another number of the command.
         if not places or (places > 1 and len({run.configuration[name] for run in runs}) == 1):
             return None
     return found
 
 
-def _word(at: int, runs: Sequence[Run], parameters: Sequence[str]) -> str | None:
-    """One word of the template; None where the words of the runs differ in other than parameters."""
-    texts = [run.command[at] for run in runs]
+def work_options(experiment: Experiment) -> list[str]:
+    """The options that give runs of an experiment a work folder of their own, as it was measured with them."""
+    runs = [run for run in experiment.runs if run.command]
+    prepare = _preparation(experiment, runs)
+    cases = {run.environment.get("workdir", "") for run in runs} - {""}
+    words = ["--workdir", min(cases)] if cases else []
+    return [*words, "--prepare", " ".join(map(_quoted, prepare))] if prepare else words
+
+
+def _preparation(experiment: Experiment, runs: Sequence[Run]) -> tuple[str, ...] | None:
+    """The command that prepared the runs with its parameters in braces; None where the runs do not show it."""
+    lines = [run.environment.get("prepare", "") for run in runs]
+    return _template([tuple(shlex.split(line)) for line in lines], runs, experiment.parameters) if any(lines) else ()
+
+
+def _template(
+    commands: Sequence[tuple[str, ...]], runs: Sequence[Run], parameters: Sequence[str]
+) -> tuple[str, ...] | None:
+    if len({len(command) for command in commands}) != 1:
+        return None
+    words = [_word([command[at] for command in commands], runs, parameters) for at in range(len(commands[0]))]
+    found = tuple(word for word in words if word is not None)
+    return found if len(found) == len(words) else None
+
+
+def _word(texts: Sequence[str], runs: Sequence[Run], parameters: Sequence[str]) -> str | None:
+    """One word of the template from those of the runs; None where they differ in other than parameters."""
     skeletons = {_NUMBER.sub("\0", text) for text in texts}
     if len(skeletons) != 1:
         return None
@@ -60,21 +84,23 @@ def measure_lines(
     repetitions: int,
     folder: Path | None,
     template: Sequence[str] | None,
+    more: Sequence[str] = (),
 ) -> list[str]:
     """Lines of ``ranksight measure`` for some configurations, those that differ in one parameter in one line.
 
-    Where the program's command is not known, ``COMMAND`` stands for it.
+    Where the program's command is not known, ``COMMAND`` stands for it; `more` are further options.
     """
     if not configurations:
         return []
     names = list(configurations[0])
     lines = []
     for group in _groups([dict(each) for each in configurations], names):
-        values = " ".join(f"--{name} {','.join(_number(x) for x in sorted(set(group[name])))}" for name in names)
+        values = shell_line(*options({name: sorted(set(group[name])) for name in names}))
         command = " ".join(map(_quoted, template)) if template else "COMMAND"
         place = shlex.quote(str(folder)) if folder is not None else "FOLDER"
         reps = f" --reps {repetitions}" if repetitions > 1 else ""
-        lines.append(f"ranksight measure {values}{reps} -o {place} -- {command}")
+        work = f" {shell_line(*more)}" if more else ""
+        lines.append(f"ranksight measure {values}{reps}{work} -o {place} -- {command}")
     return lines
 
 
@@ -95,7 +121,3 @@ def _groups(left: list[dict[str, float]], names: Sequence[str]) -> list[dict[str
         found.append({name: [each[name] for each in together] for name in names})
         left = [each for each in left if each not in together]
     return found
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))

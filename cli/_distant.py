@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksight.campaign import Outcome, Plan, Watcher, measure
+from ranksight.cli._lines import options, shell_line
 from ranksight.cli._outcome import report
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import Experiment, Run
@@ -44,9 +45,7 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
     ended = False
     for ranks in sorted(set(plan.grid["ranks"])):
         outcome = measure(experiment, replace(plan, grid={**plan.grid, "ranks": [ranks]}), _progress(quiet))
-        total = Outcome(
-            total.measured + outcome.measured, total.kept + outcome.kept, (*total.failures, *outcome.failures)
-        )
+        total += outcome
         if outcome.failures:
             break
         said = analyse(experiment, platform, workload=before.workload, small=small, clock=before.clock)
@@ -61,7 +60,7 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
     if not quiet and said is not None:
         _tell(experiment, said, ended)
 
-    return report(experiment, total, quiet=True) if quiet or total.failures else 0
+    return report(experiment, total, quiet=True) if quiet or total.failures or total.warnings else 0
 
 
 def _workload(plan: Plan) -> dict[str, float]:
@@ -121,4 +120,6 @@ def _tell(experiment: Experiment, said: Analysis, ended: bool) -> None:
                     f"stand for {in_full(point.ranks)} ranks ({point.difference:.2%} off)"
                 )
             blocks.append(Text(f"phase {phase.number}: {text}", 0, 2))
-    show(*blocks, next_step(f"ranksight phases {experiment.path} --ranks {in_full(8 * said.ranks[-1])}"))
+    show(
+        *blocks, next_step(shell_line("ranksight", "phases", experiment.path, *options({"ranks": 8 * said.ranks[-1]})))
+    )

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ranksight._names import short_names
+from ranksight.cli._lines import options, shell_line
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 from ranksight.units import in_full
 
@@ -51,8 +52,8 @@ def print_messages(model: Model, args: argparse.Namespace) -> int:
         for table, frame in zip(tables, frames, strict=True):
             _print(table, frame, args)
         if not args.quiet:
-            asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
-            show("", next_step(f"ranksight predict {args.model} {asked} --metric time"))
+            words = [args.model, *options(args.asked), "--metric", "time"]
+            show("", next_step(shell_line("ranksight", "predict", *words)))
     return 0 if any(table.ok for table in tables) else 4
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ranksight.campaign import FAILURES_IN_A_ROW, Outcome
-from ranksight.cli._saying import say, warn
+from ranksight.cli._lines import shell_line
+from ranksight.cli._saying import say, tell, warn
 from ranksight.experiment import Experiment
 from ranksight.leftout import warning
 from ranksight.reports.terminal import Text, next_step, show
@@ -30,6 +31,7 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             say(failure.remedy, "  ")
         stands = failure.folder.exists()
         say(f"its output is kept in {failure.folder}" if stands else "there was no room to keep its output", "  ")
+    tell("warning", outcome.warnings, "warnings")
     if outcome.stopped:
         say("stopped, the last runs failed one after another; mend the cause and give the same line again")
     elif outcome.left_out:
@@ -47,5 +49,5 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             )
         )
         if len(experiment) and not outcome.stopped:
-            show(next_step(f"ranksight fit {experiment.path}"))
+            show(next_step(shell_line("ranksight", "fit", experiment.path)))
     return 1 if outcome.failures else 0

@@ -9,8 +9,8 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -127,6 +127,24 @@ class Runs(Progress):
         self.took: dict[str, list[float]] = {}
         self.done = 0
         self.started = self.begin
+        self._within = ExitStack()
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if not self.quiet:
+            self._within.enter_context(_listening(self._inside))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._within.close()
+        super().__exit__(kind, error, at)
+
+    def _inside(self, what: str, done: int, of: int) -> None:
+        """Say how far something within a run is, such as the building of what collects: a log, that it begins."""
+        if sys.stderr.isatty():
+            self.at(self.done, f"{what}: {done} of {of}", left=self._ahead())
+        elif not done:
+            say(what, f"[{self.done}/{self.total}] ")
 
     def __call__(self, run: Run, what: str) -> None:
         """`what`: ``start``, ``kept``, ``done`` or ``failed``."""
@@ -180,32 +198,43 @@ class Files(Progress):
 @contextmanager
 def fitting(quiet: bool) -> Iterator[None]:
     """Show how far a fit is (:func:`ranksight.telling.progress`), from the time on that it takes a while."""
-    from ranksight.telling import LOG
-
     if quiet:
         yield
         return
     with Progress(1, quiet, SELDOM, WORTH) as shown:
-        handler = _Steps(shown)
-        before = LOG.level
-        LOG.addHandler(handler)
-        LOG.setLevel(logging.DEBUG)
-        try:
+
+        def step(what: str, done: int, of: int) -> None:
+            shown.total = of
+            shown.at(done, what)
+
+        with _listening(step):
             yield
-        finally:
-            LOG.removeHandler(handler)
-            LOG.setLevel(before)
+
+
+@contextmanager
+def _listening(step: Callable[[str, int, int], None]) -> Iterator[None]:
+    """Call `step` with the records that tell how far something is."""
+    from ranksight.telling import LOG
+
+    handler = _Steps(step)
+    before = LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(before)
 
 
 class _Steps(logging.Handler):
-    """Moves a bar with the records that tell how far something is."""
+    """Hands on the records that tell how far something is."""
 
-    def __init__(self, shown: Progress) -> None:
+    def __init__(self, step: Callable[[str, int, int], None]) -> None:
         super().__init__(logging.DEBUG)
-        self.shown = shown
+        self.step = step
 
     def emit(self, record: logging.LogRecord) -> None:
         what, done, of = (getattr(record, name, None) for name in ("what", "done", "of"))
         if isinstance(what, str) and isinstance(done, int) and isinstance(of, int):
-            self.shown.total = of
-            self.shown.at(done, what)
+            self.step(what, done, of)

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight._files import check_output
+from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import say, tell
 from ranksight.errors import InputError, UsageError
 from ranksight.reports.terminal import Column, Table, Text, next_step, show
@@ -168,7 +169,7 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
 
 
 def _written(what: str, output: Path) -> None:
-    show("", Text(what, hanging=-1), next_step(f"ranksight fit EXPERIMENT --platform {output}"))
+    show("", Text(what, hanging=-1), next_step(shell_line("ranksight", "fit", "EXPERIMENT", "--platform", output)))
 
 
 def _print_network(found: NetworkCalibration) -> None:

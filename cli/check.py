@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight._files import check_output
+from ranksight.cli._lines import shell_line
 from ranksight.errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,8 +124,7 @@ def _next(result: Result, args: argparse.Namespace) -> str:
     experiment = args.paths[-1]
     metric = next((each.metric for each in result.findings if each.verdict != "total"), "")
     if result.exit_code:
-        return f"ranksight fit {experiment}" + (f" --metric {metric}" if metric else "")
-    files = " ".join(map(str, args.paths))
-    return (
-        f"ranksight check {files} --junit report.xml --force" if args.junit is None else (f"ranksight fit {experiment}")
-    )
+        return shell_line("ranksight", "fit", experiment, *(["--metric", metric] if metric else []))
+    if args.junit is None:
+        return shell_line("ranksight", "check", *args.paths, "--junit", "report.xml", "--force")
+    return shell_line("ranksight", "fit", experiment)

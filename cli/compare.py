@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.errors import InputError, UsageError
 from ranksight.units import in_full
@@ -190,15 +191,11 @@ def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argpar
 
 def _next(found: Comparison, args: argparse.Namespace) -> str:
     """What to type next: look farther out, or measure what would narrow the later side."""
-    largest = found.points[-1]
+    largest = dict(zip(found.parameters, found.points[-1], strict=True))
     if args.asked:
-        asked = " ".join(f"--{name} {in_full(value)}" for name, value in zip(found.parameters, largest, strict=True))
-        return f"ranksight plan {args.after} {asked}"
-    asked = " ".join(
-        f"--{name} {in_full(value * (8 if name == 'ranks' else 1))}"
-        for name, value in zip(found.parameters, largest, strict=True)
-    )
-    return f"ranksight compare {args.before} {args.after} {asked}"
+        return shell_line("ranksight", "plan", args.after, *options(largest))
+    farther = {name: value * (8 if name == "ranks" else 1) for name, value in largest.items()}
+    return shell_line("ranksight", "compare", args.before, args.after, *options(farther))
 
 
 _PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight.cli._lines import options, shell_line
 from ranksight.errors import InputError, RanksightError, ToolError
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def run(chosen: argparse.Namespace) -> int:
     say("")
     say(f"{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
     say(f"all of it in one page: {folder / 'heat.html'}")
-    say(f"next: ranksight predict {folder / 'heat.model.json'} --ranks 64,1024 --size {sizes[-1]} --metric time")
+    words = [folder / "heat.model.json", *options({"ranks": (64, 1024), "size": sizes[-1]}), "--metric", "time"]
+    say(f"next: {shell_line('ranksight', 'predict', *words)}")
     return 0
 
 

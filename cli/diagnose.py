@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli import _placing
+from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse
 from ranksight.errors import UsageError
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.diagnosis.diagnosis import Diagnosis
@@ -109,12 +109,10 @@ def _next(found: Diagnosis, model: Path) -> str:
 
     rows = found.verdicts()
     heavy = rows[rows["share"] >= 0.05]
-    at = " ".join(
-        f"--{name} {in_full(value)}" for name, value in zip(found.model.parameters, found.target.tolist(), strict=True)
-    )
+    at = options(dict(zip(found.model.parameters, found.target.tolist(), strict=True)))
     names = found.model.parameters
     if "ranks" in names and len(set(found.model.training[:, names.index("ranks")].tolist())) == 1:
-        return f"ranksight plan {model} {at}"
+        return shell_line("ranksight", "plan", model, *at)
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings
         blind = (heavy["unknown"] > 0.5) | heavy["reason"].str.contains(UNTOLD, regex=False)
@@ -125,5 +123,5 @@ def _next(found: Diagnosis, model: Path) -> str:
             name in contested for name, known in zip(NAMES, ceilings.certain, strict=True) if not known
         ):
             return "ranksight calibrate -o this-node.toml  # on such a node; then fit with --platform this-node.toml"
-        return f"ranksight plan {model} {at}"
-    return f"ranksight predict {model} {at} --metric time"
+        return shell_line("ranksight", "plan", model, *at)
+    return shell_line("ranksight", "predict", model, *at, "--metric", "time")

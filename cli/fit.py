@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output
+from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
 from ranksight.reports.terminal import Text, next_step, show
-from ranksight.units import counted, in_full
+from ranksight.units import counted
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment
@@ -280,13 +281,11 @@ def _print(
     # What took one value is told at that alone.
     varied = model.training.max(axis=0) > model.training.min(axis=0)
     ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
-    asked = " ".join(
-        f"--{name} {in_full(value)}" for name, value in zip(model.parameters, model.along_ties(ahead)[0], strict=True)
-    )
+    asked = options(dict(zip(model.parameters, model.along_ties(ahead)[0], strict=True)))
     said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     notes = [Text(note, hanging=0) for note in (outliers, _unheard(model, args.equation), machine) if note]
-    show("", Text(said, hanging=0), *notes, next_step(f"ranksight predict {output} {asked}"))
+    show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 
 
 def _unheard(model: Model, equation: str) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import say, tell, warn
@@ -179,7 +180,7 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
         what = named or "any format that is known"
         raise InputError(
             f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
-            f"a table is read by 'ranksight import csv {words[0]} --parameter ... --metric ...'; "
+            f"a table is read by '{shell_line('ranksight', 'import', 'csv', words[0])} --parameter ... --metric ...'; "
             "--list-formats tells what else can be read",
         )
     return found
@@ -257,7 +258,7 @@ def _tables(paths: list[Path]) -> list[Path]:
 
 def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Reading]:
     for reading in readings:
-        notes.update(dict.fromkeys(reading.notes))
+        notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
         yield reading
 
 
@@ -293,7 +294,8 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
         ["metrics", ", ".join(experiment.metrics())],
     ]
     show(
-        Table([Column("", "word"), Column("", "text")], rows, head=False), next_step(f"ranksight fit {experiment.path}")
+        Table([Column("", "word"), Column("", "text")], rows, head=False),
+        next_step(shell_line("ranksight", "fit", experiment.path)),
     )
 
 

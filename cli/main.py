@@ -35,6 +35,9 @@ VERBS: dict[str, str] = {
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 
+RESUMED = frozenset({"measure"})
+"""Verbs that go on where they were interrupted."""
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors are one line with the way to help; it guesses no option from a part."""
@@ -85,17 +88,22 @@ def verb_parser(verb: str) -> Parser:
 
 @contextlib.contextmanager
 def _ended_as_cancelled() -> Iterator[None]:
-    """A request to end (SIGTERM: ``kill``, a time limit) is taken as Ctrl-C is: ranks end, what is complete is kept."""
+    """A request to end is taken as Ctrl-C is: ranks end, what is complete is kept.
+
+    Such requests are SIGTERM (``kill``, a time limit) and SIGHUP (a lost connection); one that is ignored from outside,
+    as SIGHUP by ``nohup``, stays ignored.
+    """
     import threading
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not debug:
         # Overflow in a form that is then discarded is no news; what is wrong with an answer stands in its reason.
         warnings.simplefilter("ignore", RuntimeWarning)
+    verb = ""
     if sys.stdout is None:  # closed by who called
         sys.stdout = io.StringIO()
     try:
@@ -133,7 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        say("cancelled; what was complete is kept, the same line goes on from there")
+        goes_on = "what was complete is kept, the same line goes on from there"
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            say(f"cancelled; {goes_on if verb in RESUMED else 'the same line starts anew'}")
         return 130
     except MemoryError:
         say("out of memory; use a larger node, or ask for less at once")

@@ -16,6 +16,13 @@ longest side first; {size*grid3.x} is a product:
 project, or a file of 'ranksight calibrate'. --refine KERNEL splits a kernel that is too coarse to act on into its
 loops (by callgrind; perf's samples are put into the same) or, without callgrind, into source lines; build with -g.
 
+A case that has to be prepared, and a program that writes where it runs, get a folder of their own: --workdir CASE is
+copied for each run, and --prepare COMMAND is run once per configuration in a copy, outside the measurement. --at RANKS
+COMMAND gives the command for numbers of ranks at which it differs. All of them know the parameters:
+
+  ranksight measure --ranks 1,2,4 --workdir cavity --prepare 'decomposePar -force' --at 1 icoFoam -o cavity.exp \
+      -- mpirun -n {ranks} icoFoam -parallel
+
 --distant adds a smaller workload to an experiment of 'ranksight phases': it is run at growing numbers of ranks until
 its cycles per instruction stop falling, and then stands for the original workload on many ranks.
 
@@ -27,6 +34,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,6 +75,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="KERNEL",
         help="split this kernel into loops or lines; repeat for several",
     )
+    parser.add_argument(
+        "--workdir", type=Path, default=None, metavar="FOLDER", help="run each time in a fresh copy of this case"
+    )
+    _configure_commands(parser)
     parser.add_argument("--application", default=None, metavar="NAME", help="the program's name in tables")
     parser.add_argument("--timeout", type=float, default=None, metavar="S", help="end a run that takes longer")
     parser.add_argument(
@@ -81,6 +93,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _batch.configure(parser)
 
 
+def _configure_commands(parser: argparse.ArgumentParser) -> None:
+    """Declare the options whose values are commands; their parameters are options, too."""
+    parser.add_argument(
+        "--prepare",
+        type=_command,
+        default=(),
+        metavar="COMMAND",
+        help="run this once per configuration, not measured, in a copy of --workdir (else an empty folder)",
+    )
+    parser.add_argument(
+        "--at",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("RANKS", "COMMAND"),
+        help="at these numbers of ranks run another command; repeat for several",
+    )
+
+
+def _command(text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no command: {error}") from None
+    if not words:
+        raise argparse.ArgumentTypeError("no command is given")
+    return words
+
+
+def _template(words: Sequence[str], chosen: argparse.Namespace) -> Template:
+    """The commands of a campaign."""
+    at: dict[int, tuple[str, ...]] = {}
+    for ranks, text in chosen.at:
+        try:
+            at |= dict.fromkeys((int(value) for value in _values(ranks)), _command(text))
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"ranksight measure: argument --at: {error}", "write --at 1 './program {size}'") from None
+    elsewhere = bool(chosen.prepare or getattr(chosen, "workdir", None))
+    return Template(tuple(words), at, chosen.prepare, elsewhere)
+
+
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; the parameters of the command after ``--`` are options with lists of values.
 
@@ -91,18 +144,21 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     """
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
-    template = Template(tuple(given[at + 1 :]))
+    # The commands name the parameters, which are options of the whole line.
+    commands = type(parser)(prog=parser.prog, add_help=False)
+    _configure_commands(commands)
+    template = _template(given[at + 1 :], commands.parse_known_args(given[:at])[0])
     for name in dict.fromkeys(("ranks", *template.parameters)):
         parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
     chosen = parser.parse_args(given[:at])
-    chosen.template = template
+    chosen.template = _template(template.words, chosen)
     if chosen.list_collectors:
         return chosen
     if not template.words:
         raise UsageError(
             "ranksight measure: no command is given", "write it after '--': -- mpirun -n {ranks} ./program"
         )
-    if "ranks" not in template.parameters:
+    if "ranks" not in Template(template.words).parameters:
         raise UsageError(
             "ranksight measure: the command has no {ranks}", "write it where the launcher takes the number of ranks"
         )
@@ -161,8 +217,8 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, aside)
     collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=aside)
-    plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout)
-    experiment = open_or_create(chosen.output, chosen.application or _name(plan), template)
+    plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir)
+    experiment = open_or_create(chosen.output, chosen.application or _name(plan), template, chosen.workdir)
     check_alike(experiment, collectors, kernels)
     if chosen.distant:
         from ranksight.cli._distant import measure_distant
@@ -194,24 +250,29 @@ def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
             for failure in outcome.failures
         ],
         "left_out": list(outcome.left_out),
-        "warnings": list(filter(None, [warning(experiment)])),
+        "warnings": [*outcome.warnings, *filter(None, [warning(experiment)])],
         "stopped": outcome.stopped,
     }
 
 
-def open_or_create(folder: Path, application: str, template: Template) -> Experiment:
-    """The experiment at `folder`, continued if the same command made it.
+def open_or_create(folder: Path, application: str, template: Template, case: Path | None = None) -> Experiment:
+    """The experiment at `folder`, continued if the same command made it, or corrected if none of its runs was good.
 
     Raises
     ------
     InputError
         When the folder holds something else, or runs of another command.
     """
+    from ranksight.campaign import alone, surroundings
     from ranksight.experiment import Experiment
 
     if not (folder / "experiment.json").exists():
         return Experiment.create(folder, application, template.parameters)
     experiment = Experiment.read(folder)
+    if not len(experiment):  # no run of the earlier command was good
+        with alone(folder):
+            experiment.correct(application, template.parameters)
+        return experiment
     if experiment.parameters != template.parameters:
         raise InputError(
             f"{folder} was measured over {', '.join(experiment.parameters)}, "
@@ -219,10 +280,16 @@ def open_or_create(folder: Path, application: str, template: Template) -> Experi
             "name another folder",
         )
     for run in experiment.runs[:1]:
-        if run.command and run.command != template.fill(run.configuration).command:
+        launch = template.fill(run.configuration)
+        if run.command and run.command != launch.command:
             raise InputError(
                 f"{folder} was measured with '{' '.join(run.command)}'", "give the same command, or name another folder"
             )
+        for name in ("workdir", "prepare"):
+            before, now = run.environment.get(name, ""), surroundings(launch, case).get(name, "")
+            if run.command and before != now:
+                how = f"with --{name} {before}" if before else f"without --{name}"
+                raise InputError(f"{folder} was measured {how}", "give the same, or name another folder")
     return experiment
 
 

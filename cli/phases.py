@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight.cli._lines import options, shell_line
 from ranksight.errors import UsageError
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
 from ranksight.units import format_si, in_full
@@ -330,7 +331,8 @@ def _next(analysis: Analysis, args: argparse.Namespace) -> str:
     ):
         name, value = next(iter(analysis.workload.items()))
         smaller = max(value // 4, 1)
-        return f"ranksight measure --distant --{name} {in_full(smaller)} --ranks LIST -o {args.experiment} -- COMMAND"
+        words = ["--distant", *options({name: smaller}), "--ranks", "LIST", "-o", args.experiment]
+        return shell_line("ranksight", "measure", *words, "--", "COMMAND")
     if not args.ranks:
-        return f"ranksight phases {args.experiment} --ranks {in_full(8 * analysis.ranks[-1])}"
-    return f"ranksight fit {args.experiment}"
+        return shell_line("ranksight", "phases", args.experiment, *options({"ranks": 8 * analysis.ranks[-1]}))
+    return shell_line("ranksight", "fit", args.experiment)

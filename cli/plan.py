@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.errors import InputError, UsageError
 from ranksight.units import in_full
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
-    from ranksight.cli._continuing import measure_lines, template_of
+    from ranksight.cli._continuing import measure_lines, template_of, work_options
     from ranksight.model.planning.candidates import candidates
     from ranksight.model.planning.choice import choose_runs
     from ranksight.model.planning.cost import cost_of
@@ -131,16 +131,17 @@ def run(args: argparse.Namespace) -> int:
     )
     folder = None if experiment is None else experiment.path
     template = None if experiment is None else template_of(experiment)
+    work = [] if experiment is None else work_options(experiment)
     args.crowded = experiment is not None and any(_crowded(experiment, ranks) for ranks in args.asked.get("ranks", ()))
     planned = {each.configuration["ranks"] for each in choice.runs if "ranks" in each.configuration}
     args.sharing = experiment is not None and any(_crowded(experiment, ranks) for ranks in planned)
     configurations = [each.configuration for each in choice.runs]
     repetitions = choice.runs[0].repetitions if choice.runs else 1
-    commands = measure_lines(configurations, repetitions, folder, template)
+    commands = measure_lines(configurations, repetitions, folder, template, work)
     args.instead = []
     if choice.dearer and not choice.candidates.barred and not args.crowded:
         itself = [dict(zip(model.parameters, map(float, target), strict=True)) for target in targets]
-        args.instead = measure_lines(itself, repetitions, folder, template)
+        args.instead = measure_lines(itself, repetitions, folder, template, work)
     if model.coordinates is not None:
         # Which of the runs' own parameters make such a value is the user's to say.
         commands, args.instead = [], []
@@ -212,7 +213,6 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
     show(*blocks(choice, args.crowded, args.sharing))
     if args.quiet:
         return
-    asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
     if args.coordinates is not None and choice.runs:
         show(
             "", Text(f"next: measure runs of these values, where {args.coordinates.remark()}", hanging=2, style="cyan")
@@ -220,21 +220,21 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
         return
     if not commands:
         if args.model.is_file():
-            again = f"ranksight predict {args.model} {asked}"
+            again = shell_line("ranksight", "predict", args.model, *options(args.asked))
         else:
-            again = _again(args, asked) if choice.runs else f"ranksight fit {args.model}"
+            again = _again(args) if choice.runs else shell_line("ranksight", "fit", args.model)
         show("", next_step(again))
         return
     if args.instead:
         show("", *map(next_step, args.instead))
         return
     said = "this plan assumed outcomes that only runs can tell; plan again when they were made:"
-    show("", said, Text(_again(args, asked), 2, -1), *map(next_step, commands))
+    show("", said, Text(_again(args), 2, -1), *map(next_step, commands))
 
 
-def _again(args: argparse.Namespace, asked: str) -> str:
+def _again(args: argparse.Namespace) -> str:
     """The same question, with its rules and limits; a budget is for what is left of it, which is the user's to say."""
-    words = ["ranksight", "plan", str(args.model), *asked.split()]
+    words = ["ranksight", "plan", str(args.model), *options(args.asked)]
     words += [word for name, rule in args.rules.items() for word in (f"--{name}-rule", rule)]
     for name, ends in args.limits.items():
         words += [
@@ -246,7 +246,7 @@ def _again(args: argparse.Namespace, asked: str) -> str:
     for name in ("kernel", "metric", "reps"):
         words += [] if getattr(args, name) is None else [f"--{name}", str(getattr(args, name))]
     words += [] if args.level == LEVEL else ["--level", f"{args.level:g}"]
-    return shlex.join(words)
+    return shell_line(*words)
 
 
 _PRINT = {"json": _json, "csv": _csv, "table": _table}

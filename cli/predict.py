@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli import _placing
+from ranksight.cli._lines import options, shell_line
 from ranksight.errors import UsageError
 from ranksight.metrics import metric
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
@@ -118,7 +119,7 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
         if name == "platform":  # the most natural place to look for it, and no parameter has a name for its value
             raise UsageError(
                 f"{prog}: --platform is given to fit; the model then knows the machine",
-                f"ranksight fit EXPERIMENT --platform {text}",
+                shell_line("ranksight", "fit", "EXPERIMENT", "--platform", text),
             ) from None
         if name in ("ranks", "size"):
             raise UsageError(
@@ -346,6 +347,5 @@ def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
 
     if any(answer.status == DOMAIN for answer in prediction.answers):
         return []
-    asked = " ".join(f"--{name} {','.join(map(in_full, values))}" for name, values in args.asked.items())
-    refused = not all(answer.ok for answer in prediction.answers)
-    return ["", next_step(f"ranksight {'plan' if refused else 'diagnose'} {args.model} {asked}".rstrip())]
+    verb = "diagnose" if all(answer.ok for answer in prediction.answers) else "plan"
+    return ["", next_step(shell_line("ranksight", verb, args.model, *options(args.asked)))]

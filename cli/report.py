@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output
+from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
 
@@ -139,12 +140,13 @@ def _context(args: argparse.Namespace) -> Context:
 
 def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[str, float]], int], list[str]]:
     """Writes the lines that measure more of the first experiment."""
-    from ranksight.cli._continuing import measure_lines, template_of
+    from ranksight.cli._continuing import measure_lines, template_of, work_options
 
     def lines(configurations: Sequence[Mapping[str, float]], repetitions: int) -> list[str]:
         first = experiments[0] if experiments else None
-        template = None if first is None else template_of(first)
-        return measure_lines(configurations, repetitions, None if first is None else first.path, template)
+        if first is None:
+            return measure_lines(configurations, repetitions, None, None)
+        return measure_lines(configurations, repetitions, first.path, template_of(first), work_options(first))
 
     return lines
 
@@ -189,5 +191,5 @@ def _print(told: dict[str, Any], how: str) -> None:
             f"{told['refused']} refused at the target"
         ),
         Text(f"{told['report']}: {size}, nothing outside of it is needed", hanging=-1),
-        next_step(f"xdg-open {told['report']}  # or hand it to a colleague"),
+        next_step(f"{shell_line('xdg-open', told['report'])}  # or hand it to a colleague"),
     )

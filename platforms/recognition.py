@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 
 from ranksight.platforms.files import load, names
@@ -63,7 +64,7 @@ def options(platform: Platform, layout: Layout) -> str:
     Sub-NUMA clustering and nodes per socket (SNC, NPS) are set at boot; with other domains than the described ones the
     measured curve tells their bandwidth.
     """
-    words = [f"--platform {platform.name}"]
+    words = [f"--platform {shlex.quote(platform.name)}"]
     if layout.cores_per_domain != platform.layout.cores_per_domain:
         words.append(f"--cores-per-domain {layout.cores_per_domain}")
     if (cores := layout.sockets * layout.cores_per_socket) != platform.cores:

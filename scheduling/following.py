@@ -51,13 +51,17 @@ def submit(folder: Path, jobs: Sequence[Job], name: str, scheduler: Scheduler) -
         When the batch system refuses one; those before it are recorded and go on.
     """
     taken: list[Submitted] = []
-    for job in jobs:
-        number = _number(ask((*scheduler.submit, str(folder / f"{job.name}.sh"))))
-        taken.append(Submitted(job.name, number, tuple(task.part for task in job.tasks)))
-        _record(folder, name, taken)
-    behind = scheduler.after([job.id for job in taken])
-    last = _number(ask((*scheduler.submit, *behind, str(folder / "gather.sh"))))
-    taken.append(Submitted("gather", last, ()))
+    scripts = [(job.name, tuple(task.part for task in job.tasks)) for job in jobs]
+    for script, parts in (*scripts, ("gather", ())):
+        # Written before, so that a job is not submitted twice when this is ended before its id is known.
+        _record(folder, name, [*taken, Submitted(script, "", parts)])
+        behind = scheduler.after([job.id for job in taken]) if script == "gather" else ()
+        try:
+            number = _number(ask((*scheduler.submit, *behind, str(folder / f"{script}.sh"))))
+        except ToolError:
+            _record(folder, name, taken)
+            raise
+        taken.append(Submitted(script, number, parts))
     _record(folder, name, taken)
     return taken
 
@@ -78,7 +82,7 @@ def recorded(folder: Path, name: str) -> list[Submitted]:
     Raises
     ------
     InputError
-        When the record is damaged, or another batch system's.
+        When the record is damaged or another batch system's, or a job may run whose id is not known.
     """
     file = folder / RECORD
     if not file.is_file():
@@ -87,9 +91,16 @@ def recorded(folder: Path, name: str) -> list[Submitted]:
     try:
         if content["scheduler"] != name:
             raise InputError(f"{file} is of {content['scheduler']}", f"give --submit {content['scheduler']}")
-        return [Submitted(str(job["name"]), str(job["id"]), tuple(map(str, job["parts"]))) for job in content["jobs"]]
+        taken = [Submitted(str(job["name"]), str(job["id"]), tuple(map(str, job["parts"]))) for job in content["jobs"]]
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise InputError(f"{file} is damaged: {error}", "remove it, and the jobs are submitted again") from error
+    if unknown := next((job.name for job in taken if not job.id), ""):
+        others = "".join(f" and {job.id}" for job in taken if job.id)
+        raise InputError(
+            f"{file}: the command was ended while it submitted {unknown}.sh; whether that job runs is not known",
+            f"cancel it{others} where they run, then remove the file: what is missing is submitted again",
+        )
+    return taken
 
 
 def alive(taken: Sequence[Submitted], scheduler: Scheduler) -> bool:

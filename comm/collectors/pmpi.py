@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
 from ranksight.errors import InputError, ToolError
 from ranksight.launching import Launch
+from ranksight.linking import family_of_launcher, is_abi, linked, mpi_library, start_each_other
 from ranksight.reading import Reading
 
-_FAMILIES = (
-    (r"\(Open MPI\)|Open ?RTE|PRRTE|\bprte", "Open MPI"),
-    (r"Intel\(R\) MPI", "Intel MPI"),
-    (r"MVAPICH", "MVAPICH"),
-    (r"HYDRA|MPICH", "MPICH"),
-)
 _ABI = "MPI ABI"
-_MPI_LIBRARY = re.compile(r"libmpi(ch|_abi)?\.so")
-_HYDRA = {"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2"}
-"""Families that start each other's programs: one process manager, one binary interface."""
 
 
 class Pmpi:
@@ -95,6 +85,7 @@ class Pmpi:
             provenance=dict.fromkeys(METRICS, "measured"),
             wall_time=float(tables.ranks["wall_time"].max()),
             notes=tables.notes,
+            warnings=tables.warnings,
             raw=() if self.events else trace_files(folder),
         )
 
@@ -104,7 +95,7 @@ def _matching_mpicc(launch: Launch) -> str | None:
     program of the standard ABI ``mpicc_abi``, beside it or on PATH."""
     if os.environ.get("RANKSIGHT_MPICC"):
         return None
-    standard = _is_abi(_mpi_library(_linked(launch.program) or {}))
+    standard = is_abi(mpi_library(linked(launch.program) or {}))
     name, beside = "mpicc_abi" if standard else "mpicc", None
     found = shutil.which(launch.command[0]) if launch.launcher.startswith("mpi") else None
     if found is not None:
@@ -122,75 +113,40 @@ def check_launcher(using: Compiler, launch: Launch) -> None:
     ------
     ToolError
     """
-    if not launch.launcher or not launch.launcher.startswith(("mpi", "orte", "prte")) or using.family in ("", _ABI):
+    if not launch.launcher or using.family == _ABI:
         return  # a library of the standard ABI may be anybody's
-    try:
-        done = subprocess.run([launch.command[0], "--version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return
-    said = done.stdout + done.stderr
-    family = next((name for pattern, name in _FAMILIES if re.search(pattern, said)), "")
-    if family and family != using.family and not {family, using.family} <= _HYDRA:
+    family = family_of_launcher(launch.command[0])
+    if not start_each_other(family, using.family):
         raise ToolError(
             f"{launch.command[0]} belongs to {family}, {using.path} to {using.family} {using.release}".rstrip(),
             "put one MPI first on PATH, or name its compiler wrapper with RANKSIGHT_MPICC",
         )
 
 
-def check_program(using: Compiler, linked: Path, program: str) -> None:
-    """Refuse a program with another MPI library than `linked`, which the compiler wrapper made, or with none.
+def check_program(using: Compiler, made: Path, program: str) -> None:
+    """Refuse a program with another MPI library than `made`, which the compiler wrapper made, or with none.
 
     Raises
     ------
     ToolError
     """
     path = shutil.which(program)
-    theirs = _linked(program)
+    theirs = linked(program)
     if path is None or theirs is None:
         return
     if not theirs:
         raise ToolError(
             f"{path} is linked statically, nothing can be preloaded into it", "link it with the shared MPI library"
         )
-    mine, other = _mpi_library(_linked(str(linked)) or {}), _mpi_library(theirs)
-    if not mine or not other or (_is_abi(mine) and _is_abi(other)):
+    mine, other = mpi_library(linked(str(made)) or {}), mpi_library(theirs)
+    if not mine or not other or (is_abi(mine) and is_abi(other)):
         return  # of the standard ABI one library serves as well as another
-    if _is_abi(mine) or _is_abi(other) or not os.path.samefile(mine, other):
+    if is_abi(mine) or is_abi(other) or not os.path.samefile(mine, other):
         raise ToolError(
             f"{path} is linked with {other}, but {using.path} ({using.family or 'MPI'} {using.release}) "
             f"builds for {mine}",
             "put the program's own MPI first on PATH, or name its compiler wrapper with RANKSIGHT_MPICC",
         )
-
-
-def _is_elf(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"\x7fELF"
-    except OSError:
-        return False
-
-
-def _linked(program: str) -> dict[str, str] | None:
-    """Shared libraries that `program` loads, name to file: empty where it is linked statically, None where it cannot be
-    looked at, as a script: what that starts is seen only when it runs."""
-    path, ldd = shutil.which(program), shutil.which("ldd")
-    if path is None or ldd is None or not _is_elf(Path(path)):
-        return None
-    done = subprocess.run([ldd, path], capture_output=True, text=True, timeout=60, check=False)
-    if "not a dynamic executable" in done.stdout + done.stderr or "statically linked" in done.stdout:
-        return {}
-    lines = (line.split() for line in done.stdout.splitlines())
-    return {words[0]: words[2] for words in lines if len(words) > 2 and words[1] == "=>"}
-
-
-def _mpi_library(libraries: Mapping[str, str]) -> str:
-    """File of the MPI library among `libraries`, empty where there is none."""
-    return next((file for name, file in libraries.items() if _MPI_LIBRARY.match(name) and file[0] == "/"), "")
-
-
-def _is_abi(library: str) -> bool:
-    return Path(library).name.startswith("libmpi_abi.")
 
 
 COLLECTORS.register("pmpi")(Pmpi())

@@ -42,6 +42,7 @@ class PmpiTraces:
             provenance=dict.fromkeys(METRICS, "measured"),
             wall_time=float(tables.ranks["wall_time"].max()),
             notes=(*lost, *tables.notes),
+            warnings=tables.warnings,
             source=tuple(str(file) for file in trace_files(folder)[:1]),
         )
 

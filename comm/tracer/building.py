@@ -2,31 +2,38 @@
 
 The library lies in ``$XDG_CACHE_HOME/ranksight/tracer/<key>/`` (``~/.cache`` by default). The key is a hash of the
 compiler wrapper's path and version, of ``mpi.h`` as it preprocesses, of the tracer's sources and of the flags: another
-MPI, another compiler or another version of the tracer makes another library. It is built beside its place and renamed,
-so that builds that run at the same time do not meet.
+MPI, another compiler or another version of the tracer makes another library. It is compiled in parts, at the same time
+in a folder of its own; parts that are done are kept when a build is interrupted. Builds wait for each other.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight._files import new_folder
 from ranksight.comm.tracer import fortran, wrappers
 from ranksight.comm.tracer.prototypes import parse
 from ranksight.errors import ToolError
+from ranksight.telling import progress
 
 LIBRARY = "libranksight-pmpi.so"
 FLAGS = ("-O2", "-fno-tree-vectorize", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")
 INSTALL = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
-_FORTRAN = "wrappers_fortran.c"
+_FORTRAN = "wrappers_fortran"
+_PARTS = 2
+"""Sources for each kind of wrappers: each more costs a third of a second for the headers."""
 _SOURCES = Path(__file__).resolve().parent
 _PROBE = """#include <mpi.h>
 #ifdef OMPI_MAJOR_VERSION
@@ -132,24 +139,38 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
     if ready.is_file():
         return ready
     root = ready.parent.parent
+    objects = root / f".{ready.parent.name}.objects"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
-    except OSError:
-        return _compile(using, generated, fallback or Path(tempfile.mkdtemp(prefix="ranksight-tracer-")))
-    try:
-        _compile(using, generated, place)
-        place.chmod(0o755)
-        try:
+        with _alone(root):
+            if ready.is_file():  # another build was faster
+                return ready
+            objects.mkdir(exist_ok=True)
+            built = _compile(using, generated, objects)
+            place = new_folder(root, ".new-")
+            os.replace(built, place / LIBRARY)
             place.rename(ready.parent)
-        except OSError:  # another build was faster
-            if not ready.is_file():
-                raise
-    except OSError as error:
-        raise ToolError(f"the tracer cannot be stored in {root}: {error.strerror}", "set XDG_CACHE_HOME") from error
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    except OSError:
+        if not ready.is_file():
+            return _compile(using, generated, fallback or Path(tempfile.mkdtemp(prefix="ranksight-tracer-")))
+    except ToolError:
+        if not ready.is_file():
+            shutil.rmtree(objects, ignore_errors=True)
+            raise
+    shutil.rmtree(objects, ignore_errors=True)
     return ready
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other builds waiting; where the file system has no locks they work side by side, and the first is taken."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def sample(using: Compiler) -> Path:
@@ -188,33 +209,71 @@ def _place(using: Compiler, generated: Mapping[str, str]) -> Path:
 
 
 def _generate(using: Compiler) -> dict[str, str]:
-    """The generated sources by file name."""
+    """The generated sources by file name, in parts that take about as long to compile as each other."""
     functions = wrappers.wrapped(parse(using.header))
     kinds = wrappers.operations(functions)
     numbers = {name: number for number, name in enumerate(kinds)}
-    return {
-        "wrappers.c": wrappers.generate(functions, numbers, kinds),
-        _FORTRAN: fortran.generate(functions, numbers),
-    }
+    moving, others = (
+        [each for each in functions if (wrappers.rule_of(each).kind == "o") is other] for other in (False, True)
+    )
+    found = {}
+    for part in range(_PARTS):
+        found[f"wrappers_{part}.c"] = wrappers.generate(moving[part::_PARTS], numbers, {} if part else kinds)
+        found[f"wrappers_others_{part}.c"] = wrappers.generate(others[part::_PARTS], numbers, {}, hot=False)
+        found[f"{_FORTRAN}_{part}.c"] = fortran.generate(functions[part::_PARTS], numbers)
+    return found
 
 
 def _compile(using: Compiler, generated: Mapping[str, str], place: Path) -> Path:
-    """Compile all of it, or all but Fortran where that alone fails: an mpi.h may lack what converts its handles."""
+    """Compile all of it, or all but Fortran where that alone fails: an mpi.h may lack what converts its handles.
+
+    Parts that are in `place` from a build that was interrupted are taken as they are.
+    """
     try:
         for name, text in generated.items():
             (place / name).write_text(text)
     except OSError as error:
         raise ToolError(f"the tracer cannot be built in {place}: {error.strerror}", "free some space") from error
+    sources = [*(place / name for name in generated), *sorted(_SOURCES.glob("*.c"))]
+    complaints = dict(zip(sources, _objects(using, sources, place), strict=True))
+    of_fortran = {source for source in sources if source.stem == "fortran" or source.name.startswith(_FORTRAN)}
+    failed = [text for source, text in complaints.items() if text and source not in of_fortran]
+    complete = [] if any(complaints.values()) else [sources]
     output = place / LIBRARY
-    complaints = []
-    for names in (tuple(generated), tuple(name for name in generated if name != _FORTRAN)):
-        sources = [str(path) for path in sorted(_SOURCES.glob("*.c")) if path.stem != "fortran" or _FORTRAN in names]
-        files = [*(str(place / name) for name in names), *sources, "-ldl"]
-        done = _run([using.path, *FLAGS, f"-I{_SOURCES}", "-o", str(output), *files])
+    for chosen in (*complete, [source for source in sources if source not in of_fortran]) if not failed else ():
+        objects = [str(place / f"{source.stem}.o") for source in chosen]
+        done = _run([using.path, *FLAGS, "-o", str(output), *objects, "-ldl"])
         if done.returncode == 0 and output.is_file():
             return output
-        complaints.append(_last_line(done.stderr))
+        failed.append(_last_line(done.stderr))
     raise ToolError(
-        f"{using.path} does not compile the tracer: {complaints[0]}",
+        f"{using.path} does not compile the tracer: {failed[0]}",
         "check that it compiles an MPI program, or name another with RANKSIGHT_MPICC",
     )
+
+
+def _objects(using: Compiler, sources: Sequence[Path], place: Path) -> list[str]:
+    """Compile each source into `place`, as many at a time as there are cores; what the compiler complained, else ""."""
+    what = f"building the tracer for {using.family or 'MPI'} {using.release}".rstrip() + ", once"
+    flags = [flag for flag in FLAGS if flag != "-shared"]
+
+    def compiled(source: Path) -> str:
+        target = place / f"{source.stem}.o"
+        if target.is_file():
+            return ""
+        part = target.with_suffix(f".{os.getpid()}.part")
+        done = _run([using.path, *flags, f"-I{_SOURCES}", "-c", "-o", str(part), str(source)])
+        if done.returncode != 0:
+            return _last_line(done.stderr)
+        os.replace(part, target)
+        return ""
+
+    progress(what, 0, len(sources))
+    pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    try:
+        waiting = [pool.submit(compiled, source) for source in sources]
+        for count, _ in enumerate(as_completed(waiting), 1):
+            progress(what, count, len(sources))
+        return [future.result() for future in waiting]
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -18,6 +18,7 @@ from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
 SENDING = "spc"
 """Kinds of operations whose calls are messages and whose bytes are sent: point to point, one-sided, collective."""
 
+_SPAWNS = ("Comm_spawn", "Comm_spawn_multiple")
 _KEYS = ["kernel", "rank", "operation", "comm_size", "size_class"]
 WHOLE_METRICS = (
     "wall_time", "compute_time", "mpi_time", "compute_cpu_time", "cpu_time",
@@ -50,7 +51,8 @@ class TraceTables:
         program.
     counters : DataFrame
         ``kernel``, ``rank`` and metrics, as :class:`ranksight.reading.Reading` wants them.
-    notes : tuple of str
+    notes, warnings : tuple of str
+        As :class:`ranksight.reading.Reading` has them.
     """
 
     messages: pd.DataFrame
@@ -59,6 +61,7 @@ class TraceTables:
     ranks: pd.DataFrame
     counters: pd.DataFrame
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
@@ -101,6 +104,7 @@ def tabulate(traces: Sequence[RankTrace]) -> TraceTables:
         ranks=ranks,
         counters=_counters(messages, ranks),
         notes=_notes(traces),
+        warnings=_warnings(messages),
     )
 
 
@@ -198,6 +202,18 @@ def _counters(messages: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     whole[["messages", "bytes_sent"]] = sums.reindex(whole["rank"]).fillna(0.0).to_numpy()
     whole.insert(0, "kernel", WHOLE)
     return pd.concat([whole, kernels], ignore_index=True).astype({"rank": "int32"})
+
+
+def _warnings(messages: pd.DataFrame) -> tuple[str, ...]:
+    """What of the program is not in the tables: it cannot be seen in them."""
+    spawns = messages[messages["operation"].isin(_SPAWNS) & (messages["count"] > 0)]
+    if spawns.empty:
+        return ()
+    kernels = ", ".join(dict.fromkeys(map(str, spawns["kernel"])))
+    return (
+        f"{kernels} starts processes by {spawns['operation'].iloc[0]}, which are not traced: their messages, times and "
+        "memory are missing",
+    )
 
 
 def _notes(traces: Sequence[RankTrace]) -> tuple[str, ...]:

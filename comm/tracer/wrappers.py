@@ -116,15 +116,30 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
     return f"RS_EXPORT int {function.name}({declared})\n{{\n{text}}}\n"
 
 
-def generate(functions: list[Prototype], numbers: Mapping[str, int], kinds: Mapping[str, str]) -> str:
-    """The C source of all wrappers for C, and the list of operations."""
+def generate(functions: list[Prototype], numbers: Mapping[str, int], kinds: Mapping[str, str], hot: bool = True) -> str:
+    """The C source of the wrappers for C.
+
+    Parameters
+    ----------
+    functions : list of Prototype
+    numbers : mapping of str to int
+        Of all operations.
+    kinds : mapping of str to str
+        All operations and their kinds; with none the list of operations is left to another part of the source.
+    hot : bool
+        Whether programs may call them often: others are optimised less, as building is what takes time there.
+    """
     text = "".join(f"{name}\\t{kind}\\n" for name, kind in kinds.items())
-    parts = [
-        '#include "hooks.h"\n',
+    operations = [
         f'const char rs_operations[] = "{text}";',
         "const unsigned rs_operations_length = sizeof rs_operations - 1;",
         f"const unsigned rs_init_operation = {numbers['Init']};",
         f"const unsigned rs_session_operation = {numbers.get('Session_init', 0)};\n",
-        *(wrapper(function, numbers) for function in functions),
+    ]
+    parts = [
+        *(() if hot else ('#pragma GCC optimize("O1")',)),
+        '#include "hooks.h"\n',
+        *(operations if kinds else ()),
+        *(wrapper(each, numbers) for each in functions),
     ]
     return "\n".join(parts)

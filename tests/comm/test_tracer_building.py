@@ -73,6 +73,56 @@ def test_builds_at_the_same_time_give_one_library(fake: Compiler, cache: Path) -
 
 
 @pytest.mark.usefixtures("short_rules")
+def test_what_was_compiled_before_an_interruption_is_kept(
+    fake: Compiler, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = building._run, []
+
+    def interrupted(command: list[str], text: str = "") -> object:
+        calls.append(command)
+        if "-shared" in command:
+            raise KeyboardInterrupt
+        return real(command, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            build(fake)
+    (objects,) = (cache / "ranksight" / "tracer").iterdir()
+    assert len(list(objects.glob("*.o"))) == len(calls) - 1 > 5
+    (objects / "groups.o").unlink()
+    (tmp_path / "log").unlink()
+    assert build(fake).is_file()
+    compiled, linked = (tmp_path / "log").read_text().splitlines()
+    assert compiled.endswith("groups.c")
+    assert "-shared" in linked
+    assert not objects.exists()
+
+
+@pytest.mark.usefixtures("short_rules")
+def test_how_far_a_build_is(fake: Compiler, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "ranksight")
+    build(fake)
+    said = [record.getMessage() for record in caplog.records if record.getMessage().startswith("building the tracer")]
+    whole = len(said) - 1
+    assert said == [f"building the tracer for Open MPI 5.0, once: {done} of {whole}" for done in range(whole + 1)]
+    assert whole > 5
+    caplog.clear()
+    build(fake)
+    assert not caplog.records
+
+
+@pytest.mark.usefixtures("short_rules")
+def test_one_language_is_left_out_where_it_alone_does_not_compile(fake: Compiler, tmp_path: Path) -> None:
+    text = Path(fake.path).read_text().splitlines()
+    script(Path(fake.path), f'case "$*" in *" -c "*fortran*) echo "error: no f2c" >&2; exit 1;; esac\n{text[1]}')
+    assert build(fake).is_file()
+    (linked,) = (line for line in (tmp_path / "log").read_text().splitlines() if "-shared" in line)
+    assert "fortran" not in linked
+    assert "wrappers_0.o" in linked
+
+
+@pytest.mark.usefixtures("short_rules")
 def test_a_cache_that_cannot_be_written_is_no_obstacle(fake: Compiler, cache: Path, tmp_path: Path) -> None:
     cache.write_text("a file where the folder should be")
     place = tmp_path / "run"
@@ -171,5 +221,6 @@ def test_the_installed_mpi_is_recognised() -> None:
     assert found.family
     assert os.path.isabs(found.path)
     functions = building._generate(found)
-    assert functions["wrappers.c"].count("RS_EXPORT int MPI_") > 300
-    assert "RS_EXPORT void mpi_send_(" in functions["wrappers_fortran.c"]
+    text = "".join(functions.values())
+    assert text.count("RS_EXPORT int MPI_") > 300
+    assert text.count("RS_EXPORT int MPI_Send(") == text.count("RS_EXPORT void mpi_send_(") == 1

@@ -252,7 +252,7 @@ def test_two_campaigns_keep_apart(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(line(program, tmp_path / "e", "--reps", "1")) == 0
-    with campaign._alone(tmp_path / "e"):
+    with campaign.alone(tmp_path / "e"):
         assert main(line(program, tmp_path / "e")) == 1
     assert "another campaign is measuring" in capsys.readouterr().err
     assert main(line(program, tmp_path / "e")) == 0

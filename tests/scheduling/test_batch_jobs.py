@@ -192,6 +192,43 @@ def test_the_record_is_of_one_system(tmp_path: Path) -> None:
         following.recorded(tmp_path, "slurm")
 
 
+def test_a_job_whose_id_was_never_known_is_not_submitted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = iter(["7", KeyboardInterrupt()])
+
+    def ask(words: object) -> str:
+        answer = next(ids)
+        if isinstance(answer, KeyboardInterrupt):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(following, "ask", ask)
+    jobs = [following.Job(f"ranks-{ranks}", ranks, None, ()) for ranks in (1, 2)]
+    with pytest.raises(KeyboardInterrupt):
+        following.submit(tmp_path, jobs, "slurm", SCHEDULERS["slurm"])
+    with pytest.raises(InputError, match=r"submitted ranks-2\.sh.*cancel it and 7 "):
+        following.recorded(tmp_path, "slurm")
+
+
+def test_a_job_that_is_refused_is_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words: list[list[str]] = []
+
+    def ask(command: tuple[str, ...]) -> str:
+        words.append([Path(word).name for word in command])
+        if command[-1].endswith("gather.sh"):
+            raise ToolError("sbatch failed")
+        return f"{len(words)};cluster"
+
+    monkeypatch.setattr(following, "ask", ask)
+    job = following.Job("ranks-1", 1, None, ())
+    with pytest.raises(ToolError, match="sbatch failed"):
+        following.submit(tmp_path, [job], "slurm", SCHEDULERS["slurm"])
+    assert words == [
+        ["sbatch", "--parsable", "ranks-1.sh"],
+        ["sbatch", "--parsable", "--dependency=afterany:1", "gather.sh"],
+    ]
+    assert following.recorded(tmp_path, "slurm") == [following.Submitted("ranks-1", "1", ())]
+
+
 @pytest.mark.slow
 @pytest.mark.perf
 def test_a_real_slurm(tmp_path: Path, program: Path, capsys: pytest.CaptureFixture[str]) -> None:

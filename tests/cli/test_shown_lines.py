@@ -1,0 +1,99 @@
+"""Lines that are shown to be typed are what was meant; an interruption is answered in one line."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ranksight.cli import fit, measure
+from ranksight.cli._continuing import measure_lines
+from ranksight.cli._lines import options, shell_line
+from ranksight.cli.main import main
+
+HOSTILE = "x;touch y $(z) 'a"
+
+
+def shown(text: str) -> list[str]:
+    """Words of the one line after "next:"."""
+    (found,) = (line for line in text.splitlines() if line.startswith("next: "))
+    return shlex.split(found.removeprefix("next: "), comments=True)
+
+
+def test_names_are_quoted_in_every_next_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "table.csv"
+    rows = [f"{ranks},{1 / ranks + 0.01 * ranks}" for ranks in (1, 2, 4, 8, 16)]
+    file.write_text("p,t\n" + "\n".join(rows) + "\n")
+    made, model = str(tmp_path / HOSTILE), str(tmp_path / f"{HOSTILE}.json")
+    named = ["--parameter", "ranks=p", "--metric", "time=t"]
+    lines = {
+        "import": ["import", "csv", str(file), *named, "-o", made],
+        "fit": ["fit", made, "-o", model],
+        "predict": ["predict", model, "--ranks", "32"],
+        "diagnose": ["diagnose", model, "--ranks", "32"],
+        "compare": ["compare", made, made],
+        "report": ["report", model, "-o", str(tmp_path / f"{HOSTILE}.html")],
+        "check": ["check", made],
+    }
+    after = {
+        "import": made,
+        "fit": model,
+        "predict": model,
+        "compare": made,
+        "report": str(tmp_path / f"{HOSTILE}.html"),
+    }
+    for verb, words in lines.items():
+        main(words)
+        said = capsys.readouterr().out
+        if "next: " in said:
+            typed = shown(said)
+            assert typed[0] in ("ranksight", "xdg-open"), verb
+            assert not [word for word in typed if "touch" in word and word not in (made, model, after.get(verb))], verb
+        assert verb not in after or after[verb] in shown(said), verb
+    assert not (tmp_path / "y").exists()
+
+
+def test_values_are_written_so_that_they_are_read_back() -> None:
+    values = {"ranks": (1.0, 2.0**53, 16777217.0), "x y": 0.1 + 0.2, "big": 1e300}
+    words = options(values)
+    assert words[::2] == ["--ranks", "--x y", "--big"]
+    read = [tuple(map(float, word.split(","))) for word in words[1::2]]
+    assert read == [values["ranks"], (values["x y"],), (values["big"],)]
+    assert shlex.split(shell_line(*words)) == words
+    (line,) = measure_lines([{"a b": 1.0}], 1, Path("p q"), ("mpirun", "-n", "{ranks}", "x;y"))
+    assert shlex.split(line)[2:] == ["--a b", "1", "-o", "p q", "--", "mpirun", "-n", "{ranks}", "x;y"]
+
+
+@pytest.mark.parametrize(
+    ("module", "words"), [(fit, ["fit", "x"]), (measure, ["measure", "-o", "x", "--ranks", "1", "--", "x", "{ranks}"])]
+)
+def test_only_a_verb_that_goes_on_promises_it(
+    module: object, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(chosen: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run", interrupted)
+    assert main(words) == 130
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert ("goes on" in said) == (module is measure)
+    assert ("starts anew" in said) == (module is fit)
+
+
+def test_an_interruption_of_the_start_is_one_line() -> None:
+    text = (
+        "import sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'ranksight.cli.main':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from ranksight.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ranksight: cancelled\n")
