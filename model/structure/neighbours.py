@@ -61,6 +61,8 @@ ONCE = 0.5
 TERMS = 1 + MOST_DIMENSIONS
 CANDIDATES = (*range(2, 33), 36, 48, 49, 54, 60, 64, 72, 96, 100, 125)
 """Numbers of ranks that are tried for the run that decides."""
+MOST = 0.98
+"""Share of what the best run separates from which on a smaller one is named."""
 APART = 1e-2
 """Relative difference from which on predictions of two grids differ."""
 
@@ -229,18 +231,17 @@ class Neighbours:
         return found
 
     def _deciding(self, point: Array, asked: Ints, rows: NDArray[np.intp]) -> int | None:
-        """The fewest ranks, not measured, whose run separates most of the grids that differ at those asked."""
+        """The fewest ranks, not measured, whose run separates nearly all of the grids that differ at those asked."""
         tried = np.array([p for p in CANDIDATES if p not in self.measured], dtype=np.float64)
         points = np.repeat(point, len(tried), axis=0)
         points[:, self.parameters.index("ranks")] = tried
         shown = self._labels(points)[rows]
-        known = self.weight[rows] > 0
-        pairs = np.zeros(len(tried), dtype=np.int64)
-        for i in range(len(rows)):
-            differ = (asked[i][:, None] != asked[i][None]).any(axis=2) & known[i][:, None] & known[i][None]
-            apart = shown[i][:, None] != shown[i][None]
-            pairs += (differ[..., None] & apart).sum(axis=(0, 1))
-        return int(tried[int(np.argmax(pairs))]) if pairs.any() else None
+        share = np.ones(len(tried))
+        for row, labels, weight in zip(asked, shown, self.weight[rows], strict=True):
+            differ = np.outer(weight, weight) * (row[:, None] != row[None]).any(axis=2)
+            apart = np.einsum("gh,ghk->k", differ, labels[:, None] != labels[None]) / differ.sum()
+            share = np.minimum(share, apart)
+        return int(tried[int(np.argmax(share >= MOST * share.max()))]) if share.any() else None
 
     def formula(self, i: int) -> str:
         """The law of series `i` on its likeliest grid, as people read it."""
