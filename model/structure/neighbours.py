@@ -121,13 +121,13 @@ class Neighbours:
         lower, upper = (_quantile(end, weight, at) for end, at in ((each.lower, tail), (each.upper, 1 - tail)))
         # Where no grid has an answer, the likeliest one's reason is given.
         best = self.weight.argmax(axis=1)[:, None, None]
-        status, reason = (np.take_along_axis(part, best, axis=1)[:, 0] for part in (each.status, each.reason))
         some = sound.any(axis=1, where=self.weight[:, :, None] > 0)
-        status, reason = np.where(some, forecast.OK, status), np.where(some, "", reason.astype(object))
+        status = np.where(some, forecast.OK, np.take_along_axis(each.status, best, axis=1)[:, 0]).astype(np.intp)
+        reason = np.where(some, "", np.take_along_axis(each.reason, best, axis=1)[:, 0].astype(object)).astype(object)
         low, high = (_quantile(each.value, weight, at) for at in (tail, 1 - tail))
         wide = some & (high > forecast.WIDEST * low)
         if wide.any():
-            status = np.where(wide, forecast.WIDE, status)
+            status[wide] = forecast.WIDE
             for k in np.flatnonzero(wide.any(axis=0)):
                 reason[wide[:, k], k] = self._undecided(points[[k]])
         form = np.ones(value.shape)
@@ -301,7 +301,8 @@ class Neighbours:
             index = np.array(content["index"], dtype=np.int64)
             weight, residual = (np.array(content[key], dtype=np.float64) for key in ("weight", "residual"))
             faces = np.array(content["faces"], dtype=bool)
-        size, held = len(names["kernels"]), len(coefficients if kind == "values" else coefficients.kernels)
+        size = len(names["kernels"])
+        held = len(coefficients) if isinstance(coefficients, np.ndarray) else len(coefficients.kernels)
         shape = (size, len(grids))
         if (
             not size
@@ -432,7 +433,7 @@ def fit_neighbours(
     # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
     leading = plain & np.isin(metrics, list(LEADING))[:, None]
     leading |= faced & (metrics == "bytes_sent")[:, None]
-    lawful = {kernel for (kernel, _), yes in zip(shared, leading.any(axis=1), strict=True) if yes}
+    lawful = {shared[i][0] for i in np.flatnonzero(leading.any(axis=1))}
     allowed = np.array([kernel in lawful for kernel, _ in shared])[:, None]
     faced &= np.isin(metrics, list(COUNTS))[:, None] & (metrics != "messages")[:, None] & ~plain
     fits = (plain | faced) & allowed
@@ -606,7 +607,8 @@ def _each_direction(sides: Array, near: Array, values: Array) -> tuple[Array | N
     scale = np.abs(values).mean(axis=1)
     scatter = np.sqrt((difference**2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)
     known = np.linalg.matrix_rank(basis) == basis.shape[1]
-    return solution @ means.T if known else None, np.abs(difference).max(axis=1), scatter, 1 + d
+    costs: Array = (solution @ means.T).astype(np.float64)
+    return costs if known else None, np.abs(difference).max(axis=1), scatter, 1 + d
 
 
 def _alike(costs: Array) -> NDArray[np.bool_]:
