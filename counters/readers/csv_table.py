@@ -290,7 +290,7 @@ def _copies(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
                 number, seen = number + 1, set()
             seen.add(row)
             numbers.append(number)
-        blocks[group.index] = numbers if number == count[group.index].max() else count[group.index]
+        blocks[group.index] = np.array(numbers) if number == count[group.index].max() else count[group.index]
     return blocks
 
 

@@ -127,7 +127,7 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
 
 
 def _match(model: Model, hypothesis: int, expected: Growth, limit: Growth) -> Match:
-    """The match of a hypothesis with an expectation: a total one where only terms that may as well be zero are outside."""
+    """The match of a hypothesis with an expectation: a total one where what deviates may as well be zero."""
     found = match(model.relevant(hypothesis), expected, limit)
     certain = match(model.relevant(hypothesis, certain=True), expected, limit)
     return certain if found.rank == "none" and certain.rank == "total" else found
