@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ranksight._files import Staging, recover
 from ranksight.errors import InputError
 from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.nested import Timers
 from ranksight.reading import Reading
 from ranksight.sampled import TABLE, sampling
 from ranksight.telling import told
@@ -153,19 +154,6 @@ def _value(name: str, text: str, path: Path) -> float:
 
 
 _NEW = "experiment"
-_MAIN = re.compile(r"(main|total|whole|program|application|overall|runtime)\b.*", re.IGNORECASE)
-ALMOST = 0.9
-"""Part of a kernel's time that the others take together where it may hold them."""
-
-
-def holder(counters: pd.DataFrame | None) -> str:
-    """The kernel that seems to hold the others, as nested timers do: one of a program's names, none takes longer, and
-    the others together take about as long or more. Empty where there is none."""
-    if counters is None or "time" not in counters.columns or (counters["kernel"] == WHOLE).any():
-        return ""
-    times = counters.groupby("kernel", sort=False)["time"].sum()
-    name = str(times.idxmax()) if len(times) > 1 and times.notna().any() else ""
-    return name if _MAIN.fullmatch(name) and times.sum() - times[name] >= ALMOST * times[name] > 0 else ""
 
 
 class Import:
@@ -188,8 +176,8 @@ class Import:
     ----------
     kernels : set of str
         Kernels seen so far.
-    holders : set of str
-        The kernel that seems to hold the others in each reading (:func:`holder`).
+    timers : Timers
+        What the readings say of timers that hold each other.
     unlike : tuple of Path or None
         Two files that became repetitions of one configuration although their names differ in more than numbers.
 
@@ -219,7 +207,7 @@ class Import:
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
-        self.holders: set[str] = set()
+        self.timers = Timers()
         self.unlike: tuple[Path, Path] | None = None
         self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
@@ -286,7 +274,7 @@ class Import:
         import pandas as pd
 
         counters = None if reading.counters is None else self.naming.counters(reading.counters, path)
-        self.holders.add(holder(counters))
+        self.timers.add(counters)
         provenance = {self._new(name): text for name, text in reading.provenance.items()}
         tables = dict(reading.tables)
         if TABLE in tables:

@@ -91,7 +91,7 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
     periods = _constants(chosen.period, "--period")
     named, fixed, metrics = names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)
-    return Naming(named, fixed, metrics, periods, chosen.total), _read_named
+    return Naming(named, fixed, metrics, periods, chosen.total or None), _read_named
 
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
@@ -117,7 +117,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
         rank=chosen.rank,
         repetition=chosen.repetition,
         where=where,
-        total=chosen.total,
+        total=chosen.total or None,
         delimiter=chosen.delimiter,
         decimal=chosen.decimal,
         shape=Shape(

@@ -136,7 +136,7 @@ def _open(path: Path, platform: str | None) -> Subject:
     experiment = read(path)
     given = load(platform) if platform else load("generic") if "loads_l1" in experiment.metrics() else None
     model, series = assemble(experiment, platform=given)
-    return Subject(name, model, series)
+    return Subject(name, model, series, experiment.runs)
 
 
 def _apart(subject: Subject, path: Path) -> Subject:
@@ -168,17 +168,19 @@ def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse
 
 
 def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import blocks, hints, scales
+    from ranksight.reports.comparisons import blocks, hints, one_sided, origins, scales
     from ranksight.reports.terminal import Text, next_step, show
 
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
+    if slower or not args.quiet:
+        show(*origins(found))
     if not args.quiet:
         for at in where:
             show(*blocks(found, at, args.kernel or None), "")
         rest = len(found.points) - len(where)
         if rest:
             show(f"{rest} smaller configurations were compared as well; --format csv prints them")
-        show(*scales(found), *hints(found))
+        show(*scales(found), *one_sided(found), *hints(found))
     if args.threshold is not None:
         if not args.quiet:
             show("", f"slower by more than {args.threshold:g} %: {len(slower)}")

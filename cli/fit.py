@@ -251,6 +251,7 @@ def _print(
 ) -> None:
     import numpy as np
 
+    from ranksight.model.remarks import partners
     from ranksight.reports.functions import COLUMNS, blocks, functions, left_out
 
     rows = functions(model)
@@ -281,10 +282,12 @@ def _print(
     # What took one value is told at that alone.
     varied = model.training.max(axis=0) > model.training.min(axis=0)
     ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
-    asked = options(dict(zip(model.parameters, model.along_ties(ahead)[0], strict=True)))
+    ahead = model.along_ties(ahead)
+    asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
     said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
-    notes = [Text(note, hanging=0) for note in (outliers, _unheard(model, args.equation), machine) if note]
+    said_of = (outliers, partners(model, ahead), _unheard(model, args.equation), machine)
+    notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 
 

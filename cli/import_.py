@@ -75,7 +75,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a metric was sampled, and a sample of it is worth so much: occurrences of an event, or seconds",
     )
     parser.add_argument(
-        "--total", metavar="KERNEL", help="the kernel that is the whole program, where timers hold each other"
+        "--total",
+        metavar="KERNEL",
+        help="the kernel that is the whole program, where timers hold each other; '' where none is",
     )
     parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that read files (default: 1)")
@@ -146,9 +148,10 @@ def run(chosen: argparse.Namespace) -> int:
         skipped = skips.end()
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
+        _whole(work, chosen)
         experiment = work.finish()
     warn(warning(experiment))
-    notes.update(dict.fromkeys(_doubts(work, experiment)))
+    notes.update(dict.fromkeys(_doubts(work, experiment, chosen)))
     tell("note", notes, "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
@@ -186,7 +189,7 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
     return found
 
 
-def _doubts(work: Import, experiment: Experiment) -> Iterator[str]:
+def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) -> Iterator[str]:
     """What of the import only the user can know."""
     if work.unlike is not None:
         one, other = work.unlike
@@ -198,10 +201,36 @@ def _doubts(work: Import, experiment: Experiment) -> Iterator[str]:
     if counts and "ranks" not in experiment.parameters:
         named = f"--parameter ranks={counts[0]}"
         yield f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"
-    if len(work.holders) == 1 and (holder := next(iter(work.holders))):
+    if (held := work.timers.holder) is not None and chosen.total is None:
         yield (
-            f"{holder} takes longest everywhere, and the others together about as long or more: if it holds them, say "
-            f"so with --total {shlex.quote(holder)}, or their times are added up"
+            f"{held.kernel} takes longest everywhere, and the others together {held.times:.2g} times as long: if it "
+            f"holds them, say so with --total {shlex.quote(held.kernel)}, or their times are added up"
+        )
+    if (larger := work.timers.larger) is not None:
+        yield (
+            f"{larger[0]} takes longer than the whole program in {larger[1]} of {counted(work.timers.wholes, 'run')}: "
+            "are rows of several runs mixed? name the column that separates them with --repetition"
+        )
+
+
+def _whole(work: Import, chosen: argparse.Namespace) -> None:
+    """Refuse timers of which one is the whole program and is not named, and a whole that one of its parts exceeds.
+
+    Raises
+    ------
+    InputError
+    """
+    held, larger = work.timers.holder, work.timers.larger
+    if held is not None and held.certain and chosen.total is None:
+        raise InputError(
+            f"{held.kernel} seems to be the whole program: it takes longest everywhere, and the other timers together "
+            f"{held.times:.2g} times as long, which would be added up",
+            f"say --total {shlex.quote(held.kernel)}, or --total '' where no timer holds the others",
+        )
+    if larger is not None and larger[1] == work.timers.wholes:
+        raise InputError(
+            f"{larger[0]} takes longer than the whole program in every run, and a part cannot exceed the whole",
+            f"say --total {shlex.quote(larger[0])} if it holds the others",
         )
 
 

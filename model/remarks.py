@@ -32,12 +32,20 @@ def remarks(model: Model, points: Array) -> tuple[str, ...]:
         *told(model.refused),
         _outgrown(model, points),
         _crowded(model, points),
+        partners(model, points),
         *([] if model.equation.balance is None else model.equation.balance.remarks(points)),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:
         found += [model.staircase.units.remark(point, model.parameters) for point in points]
     return tuple(dict.fromkeys(filter(None, found)))
+
+
+def partners(model: Model, points: Array) -> str:
+    """The process grids that fit the traces and differ at `points` (k, m), and the run that decides; else empty."""
+    sent = model.equation.communication
+    laws = [model.functions.neighbours, None if sent is None else sent.functions.neighbours]
+    return next(filter(None, (law.remark(points) for law in laws if law is not None)), "")
 
 
 def _outgrown(model: Model, points: Array) -> str:

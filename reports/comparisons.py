@@ -23,6 +23,8 @@ SHOWN = 20
 ROOM = 40
 """Columns of a kernel's name in running text."""
 RENAMED = 5
+NAMED = 3
+"""Kernels of one side that are named."""
 COUNTED, EACH = 10, 4
 """Kernels whose counts are shown, and counts of each."""
 PLAIN = ("visits", "messages", "bytes_sent", "bytes_received")
@@ -80,7 +82,8 @@ def blocks(comparison: Comparison, at: int, kernels: list[str] | None = None) ->
     said: list[Block] = [
         Text(f"{comparison.before.name} -> {comparison.after.name} at {where}, {how}", hanging=0, style="bold")
     ]
-    said += _times(comparison, at, kernels) if comparison.timer else [_no_time(comparison)]
+    said += _values(comparison, comparison.timer, at, kernels) if comparison.timer else [_no_time(comparison)]
+    said += _values(comparison, comparison.work, at, kernels) if comparison.work else []
     said += _counts(comparison, at, kernels)
     return said
 
@@ -108,9 +111,29 @@ def hints(comparison: Comparison) -> list[Block]:
     return [Text(f"perhaps one kernel under two names: {', '.join(old)}{more}; if so, add {options}", 0, 2, "yellow")]
 
 
-def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[Block]:
-    found, unit = comparison.changes, metric(comparison.timer)
-    mine = [(kernel, row) for (kernel, name), row in found.rows.items() if name == comparison.timer]
+def origins(comparison: Comparison) -> list[Block]:
+    """How the runs of the two differ, which comes before any verdict."""
+    return [Text(f"note: {each}", 0, 2, "yellow") for each in comparison.differences]
+
+
+def one_sided(comparison: Comparison) -> list[Block]:
+    """What only one of the two has: metrics, and kernels by any metric."""
+    text: list[Block] = []
+    for side, (metrics, kernels) in zip((comparison.before, comparison.after), comparison.one_sided, strict=True):
+        parts = [f"the metrics {', '.join(metrics)}"] if metrics else []
+        if kernels:
+            named = ", ".join(_names(kernels[:NAMED]).values())
+            more = f" and {len(kernels) - NAMED} more" if len(kernels) > NAMED else ""
+            parts.append(f"{counted(len(kernels), 'kernel')}: {named}{more}")
+        if parts:
+            text.append(Text(f"only {side.name} has {'; '.join(parts)}", 0, 2))
+    return text
+
+
+def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | None) -> list[Block]:
+    """The kernels' values of one metric on both sides."""
+    found, unit = comparison.changes, metric(measure)
+    mine = [(kernel, row) for (kernel, name), row in found.rows.items() if name == measure]
     size = {kernel: np.nanmax([found.before[row, at], found.after[row, at], 0.0]) for kernel, row in mine}
     moved = {
         kernel: abs(np.nan_to_num(found.after[row, at]) - np.nan_to_num(found.before[row, at])) for kernel, row in mine
@@ -136,11 +159,11 @@ def _times(comparison: Comparison, at: int, kernels: list[str] | None) -> list[B
         style = ("red" if ratio > 1 else "green") if verdict == CHANGED else ""
         note = Cell("insufficient" if verdict == UNSURE else "", "yellow")
         rows.append([_name(kernel), old, new, Cell(what, style), span, note])
-        why = because(comparison.causes.get((kernel, at), []))
+        why = because(comparison.causes.get((kernel, at), [])) if measure == comparison.timer else ""
         if why:
             reasons.append(Text(f"{names[kernel]}: because {why}", 2))
     columns = [
-        Column(comparison.timer, "name"),
+        Column(measure, "name"),
         Column("before"),
         Column("after"),
         Column("change"),
@@ -258,6 +281,11 @@ def to_dict(comparison: Comparison, slower: list[tuple[str, int, float]]) -> dic
         "values": "measured" if comparison.measured else "predicted",
         "time": comparison.timer,
         "level": comparison.level,
+        "differences": list(comparison.differences),
+        "only": {
+            side: {"metrics": metrics, "kernels": kernels}
+            for side, (metrics, kernels) in zip(("before", "after"), comparison.one_sided, strict=True)
+        },
         "changes": [
             {
                 "configuration": {name: row.pop(name) for name in comparison.parameters},

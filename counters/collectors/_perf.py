@@ -24,7 +24,9 @@ from ranksight.leftout import by_object
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")
 DEVICES = Path("/sys/bus/event_source/devices")
-_CORE_DEVICES = re.compile(r"cpu|cpu_core|cpum_cf|armv\d\w*pmu\w*|armv\d_\w+|arm_\w*pmu|power\d+\w*|nvidia_\w+|riscv\w*")
+_CORE_DEVICES = re.compile(
+    r"cpu|cpu_core|cpum_cf|armv\d\w*pmu\w*|armv\d_\w+|arm_\w*pmu|power\d+\w*|nvidia_\w+|riscv\w*"
+)
 _SOFTWARE_TYPE = 1
 
 

@@ -241,7 +241,7 @@ class _Table:
         if not point:
             # Parameters come from elsewhere: all rows are of one configuration.
             point, frame["p0"] = ["p0"], 0.0
-        frame["copy"] = frame.groupby([*point, "label", "kernel", "rank"], sort=False).cumcount()
+        frame["copy"] = _copies(frame, [*point, "label"])
         if (frame["copy"] > 0).any():
             self._lumped(frame, [*point, "label", "kernel", "rank"])
         # Labels and copies of one configuration become 0, 1, 2, ... in the order of the file.
@@ -269,6 +269,29 @@ class _Table:
                 notes=notes,
                 source=(str(self.path),),
             )
+
+
+def _copies(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
+    """Which repetition each row belongs to, where rows of one configuration name a kernel and rank several times.
+
+    Rows of one repetition stand together where that needs no more repetitions than a kernel has rows: a new one begins
+    where a kernel comes again. Kernels that only some repetitions have then stay with those. In tables in the order of
+    the kernels the n-th row of each is the n-th repetition.
+    """
+    count = frame.groupby([*keys, "kernel", "rank"], sort=False).cumcount()
+    if not (count > 0).any():
+        return count
+    blocks = pd.Series(0, index=frame.index)
+    for _, group in frame.groupby(keys, sort=False):
+        seen: set[tuple[object, object]] = set()
+        number, numbers = 0, []
+        for row in zip(group["kernel"], group["rank"], strict=True):
+            if row in seen:
+                number, seen = number + 1, set()
+            seen.add(row)
+            numbers.append(number)
+        blocks[group.index] = np.array(numbers) if number == count[group.index].max() else count[group.index]
+    return blocks
 
 
 def _number_or_none(text: str) -> float | None:

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.experiment import WHOLE, Run
+from ranksight.metrics import metric
 from ranksight.model.application.laws import Terms
 from ranksight.model.comparison.change import CHANGED, Changes, changes
 from ranksight.model.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
 from ranksight.model.comparison.explain import Cause, explain
+from ranksight.model.comparison.origins import differences
 from ranksight.model.comparison.renaming import alike, renamed
 from ranksight.model.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
 from ranksight.model.model import Model
@@ -34,11 +36,14 @@ class Subject:
     name : str
     model : Model
     series : Series or None
+    runs : tuple of Run
+        What it was measured by; empty of a model.
     """
 
     name: str
     model: Model
     series: Series | None = None
+    runs: tuple[Run, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,10 @@ class Comparison:
         Kernels whose time one side cannot predict at the largest of these scales.
     renamed : tuple of (str, str)
         Kernels that seem to be one under two names (:mod:`ranksight.model.comparison.renaming`).
+    work : str
+        The count by which kernels are compared where most of them have no time on both sides; else empty.
+    differences : tuple of str
+        How the runs of the two differ (:mod:`ranksight.model.comparison.origins`).
     """
 
     before: Side
@@ -82,6 +91,18 @@ class Comparison:
     level: float
     untold: int = 0
     renamed: tuple[tuple[str, str], ...] = ()
+    work: str = ""
+    differences: tuple[str, ...] = ()
+
+    @property
+    def one_sided(self) -> tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]:
+        """Metrics and kernels that only `before` has, and those that only `after` has."""
+        rows = [list(side.rows) for side in (self.before, self.after)]
+        each = [[list(dict.fromkeys(key[at] for key in keys)) for keys in rows] for at in (1, 0)]
+        first, second = (
+            tuple([one for one in held[at] if one not in set(held[1 - at])] for held in each) for at in (0, 1)
+        )
+        return (first[0], first[1]), (second[0], second[1])
 
     def slower(self, percent: float, least: float = 0.01) -> list[tuple[str, int, float]]:
         """Kernels whose time grew by more than `percent`, beyond the noise: kernel, configuration, growth in percent.
@@ -174,7 +195,21 @@ def compare(
         level=level,
         untold=scales.untold,
         renamed=alike(*sides),
+        work=_work(sides, timer),
+        differences=differences(before.runs, after.runs) if before.runs and after.runs else (),
     )
+
+
+def _work(sides: list[Side], timer: str | None) -> str:
+    """The count that most kernels have on both sides, instructions before others; empty where as many have a time."""
+    both = [key for key in sides[0].rows if key in sides[1].rows and key[0] != WHOLE]
+    count: dict[str, int] = {}
+    for _, name in both:
+        if name == timer or metric(name).kind == "requirement":
+            count[name] = count.get(name, 0) + 1
+    timed = count.pop(timer or "", 0)
+    most = max(count, key=lambda name: (count[name], name == "instructions"), default="")
+    return most if most and count[most] > 2 * timed else ""
 
 
 def _check_parameters(before: Subject, after: Subject) -> None:

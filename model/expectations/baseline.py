@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
 from ranksight.model.expectations.document import Expectation, Study
@@ -22,6 +25,7 @@ from ranksight.model.search.growth import Growth, Order
 from ranksight.model.series.series import Series
 from ranksight.model.spaces.rulers import Ruler
 
+Array = NDArray[np.float64]
 STEP = Fraction(1, 4)
 QUARTERS = tuple(Fraction(n, 4) for n in range(-8, 13))
 """Powers from 1/x^2 to x^3."""
@@ -39,7 +43,7 @@ def status_quo_rulers(parameters: tuple[str, ...]) -> dict[str, Ruler]:
 
 
 def status_quo(
-    study: Study, earlier: Experiment, now: Series, taken: Mapping[Key, Expectation]
+    study: Study, earlier: Experiment, now: Series, taken: Mapping[Key, Expectation], ahead: Array
 ) -> tuple[dict[Key, Expectation], dict[Key, str]]:
     """Expectations from an earlier experiment, and why others could not be had.
 
@@ -52,6 +56,8 @@ def status_quo(
         What is checked.
     taken : mapping of (function, metric) to Expectation
         Those that the study states.
+    ahead : (k, m)
+        Configurations that are asked for.
 
     Returns
     -------
@@ -84,6 +90,7 @@ def status_quo(
         dict.fromkeys(keys, Growth()),
         rulers={**status_quo_rulers(now.parameters), **study.rulers},
         depth=study.depth,
+        ahead=ahead,
         over_repetitions=study.over_repetitions or "auto",
     )
     found: dict[Key, Expectation] = {}

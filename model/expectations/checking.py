@@ -105,17 +105,17 @@ def check(
     missing: dict[Key, str] = {}
     of_baseline: dict[Key, Expectation] = {}
     if baseline is not None:
-        of_baseline, missing = status_quo(wanted, baseline, series, expected)
+        at = _targets(series, targets, [each.growth for each in expected.values()])
+        of_baseline, missing = status_quo(wanted, baseline, series, expected, at)
     functions_of(
         {name: _functions(wanted, name) for name in {rule.metric for rule in wanted.rules}},
         series,
         {name: rule.place for rule in wanted.rules for name in rule.inequality.functions},
     )
     how = wanted.over_repetitions or "auto"
-    models = _models(wanted, series, expected, of_baseline, how)
-    growths = [each.growth for each in (expected | of_baseline).values()]
-    at = _targets(series, targets, growths)
     both = expected | of_baseline
+    at = _targets(series, targets, [each.growth for each in both.values()])
+    models = _models(wanted, series, expected, of_baseline, how, at)
     findings = [judge(*key, each, models[key], wanted) for key, each in both.items()]
     findings = _priced(findings, models, series, at, how)
     for key, reason in missing.items():
@@ -167,7 +167,12 @@ def _functions(study: Study, name: str) -> list[str]:
 
 
 def _models(
-    study: Study, series: Series, expected: Mapping[Key, Expectation], of_baseline: Mapping[Key, Expectation], how: str
+    study: Study,
+    series: Series,
+    expected: Mapping[Key, Expectation],
+    of_baseline: Mapping[Key, Expectation],
+    how: str,
+    ahead: Array,
 ) -> dict[Key, Model]:
     """Models of all that is spoken of: in the space around the expectation, of the status quo, or of the paper."""
     models = fit_models(
@@ -175,6 +180,7 @@ def _models(
         {key: each.growth for key, each in expected.items()},
         rulers=study.rulers,
         depth=study.depth,
+        ahead=ahead,
         over_repetitions=how,
     )
     models |= fit_models(
@@ -182,13 +188,14 @@ def _models(
         {key: each.growth for key, each in of_baseline.items()},
         rulers={**status_quo_rulers(series.parameters), **study.rulers},
         depth=study.depth,
+        ahead=ahead,
         over_repetitions=how,
     )
     free = {(name, rule.metric): Growth() for rule in study.rules for name in rule.inequality.functions}
     rest = {key: growth for key, growth in free.items() if key not in models}
     few = MPI if len(series.parameters) == 1 else Ruler(MPI.powers[::2], (UNIT - UNIT, UNIT))
     rulers = {**dict.fromkeys(series.parameters, few), **study.rulers}
-    return models | fit_models(series, rest, rulers=rulers, depth=study.depth, over_repetitions=how)
+    return models | fit_models(series, rest, rulers=rulers, depth=study.depth, ahead=ahead, over_repetitions=how)
 
 
 def _targets(series: Series, asked: Mapping[str, Sequence[float]] | None, growths: Sequence[Growth]) -> Array:

@@ -104,12 +104,12 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
     if model.empty:
         return replace(known, reason=weakness(model, study))
     limit = limit_of(expectation.growth, expectation.limit)
-    result = match(model.growth(), expectation.growth, limit)
+    result = _match(model, 0, expectation.growth, limit)
     outside = result.rank == "none"
     agreeing = sum(
         weight
-        for weight, growth in model.alternatives()
-        if (match(growth, expectation.growth, limit).rank == "none") == outside
+        for weight, hypothesis in model.alternatives()
+        if (_match(model, hypothesis, expectation.growth, limit).rank == "none") == outside
     )
     known = replace(
         known,
@@ -124,6 +124,13 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
     if not reason and agreeing < AGREEMENT:
         reason = _disagreement(model, expectation.growth, limit, outside, study)
     return replace(known, status="insufficient", reason=reason) if reason else known
+
+
+def _match(model: Model, hypothesis: int, expected: Growth, limit: Growth) -> Match:
+    """The match of a hypothesis with an expectation: a total one where what deviates may as well be zero."""
+    found = match(model.relevant(hypothesis), expected, limit)
+    certain = match(model.relevant(hypothesis, certain=True), expected, limit)
+    return certain if found.rank == "none" and certain.rank == "total" else found
 
 
 def weakness(model: Model, study: Study) -> str:
@@ -141,11 +148,10 @@ def weakness(model: Model, study: Study) -> str:
 
 
 def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool, study: Study) -> str:
-    other = max(
-        (each for each in model.alternatives() if (match(each[1], expected, limit).rank == "none") != outside),
-        key=lambda each: each[0],
-    )
-    mine, theirs = (growth.renamed(study.short) for growth in (model.growth(), other[1]))
+    mine = _match(model, 0, expected, limit).found.renamed(study.short)
+    rivals = [(weight, _match(model, hypothesis, expected, limit)) for weight, hypothesis in model.alternatives()]
+    other = max((each for each in rivals if (each[1].rank == "none") != outside), key=lambda each: each[0])
+    theirs = other[1].found.renamed(study.short)
     where = ("outside", "inside") if outside else ("inside", "outside")
     more = "more repetitions" if model.fitted.noisy[model.row] else "a larger configuration"
     return (

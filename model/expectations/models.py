@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.search.growth import Growth, leading
+from ranksight.model.search.terms import values as values_of
 from ranksight.model.series.noise import locate
 from ranksight.model.series.series import Series
 from ranksight.model.spaces.rulers import Ruler, offer, terms, wider
@@ -23,6 +25,10 @@ LITTLE = 0.9
 HALF = 0.5
 """Share of the out-of-sample error to which a wider space has to bring it, unless the narrower one was at its end."""
 LARGEST_EXPONENT = 128.0
+MATTERS = 0.05
+"""Share of the value, the largest at any configuration measured or asked for, below which a summand is no growth."""
+CERTAIN = 0.975
+"""Probability that a summand has the sign that was fitted, below which it is no growth."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class Model:
         What was measured; NaN where missing.
     how : str
         How repetitions become one value.
+    ahead : (k, m)
+        Configurations that are asked for.
     """
 
     fitted: Fitted
@@ -49,7 +57,8 @@ class Model:
     widened: bool
     points: Array
     values: Array
-    how: str = "auto"
+    how: str
+    ahead: Array
 
     @property
     def formula(self) -> str:
@@ -98,20 +107,49 @@ class Model:
         return int(self.fitted.status[self.row]) in (FEW_POINTS, NO_DATA) or not self.fitted.weight[self.row, 0] > 0
 
     def growth(self, hypothesis: int = 0) -> Growth:
-        """The growth of a hypothesis, stripped to its leading term."""
-        members = self.fitted.members[self.row, hypothesis]
-        coefficients = self.fitted.coefficient[self.row, hypothesis]
-        used = [
-            Growth.of_term(self.fitted.terms[t], self.fitted.parameters)
-            for t, c in zip(members, coefficients, strict=True)
-            if t >= 0 and c != 0
-        ]
-        return leading(used) if used else Growth()
+        """The growth of a hypothesis in the limit, stripped to its leading term."""
+        return leading(self._growths(self._used(hypothesis), hypothesis))
 
-    def alternatives(self) -> list[tuple[float, Growth]]:
-        """Posterior weight and growth of every hypothesis kept."""
+    def relevant(self, hypothesis: int = 0, certain: bool = False) -> Growth:
+        """The same of the terms that matter at the configurations asked for.
+
+        Terms that are less than :data:`MATTERS` of the value wherever it was measured or is asked for are no growth: a
+        rest of 10 instructions beside 500,000 / p is none at 1000 ranks. Nor are, with `certain`, terms whose
+        coefficient may as well be zero.
+        """
+        used = self._used(hypothesis)
+        if not used.any():
+            return Growth()
+        terms = self.fitted.terms[self.fitted.members[self.row, hypothesis][used]]
+        each = self.fitted.coefficient[self.row, hypothesis][used, None]
+        size = np.abs(each * values_of(terms, np.concatenate([self.present, self.ahead])))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num(size / np.nansum(size, axis=0)).max(axis=1)
+        used[used] = share >= MATTERS
+        if certain:
+            used &= self._certain(hypothesis)
+        return leading(self._growths(used, hypothesis))
+
+    def _used(self, hypothesis: int) -> NDArray[np.bool_]:
+        members = self.fitted.members[self.row, hypothesis]
+        return np.asarray((members >= 0) & (self.fitted.coefficient[self.row, hypothesis] != 0))
+
+    def _growths(self, used: NDArray[np.bool_], hypothesis: int) -> list[Growth]:
+        """Of the terms in use; a constant where there is none."""
+        terms = self.fitted.terms[self.fitted.members[self.row, hypothesis][used]]
+        return [Growth.of_term(term, self.fitted.parameters) for term in terms] or [Growth()]
+
+    def _certain(self, hypothesis: int) -> NDArray[np.bool_]:
+        """Whether each coefficient of a hypothesis differs from zero by more than its error."""
+        root, variance = self.fitted.root[self.row, hypothesis], float(self.fitted.variance[self.row, hypothesis])
+        error = np.sqrt(variance * (root**2).sum(axis=1))
+        reach = float(stdtrit(max(float(self.fitted.freedom[self.row, hypothesis]), 1.0), CERTAIN))
+        return np.asarray(~(np.abs(self.fitted.coefficient[self.row, hypothesis]) < reach * error))
+
+    def alternatives(self) -> list[tuple[float, int]]:
+        """Posterior weight and number of every hypothesis kept."""
         weights = self.fitted.weight[self.row]
-        return [(float(w), self.growth(c)) for c, w in enumerate(weights) if w > 0]
+        return [(float(w), c) for c, w in enumerate(weights) if w > 0]
 
     def at(self, points: Array) -> Array:
         """Values (k,) of the leading hypothesis."""
@@ -141,6 +179,7 @@ def fit_models(
     *,
     rulers: Mapping[str, Ruler],
     depth: int,
+    ahead: Array,
     over_repetitions: str = "auto",
 ) -> dict[Key, Model]:
     """Fit functions, each in the space around a growth.
@@ -158,6 +197,8 @@ def fit_models(
         Terms of parameters that the user chose.
     depth : int
         Of generated rulers.
+    ahead : (k, m)
+        Configurations that are asked for.
     over_repetitions : str
         How repetitions become one value.
     """
@@ -168,14 +209,14 @@ def fit_models(
     found: dict[Key, Model] = {}
     for growth, keys in groups.items():
         space = terms(growth, series.parameters, rulers, depth)
-        found |= _fit(series, rows, keys, growth, space, over_repetitions, False)
+        found |= _fit(series, rows, keys, growth, space, over_repetitions, False, ahead)
         for exponential in (False, True):
             short = [key for key in keys if found[key].widened or _short(found[key], rulers)]
             known = {name for name in series.parameters if name in rulers}
             if not short or known == set(series.parameters) or (exponential and not _countable(series)):
                 break
             space = wider(growth, series.parameters, rulers, depth, exponential)
-            tried = _fit(series, rows, short, growth, space, over_repetitions, True)
+            tried = _fit(series, rows, short, growth, space, over_repetitions, True, ahead)
             found |= {key: model for key, model in tried.items() if _better(model, found[key], rulers)}
     return found
 
@@ -210,6 +251,7 @@ def _fit(
     space: tuple[Growth, ...],
     how: str,
     widened: bool,
+    ahead: Array,
 ) -> dict[Key, Model]:
     chosen = np.array([rows[key] for key in keys], dtype=np.intp)
     fitted = fit_series(
@@ -220,6 +262,6 @@ def _fit(
         segments=False,
     )
     return {
-        key: Model(fitted, at, space, widened, series.points, series.values[rows[key]], how)
+        key: Model(fitted, at, space, widened, series.points, series.values[rows[key]], how, ahead)
         for at, key in enumerate(keys)
     }

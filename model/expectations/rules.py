@@ -142,7 +142,8 @@ def _chance(sides: tuple[Sum, Sum], used: Mapping[str, Model]) -> float:
     options: list[list[tuple[float, Growth]]] = []
     for model in used.values():
         total: dict[Growth, float] = {}
-        for weight, growth in model.alternatives():
+        for weight, hypothesis in model.alternatives():
+            growth = model.growth(hypothesis)
             total[growth] = total.get(growth, 0.0) + weight
         options.append(sorted(((w, g) for g, w in total.items()), key=lambda each: -each[0]))
     # Combinations stay few: of many functions only the likeliest models count.

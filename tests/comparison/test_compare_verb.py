@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.experiment import WHOLE, Experiment, Run
 
 
 def experiment(place: Path, more: float, slower: float, seed: int) -> None:
@@ -129,3 +129,51 @@ def test_without_a_common_clock_only_counts_are_compared(place: Path, capsys: py
     said = capsys.readouterr().out
     assert "no time in common (old has time; cycles has cycles)" in said
     assert "no count of a kernel that both have changed by 1 %" in said or "counts that changed" in said
+
+
+def counted_kernels(path: Path, more: dict[str, float], command: str, collector: str, threads: str) -> None:
+    """Forty kernels with instructions, and a clock of the whole program alone."""
+    found = Experiment.create(path, "counted", ["ranks"])
+    for ranks in (2, 4, 8):
+        counts = {f"k{at}": more.get(f"k{at}", 1.0) * 1e6 * (at + 1) / ranks for at in range(40)}
+        counts |= {name: factor * 1e6 / ranks for name, factor in more.items() if name not in counts}
+        table = pd.DataFrame({"kernel": list(counts), "rank": -1, "instructions": list(counts.values())})
+        clock = pd.DataFrame({"kernel": [WHOLE], "rank": [-1], "compute_cpu_time": [1.0 / ranks]})
+        facts = {"processor": "one", "OMP_NUM_THREADS": threads, "host": path.name}
+        words = ("mpirun", "-n", str(ranks), command)
+        found.add(Run({"ranks": ranks}, 0, collector, command=words, environment=facts), table)
+        found.add(Run({"ranks": ranks}, 0, "pmpi", command=words, environment=facts), clock)
+
+
+def test_kernels_without_a_time_are_compared_by_what_both_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted_kernels(tmp_path / "old.exp", {"k39": 1.0, "gone": 1.0}, "./a", "callgrind", "1")
+    counted_kernels(tmp_path / "new.exp", {"k39": 1.5}, "./b", "callgrind-lite", "2")
+    assert main(["compare", str(tmp_path / "old.exp"), str(tmp_path / "new.exp")]) == 0
+    out = capsys.readouterr().out
+    text = " ".join(out.split())
+    # What differs comes before the values.
+    heading = text.index("old -> new at ranks 8")
+    for said in ("commands differ: 'mpirun -n 2 ./a' and", "collectors differ:", "OMP_NUM_THREADS differs: 1 and 2"):
+        assert 0 <= text.index(said) < heading
+    assert "host" not in text
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith("k")}
+    assert len(rows) >= 15
+    assert rows["k39"][-5] == "+50"
+    assert "39 of 41 kernels: no difference beyond the noise" in text
+    assert "only old has 1 kernel: gone" in text
+    assert main(["compare", str(tmp_path / "old.exp"), str(tmp_path / "new.exp"), "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["only"]["before"] == {"metrics": [], "kernels": ["gone"]}
+    assert content["only"]["after"] == {"metrics": [], "kernels": []}
+    assert len(content["differences"]) == 3
+
+
+def test_runs_that_are_alike_have_no_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("old", "new"):
+        counted_kernels(tmp_path / f"{name}.exp", {}, "./a", "callgrind", "1")
+    assert main(["compare", str(tmp_path / "old.exp"), str(tmp_path / "new.exp")]) == 0
+    out = capsys.readouterr().out
+    assert "note:" not in out
+    assert "only " not in out

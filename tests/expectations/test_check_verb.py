@@ -74,6 +74,50 @@ def test_a_violation_exits_with_3_and_says_what_it_costs(tmp_path: Path, capsys:
     assert max(map(len, out.splitlines()[:-1])) <= 80
 
 
+def counted(folder: Path, shapes: Mapping[str, Shape]) -> Path:
+    """Counts of some functions at 1 to 16 ranks."""
+    experiment = Experiment.create(folder, "counted", ["ranks"])
+    for p in (1, 2, 4, 8, 16):
+        counts = [round(shape(p)) for shape in shapes.values()]
+        table = pd.DataFrame({"kernel": list(shapes), "rank": -1, "instructions": counts})
+        experiment.add(Run({"ranks": p}, collector="callgrind"), table)
+    return folder
+
+
+def test_a_rest_that_matters_nowhere_is_no_growth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes: dict[str, Shape] = {
+        "rest": lambda p: 5e5 / p + 10,
+        "serial": lambda p: 5e5 / p + 2e4,
+        "steady": lambda p: 1e6,
+        "rising": lambda p: 1e6 + 500 * p,
+    }
+    expected = 'rest = "O(1/p)"\nserial = "O(1/p)"\nsteady = "O(1)"\nrising = "O(1)"\n'
+    study = write(tmp_path, f"[expect.instructions]\n{expected}")
+    folder = counted(tmp_path / "e", shapes)
+
+    def verdicts(*words: str) -> dict[str, str]:
+        assert run(capsys, study, folder, *words, "--format", "csv")[0] == 3
+        out = run(capsys, study, folder, *words, "--format", "csv")[1]
+        return {row["function"]: row["match"] for row in csv.DictReader(io.StringIO(out))}
+
+    assert verdicts() == {"rest": "total", "serial": "none", "steady": "total", "rising": "none"}
+    # Ten of fifteen instructions at 100,000 ranks.
+    assert verdicts("--ranks", "100000")["rest"] == "none"
+
+
+def test_a_term_that_may_as_well_be_zero_violates_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steady: Shape = lambda p: 1.0  # noqa: E731
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        experiment = Experiment.create(tmp_path / f"e{seed}", "steady", ["ranks"])
+        for p in RANKS:
+            for repetition in range(3):
+                table = pd.DataFrame({"kernel": ["f"], "rank": -1, "time": [steady(p) * rng.lognormal(0, 0.03)]})
+                experiment.add(Run({"ranks": p}, repetition, "csv", provenance={"time": "measured"}), table)
+        code, _, _ = run(capsys, write(tmp_path, '[expect.time]\nf = "O(1)"\n'), experiment.path)
+        assert code != 3
+
+
 def test_too_few_settings_exit_with_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, write(tmp_path, MET), store(tmp_path / "e", ranks=RANKS[:4]))
     assert code == 4

@@ -18,7 +18,6 @@ from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.prediction import Prediction
 
-
 FARAWAY = 2**30
 
 @pytest.fixture(scope="module")

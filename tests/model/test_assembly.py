@@ -135,7 +135,8 @@ def test_a_model_comes_back_from_its_file(model: Model, tmp_path: Path) -> None:
         (("application", "communication", "fitted"), None),
         (("structures", "levels", "levels"), [24, 12]),
         (("structures", "levels", "parameter"), "colour"),
-        (("structures", "neighbours", "dimensions"), 0),
+        (("structures", "neighbours", "grids"), []),
+        (("structures", "neighbours", "weight"), []),
         (("structures", "neighbours", "residual"), []),
     ],
 )

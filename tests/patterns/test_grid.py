@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.comm.patterns.grid import Cartesian, cartesian_of
+from ranksight.comm.patterns.grid import RINGS, Cartesian, cartesian_grids
 from ranksight.dims import dims_create
 from ranksight.errors import InputError
 
@@ -37,16 +37,19 @@ def test_factors_multiply_to_the_ranks(ranks: int, dimensions: int) -> None:
     assert list(extents) == sorted(extents, reverse=True)
 
 
-@given(st.integers(1, 200), st.tuples(st.booleans(), st.booleans(), st.booleans()))
-def test_neighbours_are_those_that_can_be_counted(ranks: int, periodic: tuple[bool, bool, bool]) -> None:
-    grid = Cartesian(3, periodic)
+@given(st.integers(1, 200), st.tuples(st.booleans(), st.booleans(), st.booleans()), st.sampled_from(RINGS))
+def test_neighbours_are_those_that_can_be_counted(ranks: int, periodic: tuple[bool, bool, bool], ring: str) -> None:
+    grid = Cartesian(3, periodic, ring=ring)
     extents = grid.extents(ranks)
     counted = []
     for place in itertools.product(*(range(e) for e in extents)):
         row = []
         for d in range(3):
             steps = [place[d] - 1, place[d] + 1]
-            row.append(2 if periodic[d] else sum(0 <= step < extents[d] for step in steps))
+            there = [step % extents[d] for step in steps if periodic[d] or 0 <= step < extents[d]]
+            if ring != "shift":
+                there = [step for step in there if step != place[d]]
+            row.append(len(set(there)) if ring == "peers" else len(there))
         counted.append(row)
     found = grid.neighbours(ranks)
     assert found.tolist() == counted
@@ -59,27 +62,47 @@ def test_neighbours_are_those_that_can_be_counted(ranks: int, periodic: tuple[bo
 
 
 @pytest.mark.parametrize("periodic", [(False, False, False), (False, True, False), (True, True, True)])
-def test_the_grid_is_found_from_who_talks_to_whom(periodic: tuple[bool, ...]) -> None:
+def test_the_grid_is_found_from_who_sends_to_whom(periodic: tuple[bool, ...]) -> None:
     grid = Cartesian(3, periodic)
-    assert cartesian_of([(p, grid.pairs(p)) for p in (1, 2, 4, 8, 12, 27)]) == grid
+    found = cartesian_grids([(p, grid.pairs(p)) for p in (1, 2, 4, 8, 12, 27)])
+    assert {(each.dimensions, each.periodic, each.rising) for each in found} == {(3, periodic, False)}
+
+
+def test_pairs_of_a_rank_with_itself_decide_what_a_ring_of_one_sends() -> None:
+    grid, ranks = Cartesian(2, (True, True)), (1, 2, 3, 9)
+    alone = {p: {(a, a) for a in range(p)} for p in (1, 2, 3)}
+
+    def rings(itself: dict[int, set[tuple[int, int]]]) -> set[str]:
+        found = cartesian_grids([(p, grid.pairs(p) | itself.get(p, set())) for p in ranks])
+        return {each.ring for each in found if each.dimensions == 2}
+
+    assert rings({}) == {"others", "peers"}
+    assert rings(alone) == {"shift"}
+    # Who sends to itself where there are others as well does so for another reason.
+    assert rings({p: {(a, a) for a in range(p)} for p in ranks}) == {"others", "peers"}
 
 
 def test_extents_that_rise_are_found_where_falling_ones_explain_nothing() -> None:
     rising = Cartesian(2, (False, False), rising=True)
     assert rising.extents(8) == (2, 4)
-    assert cartesian_of([(p, rising.pairs(p)) for p in (1, 2, 4, 8, 16)]) == rising
+    assert rising in cartesian_grids([(p, rising.pairs(p)) for p in (1, 2, 4, 8, 16)])
     falling = Cartesian(2, (False, False))
-    assert cartesian_of([(p, falling.pairs(p)) for p in (4, 16, 9)]) == falling, "squares rise and fall alike"
+    assert cartesian_grids([(p, falling.pairs(p)) for p in (4, 16, 9)]) == (falling,), "squares rise and fall alike"
 
 
-def test_a_grid_is_not_guessed() -> None:
+def test_all_grids_that_fit_are_kept() -> None:
     grid = Cartesian(3, (False, False, False))
-    assert cartesian_of([]) is None
-    assert cartesian_of([(p, grid.pairs(p)) for p in (1, 2, 4)]) is None, "two dimensions explain it as well"
-    assert cartesian_of([(8, grid.pairs(8))]) is None, "with two ranks in a dimension a ring is a line"
-    assert cartesian_of([(27, grid.pairs(27))]) == grid
-    assert cartesian_of([(8, {(a, b) for a in range(8) for b in range(8)})]) is None
-    assert cartesian_of([(8, grid.pairs(8) - {(0, 1)})]) is None
+    assert cartesian_grids([]) == ()
+    assert cartesian_grids([(1, set())]) == ()
+    few = cartesian_grids([(p, grid.pairs(p)) for p in (1, 2, 4)])
+    assert {each.dimensions for each in few} == {2, 3}, "two dimensions explain it as well"
+    eight = cartesian_grids([(8, grid.pairs(8))])
+    assert {each.periodic for each in eight} == set(itertools.product((False, True), repeat=3)), (
+        "a ring of two is a line"
+    )
+    assert cartesian_grids([(27, grid.pairs(27))]) == (grid,)
+    assert cartesian_grids([(8, {(a, b) for a in range(8) for b in range(8)})]) == ()
+    assert cartesian_grids([(8, grid.pairs(8) - {(0, 1)})]) == ()
 
 
 def test_pairs_agree_with_neighbours() -> None:

@@ -1,0 +1,119 @@
+"""Timers that hold each other: asked for by name, and no part exceeds the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.experiment import WHOLE, read
+
+HEAD = "p,job,timer,t\n"
+NAMED = ("--parameter", "ranks=p", "--kernel", "timer", "--metric", "time=t")
+
+
+def table(folder: Path, timers: dict[str, float], jobs: int = 1) -> Path:
+    """Times of a program at 1 to 8 ranks, each row `factor * 8 / p`."""
+    rows = [
+        f"{p},{job},{name},{factor * 8 / p}"
+        for p in (1, 2, 4, 8)
+        for job in range(jobs)
+        for name, factor in timers.items()
+    ]
+    path = folder / "timers.csv"
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    return path
+
+
+def imported(path: Path, *options: str) -> int:
+    return main(["import", "csv", str(path), *NAMED, *options, "-o", str(path.parent / "made")])
+
+
+NESTED = {"Total": 10.0, "init": 1.0, "loop": 8.9, "step": 8.8, "solve": 6.0, "halo": 2.5}
+
+
+@pytest.mark.parametrize("name", ["Total", "total_time", "TOTAL", "Overall", "wall", "Runtime"])
+def test_the_whole_is_asked_for_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    nested = {name: NESTED["Total"], **{timer: t for timer, t in NESTED.items() if timer != "Total"}}
+    path = table(tmp_path, nested)
+    assert imported(path) == 1
+    said = capsys.readouterr().err
+    assert len(said.strip().splitlines()) == 1
+    assert f"say --total {name}, or --total '' " in said
+    assert "2.7 times as long" in said
+    assert not (tmp_path / "made").exists()
+    assert imported(path, "--total", name) == 0
+    assert set(read(tmp_path / "made").counters()["kernel"]) == {WHOLE, *nested} - {name}
+
+
+def test_the_user_may_say_that_no_timer_holds_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(table(tmp_path, NESTED), "--total", "") == 0
+    assert set(read(tmp_path / "made").counters()["kernel"]) == set(NESTED)
+
+
+@pytest.mark.parametrize(
+    "timers",
+    [
+        {"solve": 6.0, "halo": 2.5, "init": 1.0},
+        {"total_energy": 6.0, "halo": 2.5, "init": 1.0},
+        {"main": 3.0, "solve": 6.0, "halo": 2.5},
+        {"main": 9.0, "solve": 1.0, "halo": 0.5},
+        {"Total": 1.0, "solve": 6.0, "halo": 2.5},
+    ],
+)
+def test_flat_profiles_are_taken_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], timers: dict[str, float]
+) -> None:
+    assert imported(table(tmp_path, timers)) == 0
+    assert "--total" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "timers",
+    [{"main": 10.0, "solve": 9.0, "halo": 8.0}, {"dynamics": 9.5, "solve": 6.0, "halo": 2.5, "init": 1.0}],
+)
+def test_what_may_be_the_whole_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], timers: dict[str, float]
+) -> None:
+    """One of a program's names with others as long, and one that is the sum of all others in every run."""
+    assert imported(table(tmp_path, timers)) == 0
+    assert f"--total {next(iter(timers))}" in capsys.readouterr().err
+
+
+def test_no_part_exceeds_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = table(tmp_path, NESTED)
+    assert imported(path, "--total", "solve") == 1
+    said = capsys.readouterr().err
+    assert "a part cannot exceed the whole" in said
+    assert "--total Total" in said
+    assert not (tmp_path / "made").exists()
+
+
+def test_rows_of_one_run_stay_together(tmp_path: Path) -> None:
+    """Two cases of one configuration, of which each has a timer that the other lacks."""
+    rows = []
+    for p in (2, 4):
+        rows += [f"{p},1,{name},{t / p}" for name, t in {"Total": 10.0, "euler": 8.0}.items()]
+        rows += [f"{p},1,{name},{t / p}" for name, t in {"Total": 6.0, "remap": 4.0}.items()]
+    path = tmp_path / "timers.csv"
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    assert imported(path, "--total", "Total") == 0
+    experiment = read(tmp_path / "made")
+    held = [experiment.table(run, "counters") for run in experiment.runs]
+    each = [
+        {str(k): float(t) for k, t in zip(one["kernel"], one["time"], strict=True)} for one in held if one is not None
+    ]
+    assert each == [{WHOLE: 5.0, "euler": 4.0}, {WHOLE: 3.0, "remap": 2.0}, {WHOLE: 2.5, "euler": 2.0}, {WHOLE: 1.5, "remap": 1.0}]  # fmt: skip
+
+
+def test_rows_in_the_order_of_the_timers_are_repetitions_in_turn(tmp_path: Path) -> None:
+    rows = [f"{p},1,{name},{t + n}" for p in (2, 4) for name, t in (("a", 1.0), ("b", 10.0)) for n in range(3)]
+    path = tmp_path / "timers.csv"
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    assert imported(path) == 0
+    experiment = read(tmp_path / "made")
+    held = [experiment.table(run, "counters") for run in experiment.runs]
+    assert [dict(zip(one["kernel"], one["time"], strict=True)) for one in held[:3] if one is not None] == [
+        {"a": 1.0 + n, "b": 10.0 + n} for n in range(3)
+    ]

@@ -1,0 +1,176 @@
+"""Halos whose process grid few ranks do not decide: every grid that fits is in the interval, and a run decides."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.comm.patterns.grid import Cartesian
+from ranksight.dims import dims_create
+from ranksight.experiment import Experiment, Run
+from ranksight.model.structure.neighbours import Neighbours, fit_neighbours
+from ranksight.model.uncertainty.forecast import OK
+
+STEPS, POINTS = 10, 48
+NAMES = {("halo", "messages"), ("halo", "bytes_sent")}
+Sends = Callable[[int], list[tuple[int, int, float]]]
+
+
+def exchange(periodic: Sequence[bool], itself: bool = False, once: bool = False) -> Sends:
+    """Messages of one step of a halo exchange as (sender, receiver, bytes), rank by rank as the program sends them.
+
+    `itself`: a rank sends to itself in a periodic dimension of one; `once`: what goes to one rank goes in one message.
+    """
+
+    def sends(ranks: int) -> list[tuple[int, int, float]]:
+        extents = dims_create(ranks, len(periodic))
+        found: list[tuple[int, int, float]] = []
+        for place in itertools.product(*map(range, extents)):
+            mine: list[tuple[int, float]] = []
+            for d, way in itertools.product(range(len(extents)), (-1, 1)):
+                there = [at + way * (e == d) for e, at in enumerate(place)]
+                if not (periodic[d] or 0 <= there[d] < extents[d]) or (extents[d] == 1 and not itself):
+                    continue
+                there[d] %= extents[d]
+                face = 8.0 * POINTS ** (len(extents) - 1) / np.prod([n for e, n in enumerate(extents) if e != d])
+                mine.append((int(np.ravel_multi_index(there, extents)), float(face)))
+            if once:
+                mine = [(peer, sum(size for other, size in mine if other == peer)) for peer in {p for p, _ in mine}]
+            rank = int(np.ravel_multi_index(place, extents))
+            found += [(rank, peer, size) for peer, size in mine]
+        return found
+
+    return sends
+
+
+def means(sends: Sends, ranks: int) -> dict[str, float]:
+    each = sends(ranks)
+    return {"messages": STEPS * len(each) / ranks, "bytes_sent": STEPS * sum(size for *_, size in each) / ranks}
+
+
+def law_of(path: Path, sends: Sends, ranks: Sequence[int], steps: int = STEPS) -> Neighbours | None:
+    experiment = Experiment.create(path / "e", "halo", ["ranks"])
+    for p in ranks:
+        sent = pd.DataFrame(sends(p), columns=["rank", "peer", "bytes"]).assign(operation="Isend", count=1)
+        each = sent.groupby("rank")[["count", "bytes"]].sum().reindex(range(p), fill_value=0) * steps
+        table = each.rename(columns={"count": "messages", "bytes": "bytes_sent"}).astype(float).reset_index()
+        experiment.add(Run({"ranks": p}, collector="pmpi"), table.assign(kernel="halo"), tables={"peers": sent})
+    return fit_neighbours(experiment, NAMES, lambda run: experiment.table(run, "counters"))
+
+
+def said(law: Neighbours, name: str, ranks: int) -> tuple[float, float, float, int]:
+    answer, row = law.predict(np.array([[float(ranks)]])), law.metrics.index(name)
+    return answer.value[row, 0], answer.lower[row, 0], answer.upper[row, 0], int(answer.status[row, 0])
+
+
+PROGRAMS = {
+    "ends": exchange((False,) * 3),
+    "periodic": exchange((True,) * 3),
+    "periodic, sends to itself": exchange((True,) * 3, itself=True),
+    "periodic, one message to each other rank": exchange((True,) * 3, once=True),
+    "plane that ends": exchange((False,) * 2),
+    "periodic plane": exchange((True,) * 2),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_eight_ranks_do_not_decide_is_in_the_interval(tmp_path: Path, name: str) -> None:
+    law = law_of(tmp_path, PROGRAMS[name], (1, 2, 4, 8))
+    assert law is not None
+    # What is sent both ways whoever is there is the same number of messages at any number of ranks.
+    assert set(law.metrics) == {"bytes_sent", *(["messages"] if "itself" not in name else [])}
+    for p, what in itertools.product((16, 27, 64), law.metrics):
+        true, (value, low, high, status) = means(PROGRAMS[name], p)[what], said(law, what, p)
+        if status == OK:
+            assert low * (1 - 1e-6) <= true <= high * (1 + 1e-6), (p, what)
+            assert low <= value <= high
+    for p, what in itertools.product((2, 4, 8), law.metrics):
+        assert said(law, what, p)[:3] == pytest.approx([means(PROGRAMS[name], p)[what]] * 3)
+
+
+def test_a_saturated_fit_has_no_interval_of_no_width(tmp_path: Path) -> None:
+    law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
+    assert law is not None
+    for p, what in itertools.product((16, 64), ("messages", "bytes_sent")):
+        _, low, high, _ = said(law, what, p)
+        assert high > 1.1 * low, (p, what)
+    assert "-" not in "".join(law.formula(i) for i in range(len(law.metrics))).replace("3-d", "")
+
+
+@pytest.mark.parametrize(("asked", "run"), [(64, 27), (27, 27), (16, 3)])
+def test_the_run_that_decides_is_named(tmp_path: Path, asked: int, run: int) -> None:
+    law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
+    assert law is not None
+    assert f"trace {run} ranks to decide" in law.remark(np.array([[float(asked)]]))
+    assert "of halo are uncertain" in law.remark(np.array([[float(asked)]]))
+    assert law.remark(np.array([[8.0]])) == ""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("ranks", [(1, 2, 4, 8, 27), (1, 2, 4, 9, 12, 27)])
+def test_counts_are_exact_where_a_run_decides(tmp_path: Path, name: str, ranks: tuple[int, ...]) -> None:
+    law = law_of(tmp_path, PROGRAMS[name], ranks)
+    assert law is not None
+    for p, what in itertools.product((16, 64, 96, 125), law.metrics):
+        assert said(law, what, p)[:3] == pytest.approx([means(PROGRAMS[name], p)[what]] * 3), (p, what)
+    assert law.remark(np.array([[64.0]])) == ""
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_ring_is_decided_by_eight_ranks(tmp_path: Path, once: bool) -> None:
+    ring = exchange((True,), once=once)
+    law = law_of(tmp_path, ring, (1, 2, 4, 8))
+    assert law is not None
+    for p in (3, 5, 16, 100):
+        assert said(law, "messages", p)[:3] == pytest.approx([means(ring, p)["messages"]] * 3)
+
+
+def test_a_channel_is_periodic_in_some_dimensions(tmp_path: Path) -> None:
+    channel = exchange((True, False, False))
+    law = law_of(tmp_path, channel, (1, 2, 4, 8, 27))
+    assert law is not None
+    assert law.grid.periodic == (True, False, False)
+    for p in (16, 48, 64):
+        assert said(law, "messages", p)[:3] == pytest.approx([means(channel, p)["messages"]] * 3)
+
+
+def test_an_odd_number_of_messages_was_not_sent_both_ways(tmp_path: Path) -> None:
+    def thrice(ranks: int) -> list[tuple[int, int, float]]:
+        return [one for one in exchange((False,))(ranks) for _ in range(3)]
+
+    # With ten steps thirty messages may be fifteen each way; with one step three may not.
+    fitting = []
+    for steps in (STEPS, 1):
+        law = law_of(tmp_path / str(steps), thrice, (1, 2), steps)
+        assert law is not None
+        weight = law.weight[law.metrics.index("messages")]
+        fitting.append({grid for grid, each in zip(law.grids, weight.tolist(), strict=True) if each > 0})
+    both = Cartesian(1, (True,))
+    assert both in fitting[0]
+    assert both not in fitting[1]
+    assert Cartesian(1, (False,)) in fitting[0] & fitting[1]
+
+
+def test_a_part_of_the_dimensions_that_is_decided_leaves_the_others_open(tmp_path: Path) -> None:
+    """Twelve ranks are 3 x 2 x 2: they decide the first dimension only."""
+    channel = exchange((True, False, False))
+    law = law_of(tmp_path, channel, (1, 2, 4, 8, 12))
+    assert law is not None
+    _, low, high, _ = said(law, "messages", 64)
+    assert low < means(channel, 64)["messages"] <= high
+    assert said(law, "messages", 16)[:3] == pytest.approx([means(channel, 16)["messages"]] * 3)
+
+
+def test_laws_come_back_from_plain_data(tmp_path: Path) -> None:
+    law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
+    assert law is not None
+    again = Neighbours.from_dict(law.to_dict())
+    points = np.array([[16.0], [27.0], [64.0]])
+    for end in ("value", "lower", "upper"):
+        np.testing.assert_allclose(getattr(again.predict(points), end), getattr(law.predict(points), end))
+    assert again.remark(points) == law.remark(points)
