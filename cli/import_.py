@@ -15,6 +15,7 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,6 @@ from ranksight.units import counted, in_full
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment, Run
     from ranksight.importing import Import
-    from ranksight.reading import Reading
     from ranksight.recognising import Found
 
 TABLE = "csv"
@@ -76,6 +76,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--total", metavar="KERNEL", help="the kernel that is the whole program, where timers hold each other"
     )
+    parser.add_argument(
+        "--platform",
+        metavar="NAME",
+        help="the machine that was measured: its formulas make metrics of event counts (a description's name or file)",
+    )
     parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that read files (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
@@ -108,8 +113,10 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
+    from ranksight.counters.forming import formed, load_once
     from ranksight.importing import Import
     from ranksight.merging import is_experiment
+    from ranksight.platforms import load
     from ranksight.reading import READERS
     from ranksight.recognising import Found
 
@@ -134,19 +141,20 @@ def run(chosen: argparse.Namespace) -> int:
     naming, read = table_reader(chosen) if named == TABLE else reader(chosen)
     place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
     skips = Skips(chosen.strict or len(todo) == 1, found.refused)
-    notes: dict[str, None] = {}
     runs = 0
-    with Import(place, chosen.application or place.stem, naming, chosen.force) as work:
+    platform = None if chosen.platform is None else load(chosen.platform)
+    table = load_once(platform.events) if platform is not None and platform.events else None
+    complete = partial(formed, table=table)
+    with Import(place, chosen.application or place.stem, naming, chosen.force, complete) as work:
         with Files(len(todo), chosen.quiet) as progress:
             for path, name, given in progress.over(readings(todo, read, chosen)):
                 with skips.passing():
-                    runs += work.add(_noting(given(), notes), name, path, watch=progress)
+                    runs += work.add(given(), name, path, watch=progress)
         skipped = skips.end()
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
         experiment = work.finish()
-    notes.update(dict.fromkeys(_doubts(work, experiment)))
-    tell("note", notes, "notes")
+    tell("note", {**work.notes, **dict.fromkeys(_doubts(work, experiment))}, "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         say(f"not recognised: {', '.join(map(str, unknown[:3]))}{more}")
@@ -207,7 +215,8 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     from ranksight.experiment import Experiment
     from ranksight.merging import check_alike, is_experiment, merge
 
-    given = [name for name in (*OF_TABLES, "total", "parameter", "set", "metric", "period") if getattr(chosen, name)]
+    of_files = ("total", "parameter", "set", "metric", "period", "platform")
+    given = [name for name in (*OF_TABLES, *of_files) if getattr(chosen, name)]
     if given:
         raise UsageError(f"ranksight import: --{given[0]} is not for experiments", "they name their parameters")
     if not paths:
@@ -249,12 +258,6 @@ def _tables(paths: list[Path]) -> list[Path]:
             raise InputError(f"{path} holds no .csv and no .tsv file", "name the tables themselves")
         found += inside
     return found
-
-
-def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Reading]:
-    for reading in readings:
-        notes.update(dict.fromkeys(reading.notes))
-        yield reading
 
 
 def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:

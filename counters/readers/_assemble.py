@@ -172,6 +172,7 @@ def build(
         configuration=configuration,
         counters=table,
         provenance=told.provenance,
+        names=told.names,
         notes=(*notes, *told.notes),
         source=(str(path),),
         **more,  # type: ignore[arg-type]
