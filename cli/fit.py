@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ranksight._files import check_output
 from ranksight.errors import UsageError
 from ranksight.reports.terminal import Text, next_step, show
-from ranksight.units import counted, in_full
+from ranksight.units import counted, in_full, parse_frequency
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment
@@ -67,6 +67,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="machine that was measured, by name or file: gives latencies to the resource equation and a network to "
         "the messages (default: generic, where loads by cache level were counted)",
+    )
+    parser.add_argument(
+        "--clock",
+        metavar="HZ",
+        help="cycles a second, such as 2.5GHz, of runs that counted cycles and measured no time: time = cycles / clock "
+        "(default: the clock of --platform)",
     )
     parser.add_argument(
         "--placement",
@@ -166,6 +172,7 @@ def run(args: argparse.Namespace) -> int:
             platform=platform,
             domains=domains,
             equation=args.equation,
+            clock=None if args.clock is None else parse_frequency(args.clock),
             units=units,
             coordinates=coordinates,
             volumes=args.volume,
@@ -282,8 +289,21 @@ def _print(
     )
     said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
-    notes = [Text(note, hanging=0) for note in (outliers, _unheard(model, args.equation), machine) if note]
+    said_of = (outliers, _clock(model), _unheard(model, args.equation), machine)
+    notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(f"ranksight predict {output} {asked}"))
+
+
+def _clock(model: Model) -> str:
+    """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
+    from ranksight.model.questions import NO_CLOCK
+    from ranksight.model.resource.times import Clock
+
+    if "clock" in model.extras:
+        return Clock.from_dict(model.extras["clock"]).remark()
+    if "cycles" not in model.fitted.metrics or "time" in model.fitted.metrics:
+        return ""
+    return f"cycles were counted and no time was measured: {NO_CLOCK}"
 
 
 def _unheard(model: Model, equation: str) -> str:
