@@ -107,6 +107,23 @@ _add("frequency", "Hz", "ratio", "mean", "cycles per second", additive=False)
 _add("cpi", "", "ratio", "mean", "cycles per instruction", additive=False)
 
 
+LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
+"""Metrics of the loads that each level serves, nearest first."""
+PARTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    *((((level,), "loads")) for level in LEVELS),
+    (LEVELS, "loads"),
+    (("stall_cycles",), "cycles"),
+    (("branch_misses",), "branches"),
+)
+"""Metrics that are together no more than another."""
+TOLERANCE = 0.05
+"""How far parts may exceed their whole: counts of several runs, or of multiplexed counters, differ."""
+FEW = 1000.0
+"""Counts below which a part is a few events that another run need not have."""
+CHANCE = 4.0
+"""Standard errors of samples by which a part may exceed its whole."""
+
+
 def metric(name: str) -> Metric:
     """Describe `name`: the registered metric, or a neutral entry for one that only its source knows."""
     if name in METRICS:

@@ -15,7 +15,6 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from ranksight.units import counted, in_full
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment, Run
     from ranksight.importing import Import
+    from ranksight.reading import Reading
     from ranksight.recognising import Found
 
 TABLE = "csv"
@@ -113,6 +113,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
+    from ranksight.counters.checking import Checks
     from ranksight.counters.forming import formed, load_once
     from ranksight.importing import Import
     from ranksight.merging import is_experiment
@@ -144,7 +145,11 @@ def run(chosen: argparse.Namespace) -> int:
     runs = 0
     platform = None if chosen.platform is None else load(chosen.platform)
     table = load_once(platform.events) if platform is not None and platform.events else None
-    complete = partial(formed, table=table)
+    checks = Checks(platform)
+
+    def complete(reading: Reading) -> Reading:
+        return checks(formed(reading, table))
+
     with Import(place, chosen.application or place.stem, naming, chosen.force, complete) as work:
         with Files(len(todo), chosen.quiet) as progress:
             for path, name, given in progress.over(readings(todo, read, chosen)):
@@ -154,7 +159,9 @@ def run(chosen: argparse.Namespace) -> int:
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
         experiment = work.finish()
-    tell("note", {**work.notes, **dict.fromkeys(_doubts(work, experiment))}, "notes")
+    tell("warning", checks.warnings(), "warnings")
+    notes = [note for note in work.notes if note not in checks.texts]
+    tell("note", [*notes, *_doubts(work, experiment)], "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         say(f"not recognised: {', '.join(map(str, unknown[:3]))}{more}")

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._likwid_tables import Block, tables
@@ -150,9 +152,15 @@ def _read(path: Path, rank: int | None) -> Reading:
         notes=(*notes, *said, *reduced.notes),
         command=_command(lines),
         environment=_environment(lines, blocks),
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
+        tables={**({} if reduced.threads is None else {"threads": reduced.threads}), **_hosts(columns.values())},
         wall_time=_wall_time(kernels, reduced.columns),
     )
+
+
+def _hosts(columns: Iterable[_Column]) -> dict[str, pd.DataFrame]:
+    """The node of each rank, where the columns tell it."""
+    known = {column.rank: column.thread.rpartition(":")[0] for column in columns if ":" in column.thread}
+    return {HOSTS: pd.DataFrame({"rank": list(known), "host": list(known.values())})} if known else {}
 
 
 def _kernel(block: Block) -> str:

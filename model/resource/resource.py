@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.errors import InputError
+from ranksight.metrics import LEVELS as LEVELS
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.noise import JOBS
 from ranksight.model.structure.functions import Functions, choose
@@ -30,10 +31,6 @@ from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
-
-LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
-"""Metrics of the loads that each level serves, nearest first."""
-
 
 COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls a counter told."""
