@@ -101,7 +101,7 @@ class _Look:
             if len(mine):
                 each = (mine["samples"] * mine["worth"] ** 2).groupby([mine["kernel"].astype(str), mine["rank"]]).sum()
                 keys = pd.MultiIndex.from_arrays([self.table["kernel"].astype(str), self.table["rank"]])
-                return np.nan_to_num(each.reindex(keys).to_numpy(np.float64))
+                return np.asarray(np.nan_to_num(each.reindex(keys).to_numpy(np.float64)), dtype=np.float64)
         said = self.reading.provenance.get(name, "")
         return np.full(len(self.table), np.inf if said.startswith("sampled") or "(sampled" in said else 0.0)
 

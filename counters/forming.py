@@ -1,8 +1,9 @@
 """Metrics of a reading that its source only gives the events of, by the formulas of the event tables.
 
-Collectors and importers share the tables of :mod:`ranksight.platforms.events`. Where the platform is named, its table
-forms first. What is left is formed as any other table forms it, if all tables that can agree on the values: the events
-at hand then leave no doubt. Loads served by memory are, as the last resort, all loads that no cache served.
+Collectors and importers share the tables of :mod:`ranksight.platforms.events`. Every reader's readings come through
+here, an import's once more when columns have the user's names. Where the platform is named, its table forms first. What
+is left is formed as any other table forms it, if all tables that can agree on the values: the events at hand then leave
+no doubt. Loads served by memory are, as the last resort, all loads that no cache served.
 
 A formula's event is found under its own name, folded (:func:`ranksight.counters.names.fold`), or as the metric that it
 was renamed to. At least one event of a formula must be there by name: metrics alone do not say how a processor counts.
@@ -97,7 +98,7 @@ class _Columns:
         }
 
 
-def formed(reading: Reading, table: EventTable | None = None) -> Reading:
+def formed(reading: Reading, table: EventTable | None = None, doubtful: bool = True) -> Reading:
     """The reading with the metrics that can be formed from its events.
 
     Parameters
@@ -105,11 +106,13 @@ def formed(reading: Reading, table: EventTable | None = None) -> Reading:
     reading : Reading
     table : EventTable, optional
         Events of the platform that was measured.
+    doubtful : bool
+        Whether notes say which metrics are left out because tables form them differently.
 
     Returns
     -------
     Reading
-        Metrics that it holds already are left as they are. Notes say which metric several tables form differently.
+        Metrics that it holds already are left as they are.
     """
     counters = reading.counters
     if counters is None:
@@ -127,7 +130,7 @@ def formed(reading: Reading, table: EventTable | None = None) -> Reading:
             distinct = _distinct(ways)
             if len(distinct) == 1:
                 made[metric] = distinct[0]
-            else:
+            elif doubtful:
                 listed = "; ".join(f"{way.table}: {way.formula}" for way in distinct[:SHOWN])
                 notes.append(
                     f"{metric} is not formed: its events mean different counts on different processors ({listed}); "

@@ -21,7 +21,6 @@ from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.counters.collectors._linked import linked_libraries
 from ranksight.counters.collectors._perf import has_hardware
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
-from ranksight.counters.forming import formed
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.readers.likwid import Likwid as Reader
 from ranksight.errors import InputError, ToolError
@@ -93,7 +92,6 @@ class Likwid:
         """Read every group of every rank; what several groups count (cycles, instructions) is taken from the first."""
         joined: pd.DataFrame | None = None
         provenance: dict[str, str] = {}
-        names: dict[str, str] = {}
         notes: dict[str, None] = {}
         sources: list[str] = []
         for group in self.groups:
@@ -108,7 +106,6 @@ class Likwid:
                         **{name: f"{how} ({group})" for name, how in reading.provenance.items()},
                         **provenance,
                     }
-                    names = {**reading.names, **names}
                     notes.update(dict.fromkeys(reading.notes))
             table = pd.concat(tables, ignore_index=True).set_index(["kernel", "rank"])
             joined = table if joined is None else joined.combine_first(table)
@@ -117,15 +114,13 @@ class Likwid:
                 notes[f"{group} counts the whole socket: every rank on it reports the same traffic"] = None
         if joined is None:
             raise InputError("no performance group is named", "'likwid-perfctr -a' lists them")
-        reading = Reading(
+        return Reading(
             configuration=dict(launch.configuration),
             counters=joined.reset_index(),
             provenance=provenance,
-            names=names,
             notes=tuple(notes),
             source=tuple(sources),
         )
-        return formed(reading)
 
 
 COLLECTORS.register("likwid")(Likwid())

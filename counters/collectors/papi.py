@@ -20,7 +20,6 @@ import pandas as pd
 
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.counters.collectors._ranks import ranks_in_words
-from ranksight.counters.forming import formed
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.readers.papi import Papi as Reader
 from ranksight.errors import InputError, ToolError
@@ -101,7 +100,6 @@ class Papi:
         """Read every pass; what several count is taken from the first."""
         joined: pd.DataFrame | None = None
         provenance: dict[str, str] = {}
-        names: dict[str, str] = {}
         notes: dict[str, None] = {}
         sources: list[str] = []
         for number, events in enumerate(self.passes()):
@@ -121,20 +119,17 @@ class Papi:
                 table = reading.counters.set_index(["kernel", "rank"])
                 joined = table if joined is None else joined.combine_first(table)
                 provenance = {**reading.provenance, **provenance}
-                names = {**reading.names, **names}
                 notes.update(dict.fromkeys(reading.notes))
                 sources.extend(reading.source)
         if joined is None:
             raise ToolError("PAPI left no region", "the program must call PAPI_hl_region_begin and PAPI_hl_region_end")
-        reading = Reading(
+        return Reading(
             configuration=dict(launch.configuration),
             counters=joined.reset_index(),
             provenance=provenance,
-            names=names,
             notes=tuple(notes),
             source=tuple(sources),
         )
-        return formed(reading)
 
 
 COLLECTORS.register("papi")(Papi())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from ranksight._files import regular_file
+from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
 from ranksight.errors import InputError
@@ -168,7 +169,7 @@ def build(
         configuration = {"ranks": float(len(present))} if present else {}
     if worth:
         more = {**more, "tables": {TABLE: sampling(table, _worth(told, columns, worth))}}
-    return Reading(
+    given = Reading(
         configuration=configuration,
         counters=table,
         provenance=told.provenance,
@@ -177,6 +178,7 @@ def build(
         source=(str(path),),
         **more,  # type: ignore[arg-type]
     )
+    return formed(given, doubtful=False)
 
 
 def _worth(
