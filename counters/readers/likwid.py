@@ -191,7 +191,7 @@ def _halted(values: dict[str, NDArray[np.float64]]) -> NDArray[np.float64] | Non
         return None
     clock = values["frequency"]
     unhalted = np.divide(cycles, clock, out=np.full(cycles.shape, np.nan), where=clock > 0)
-    return np.maximum(values["time"] - unhalted, 0.0)
+    return np.asarray(np.maximum(values["time"] - unhalted, 0.0), dtype=np.float64)
 
 
 def _kernel(block: Block) -> str:

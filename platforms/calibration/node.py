@@ -19,7 +19,7 @@ from ranksight.platforms.calibration.describing import (
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.latency import measure_latency
 from ranksight.platforms.calibration.programs import Programs
-from ranksight.platforms.calibration.sampling import Samples, merge, unstable
+from ranksight.platforms.calibration.sampling import Samples, repeated, system_advice, unstable
 from ranksight.platforms.events.recognition import recognise, this_processor
 from ranksight.platforms.platform import Platform
 from ranksight.platforms.recognition import nearest_description
@@ -67,6 +67,8 @@ def calibrate(
     """
     topology = read_topology(root)
     warnings = list(surroundings(topology, Path(root)))
+    if Path(root) == Path("/") and (advice := system_advice()):
+        warnings.append(advice)
     cpus = _measured_domain(topology, warnings)
     caches = topology.levels(cpus[0])
     line = caches[0].line if caches else _LINE
@@ -172,7 +174,7 @@ def _sharers(topology: Topology, cache: SystemCache, first: int) -> tuple[int, .
 def _clocks(programs: Programs, cpus: tuple[int, ...], effort: Effort, say: Say) -> tuple[Samples, Samples]:
     def run(used: tuple[int, ...], label: str) -> Samples:
         arguments = (",".join(map(str, used)), max(effort.seconds, 0.01), effort.samples)
-        found = merge([programs.run("clock", arguments, label) for _ in range(effort.processes)])
+        found = repeated(lambda _: programs.run("clock", arguments, label), effort)
         say(f"{label}: {found.rate / 1e9:.3f} GHz")
         return found
 
