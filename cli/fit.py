@@ -148,6 +148,8 @@ def run(args: argparse.Namespace) -> int:
         SPACES[args.space]  # raises with the nearest names
 
     from ranksight.cli._progress import fitting
+    from ranksight.cli._saying import tell
+    from ranksight.counters.checking import unnoted
     from ranksight.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of
     from ranksight.model.structure.coordinates import Coordinates
@@ -165,6 +167,8 @@ def run(args: argparse.Namespace) -> int:
     coordinates = Coordinates.of(experiment, args.derive)
     over = experiment.parameters if coordinates is None else coordinates.parameters
     units = None if args.units is None else WholeUnits.read(args.units, over)
+    if named is not None:
+        tell("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):
         model, series = assemble(
             experiment,

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
 from ranksight.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
 from ranksight.reading import Reading
 from ranksight.sampled import TABLE
@@ -321,6 +321,42 @@ class Checks:
     def warnings(self) -> list[str]:
         """What to say: of each kind the first, and how many runs more have it."""
         return [f"{texts[0]}{_more(len(texts) - 1)}" for texts in self.found.values()]
+
+
+AT_IMPORT = ("clock", "overflow")
+"""Kinds that are no matter of a fit: it has a check of the clock of its own, and values that overflowed are gone."""
+
+
+def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
+    """Warnings of what the runs of an experiment contradict once their machine is named.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    platform : Platform
+        The machine that was measured.
+
+    Returns
+    -------
+    list of str
+        Without what an import has noted of the runs already.
+
+    Raises
+    ------
+    InputError
+        When the number of threads is none.
+    """
+    checks = Checks(platform)
+    for run in experiment.runs:
+        if run.state != "complete":
+            continue
+        found = {name: experiment.table(run, name) for name in ("threads", TABLE, HOSTS)}
+        tables = {name: table for name, table in found.items() if table is not None}
+        counters = experiment.table(run, "counters")
+        checks(Reading(run.configuration, counters, tables=tables, provenance=run.provenance))
+    noted = {note for run in experiment.runs for note in run.notes}
+    new = {kind: [text for text in texts if text not in noted] for kind, texts in checks.found.items()}
+    return Checks(platform, {kind: texts for kind, texts in new.items() if texts and kind not in AT_IMPORT}).warnings()
 
 
 def _more(count: int) -> str:

@@ -165,3 +165,24 @@ def test_an_import_warns_once_of_each_kind_and_keeps_the_notes(
     assert lines[0].startswith("ranksight: warning: stall_cycles contradict cycles: 3 G of 1 G (solve, rank 0, ranks = 4)")
     assert lines[0].endswith("[and in 1 more run]")
     assert [any("contradict" in note for note in run.notes) for run in read(made).runs] == [False, True, True]
+
+
+def test_a_fit_on_a_named_platform_warns_of_what_the_import_could_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, made = tmp_path / "t.csv", tmp_path / "made"
+    rate = 3 * HASWELL.memory.bandwidth_domain
+    rows = [f"{ranks},5,solve,{8 / ranks},{rate * 8 / ranks / ranks}" for ranks in (1, 2, 4)]
+    path.write_text("\n".join(["ranks,threads,k,time,bytes_mem", *rows]) + "\n")
+    words = ["--parameter", "ranks", "--parameter", "threads", "--kernel", "k", "--metric", "time", "--metric", "bytes_mem"]
+    platform = ["--platform", HASWELL.name]
+    assert main(["import", "csv", str(path), *words, "-o", str(made)]) == 0
+    assert "warning" not in capsys.readouterr().err
+    main(["fit", str(made), *platform, "-o", str(tmp_path / "m.json"), "--quiet"])
+    warned_of = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+    assert ["bytes to and from memory contradict time" in line for line in warned_of] == [True, False]
+    assert "threads = 5" in warned_of[1]
+    assert main(["import", "csv", str(path), *words, *platform, "-o", str(made), "--force"]) == 0
+    assert capsys.readouterr().err.count("warning") == 2
+    main(["fit", str(made), *platform, "-o", str(tmp_path / "m.json"), "--quiet", "--force"])
+    assert "warning" not in capsys.readouterr().err, "what an import noted is not said again"
