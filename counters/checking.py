@@ -32,6 +32,8 @@ SLOWEST, FASTEST = 0.5, 1.5
 """Parts of a platform's clock under load between which cycles over time lie: power limits below, turbo above."""
 NO_PROCESSOR = 9.1e9
 """Cycles a second that no processor has reached, overclocked in liquid helium."""
+WIDEST = 12.0
+"""Instructions that no core retires in a cycle: the widest of 2024 retire ten."""
 WIDTHS = tuple(2.0**bits for bits in (31, 32, 40, 47, 48, 52, 56, 62))
 """What counters of various widths are off by when they overflowed once."""
 ALONE = 100.0
@@ -135,6 +137,22 @@ def _parts(look: _Look) -> Iterator[tuple[str, str]]:
             f"{name} above {whole}",
             f"{name} contradict {whole}: {format_si(part[row])} of {format_si(of[row])} ({look.at(row)}){more}; "
             f"no time is predicted from them: count both in one run without multiplexing, or import the right columns",
+        )
+
+
+def _pace(look: _Look) -> Iterator[tuple[str, str]]:
+    """More instructions than a core can retire in its cycles."""
+    cycles, instructions = look.column("cycles"), look.column("instructions")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pace = np.where((cycles > FEW) & np.isfinite(instructions), instructions / cycles, 0.0)
+    row = int(np.argmax(pace))
+    chance = CHANCE * np.sqrt(look.variance("instructions")[row] + WIDEST**2 * look.variance("cycles")[row])
+    if instructions[row] > WIDEST * cycles[row] + chance:
+        yield (
+            "instructions above cycles",
+            f"instructions contradict cycles: {format_si(float(pace[row]))} a cycle ({look.at(row)}), and no core "
+            f"retires more than {WIDEST:g}: a counter overflowed, or one is a sum over ranks where the other is not; "
+            "measure this run again, or import both alike",
         )
 
 
@@ -268,6 +286,7 @@ def _teams(look: _Look) -> Iterator[tuple[str, str]]:
 
 CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
     _parts,
+    _pace,
     _clock,
     _traffic,
     _lines,
@@ -366,7 +385,7 @@ def _more(count: int) -> str:
 def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The counters without values that a power of two was added to, and a sentence for each metric that has some.
 
-    They lie a counter's width above those of most ranks, which are small against it.
+    They lie a counter's width above those of half of the ranks or more, which are small against it.
     """
     said: list[str] = []
     fresh: dict[str, Values] = {}
@@ -386,7 +405,7 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             np.maximum.at(most, kernel[small], values[small])
             usual = np.bincount(kernel[small], minlength=count)
             above = values - width
-            wrapped = (above >= 0) & (above <= ROOM * most[kernel]) & ((usual >= 2) & (2 * usual > every))[kernel]
+            wrapped = (above >= 0) & (above <= ROOM * most[kernel]) & ((usual >= 1) & (2 * usual >= every))[kernel]
             if not wrapped.any():
                 continue
             row = int(np.flatnonzero(wrapped)[0])
