@@ -171,6 +171,9 @@ class Import:
         What the user says about parameters and metrics.
     force : bool
         Replace an experiment that is there.
+    complete : callable
+        What every reading goes through once its parameters and metrics have the user's names: it may add metrics and
+        notes (:func:`ranksight.counters.forming.formed`).
 
     Attributes
     ----------
@@ -178,6 +181,8 @@ class Import:
         Kernels seen so far.
     timers : Timers
         What the readings say of timers that hold each other.
+    notes : dict of str to None
+        What the readings imported so far note, each once, in order.
     unlike : tuple of Path or None
         Two files that became repetitions of one configuration although their names differ in more than numbers.
 
@@ -187,9 +192,17 @@ class Import:
         When something is at `place` and `force` is not given, or it is no experiment.
     """
 
-    def __init__(self, place: Path, application: str, naming: Naming, force: bool = False) -> None:
+    def __init__(
+        self,
+        place: Path,
+        application: str,
+        naming: Naming,
+        force: bool = False,
+        complete: Callable[[Reading], Reading] = lambda reading: reading,
+    ) -> None:
         self.place, self.application, self.naming = place, application, naming
         recover(place)
+        self._complete = complete
         if place.exists() or place.is_symlink():
             empty = place.is_dir() and not any(place.iterdir())
             if not force and not empty:
@@ -208,6 +221,7 @@ class Import:
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
         self.timers = Timers()
+        self.notes: dict[str, None] = {}
         self.unlike: tuple[Path, Path] | None = None
         self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
@@ -259,6 +273,7 @@ class Import:
             self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
         for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
+            self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
             if watch is not None:
                 watch(done, len(checked))
         told("read %s as %s: %d runs", path, reader, len(checked))
@@ -291,7 +306,12 @@ class Import:
                 provenance[name] = (
                     said if said.startswith("sampled") else f"sampled, of period {fresh[name]:g} ({said})"
                 )
-        return replace(reading, configuration=configuration, counters=counters, provenance=provenance, tables=tables)
+        sources = {self._new(name): source for name, source in reading.names.items()}
+        sources |= {new: reading.names.get(old, old) for new, old in self.naming.metrics.items()}
+        named = replace(
+            reading, configuration=configuration, counters=counters, provenance=provenance, tables=tables, names=sources
+        )
+        return self._complete(named)
 
     def _new(self, metric: str) -> str:
         return next((new for new, old in self.naming.metrics.items() if old == metric), metric)

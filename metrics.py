@@ -71,6 +71,8 @@ _add("compute_time", "s", "time", "mean", "time between MPI calls")
 _add("mpi_time", "s", "time", "mean", "time inside MPI calls")
 _add("cpu_time", "s", "time", "mean", "processor time")
 _add("compute_cpu_time", "s", "time", "mean", "processor time between MPI calls")
+_add("runtime_unhalted", "s", "time", "mean", "unhalted cycles over the nominal clock, as LIKWID prints them")
+_add("time_halted", "s", "time", "mean", "time in which the core was halted: asleep, or waiting in the system")
 _add("visits", "", "requirement", "mean", "calls of the kernel")
 _add("cycles", "", "time", "mean", "processor cycles, unhalted")
 _add("reference_cycles", "", "time", "mean", "cycles of the reference clock")
@@ -105,6 +107,23 @@ for _whole, _part in (("flops", "visit"), ("instructions", "visit"), ("loads", "
     _add(f"{_whole}_per_{_part}", _unit, "requirement", "mean", f"{_whole} per {_part}", additive=False)
 _add("frequency", "Hz", "ratio", "mean", "cycles per second", additive=False)
 _add("cpi", "", "ratio", "mean", "cycles per instruction", additive=False)
+
+
+LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
+"""Metrics of the loads that each level serves, nearest first."""
+PARTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    *((((level,), "loads")) for level in LEVELS),
+    (LEVELS, "loads"),
+    (("stall_cycles",), "cycles"),
+    (("branch_misses",), "branches"),
+)
+"""Metrics that are together no more than another."""
+TOLERANCE = 0.05
+"""How far parts may exceed their whole: counts of several runs, or of multiplexed counters, differ."""
+FEW = 1000.0
+"""Counts below which a part is a few events that another run need not have."""
+CHANCE = 4.0
+"""Standard errors of samples by which a part may exceed its whole."""
 
 
 def metric(name: str) -> Metric:

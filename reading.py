@@ -36,6 +36,8 @@ class Reading:
         Where the source tells repetitions apart; otherwise the importer counts.
     provenance : mapping of str to str
         For each metric where it comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``.
+    names : mapping of str to str
+        For each metric that the source calls otherwise, its name there: events are found by it.
     wall_time, command, environment, notes, source
         As in :class:`ranksight.experiment.Run`.
     raw : sequence of Path
@@ -50,6 +52,7 @@ class Reading:
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     repetition: int | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     wall_time: float | None = None
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
 from ranksight.reports.terminal import Text, next_step, show
-from ranksight.units import counted
+from ranksight.units import counted, parse_frequency
 
 if TYPE_CHECKING:
     from ranksight.experiment import Experiment
@@ -69,6 +69,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="machine that was measured, by name or file: gives latencies to the resource equation and a network to "
         "the messages (default: generic, where loads by cache level were counted)",
+    )
+    parser.add_argument(
+        "--clock",
+        metavar="HZ",
+        help="cycles a second, such as 2.5GHz, of runs that counted cycles and measured no time: time = cycles / clock "
+        "(default: the clock of --platform)",
     )
     parser.add_argument(
         "--placement",
@@ -144,6 +150,8 @@ def run(args: argparse.Namespace) -> int:
         SPACES[args.space]  # raises with the nearest names
 
     from ranksight.cli._progress import fitting
+    from ranksight.cli._saying import tell
+    from ranksight.counters.checking import unnoted
     from ranksight.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of
     from ranksight.model.structure.coordinates import Coordinates
@@ -161,6 +169,8 @@ def run(args: argparse.Namespace) -> int:
     coordinates = Coordinates.of(experiment, args.derive)
     over = experiment.parameters if coordinates is None else coordinates.parameters
     units = None if args.units is None else WholeUnits.read(args.units, over)
+    if named is not None:
+        tell("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):
         model, series = assemble(
             experiment,
@@ -168,6 +178,7 @@ def run(args: argparse.Namespace) -> int:
             platform=platform,
             domains=domains,
             equation=args.equation,
+            clock=None if args.clock is None else parse_frequency(args.clock),
             units=units,
             coordinates=coordinates,
             volumes=args.volume,
@@ -286,9 +297,21 @@ def _print(
     asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
     said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
-    said_of = (outliers, partners(model, ahead), _unheard(model, args.equation), machine)
+    said_of = (outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
     notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
+
+
+def _clock(model: Model) -> str:
+    """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
+    from ranksight.model.questions import NO_CLOCK
+    from ranksight.model.resource.times import Clock
+
+    if "clock" in model.extras:
+        return Clock.from_dict(model.extras["clock"]).remark()
+    if "cycles" not in model.fitted.metrics or "time" in model.fitted.metrics:
+        return ""
+    return f"cycles were counted and no time was measured: {NO_CLOCK}"
 
 
 def _unheard(model: Model, equation: str) -> str:

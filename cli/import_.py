@@ -79,6 +79,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="KERNEL",
         help="the kernel that is the whole program, where timers hold each other; '' where none is",
     )
+    parser.add_argument(
+        "--platform",
+        metavar="NAME",
+        help="the machine that was measured: its formulas make metrics of event counts (a description's name or file)",
+    )
     parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that read files (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
@@ -111,9 +116,12 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
+    from ranksight.counters.checking import Checks
+    from ranksight.counters.forming import formed, load_once
     from ranksight.importing import Import
     from ranksight.leftout import warning
     from ranksight.merging import is_experiment
+    from ranksight.platforms import load
     from ranksight.reading import READERS
     from ranksight.recognising import Found
 
@@ -138,21 +146,28 @@ def run(chosen: argparse.Namespace) -> int:
     naming, read = table_reader(chosen) if named == TABLE else reader(chosen)
     place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
     skips = Skips(chosen.strict or len(todo) == 1, found.refused)
-    notes: dict[str, None] = {}
     runs = 0
-    with Import(place, chosen.application or place.stem, naming, chosen.force) as work:
+    platform = None if chosen.platform is None else load(chosen.platform)
+    table = load_once(platform.events) if platform is not None and platform.events else None
+    checks = Checks(platform)
+
+    def complete(reading: Reading) -> Reading:
+        return checks(formed(reading, table))
+
+    with Import(place, chosen.application or place.stem, naming, chosen.force, complete) as work:
         with Files(len(todo), chosen.quiet) as progress:
             for path, name, given in progress.over(readings(todo, read, chosen)):
                 with skips.passing():
-                    runs += work.add(_noting(given(), notes), name, path, watch=progress)
+                    runs += work.add(given(), name, path, watch=progress)
         skipped = skips.end()
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
         _whole(work, chosen)
         experiment = work.finish()
     warn(warning(experiment))
-    notes.update(dict.fromkeys(_doubts(work, experiment, chosen)))
-    tell("note", notes, "notes")
+    tell("warning", checks.warnings(), "warnings")
+    notes = [note for note in work.notes if note not in checks.texts]
+    tell("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         say(f"not recognised: {', '.join(map(str, unknown[:3]))}{more}")
@@ -240,7 +255,8 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     from ranksight.leftout import warning
     from ranksight.merging import check_alike, is_experiment, merge
 
-    given = [name for name in (*OF_TABLES, "total", "parameter", "set", "metric", "period") if getattr(chosen, name)]
+    of_files = ("total", "parameter", "set", "metric", "period", "platform")
+    given = [name for name in (*OF_TABLES, *of_files) if getattr(chosen, name)]
     if given:
         raise UsageError(f"ranksight import: --{given[0]} is not for experiments", "they name their parameters")
     if not paths:
@@ -283,12 +299,6 @@ def _tables(paths: list[Path]) -> list[Path]:
             raise InputError(f"{path} holds no .csv and no .tsv file", "name the tables themselves")
         found += inside
     return found
-
-
-def _noting(readings: Iterable[Reading], notes: dict[str, None]) -> Iterator[Reading]:
-    for reading in readings:
-        notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
-        yield reading
 
 
 def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:

@@ -114,7 +114,6 @@ SUMS: tuple[Sum, ...] = (
         {"icache_64b_iftag_miss": CACHE_LINE, "icache_misses": CACHE_LINE},
     ),
     Sum("bytes_l2", {"l1d_replacement": CACHE_LINE, "l1d_m_evict": CACHE_LINE}, {"icache_misses": CACHE_LINE}),
-    Sum("bytes_l3", {"l2_lines_in_all": CACHE_LINE, "l2_trans_l2_wb": CACHE_LINE}),
     Sum("loads_mem", {"mem_load_l3_miss_retired_local_dram": 1.0}, {"mem_load_l3_miss_retired_remote_dram": 1.0}),
     Sum(
         "loads_mem",
@@ -127,9 +126,6 @@ SUMS: tuple[Sum, ...] = (
     Sum("loads_l2", {"papi_l1_ldm": 1.0, "papi_l2_ldm": -1.0}),
     Sum("loads_l3", {"papi_l2_ldm": 1.0, "papi_l3_ldm": -1.0}),
     Sum("loads_mem", {"papi_l3_ldm": 1.0}),
-    Sum("stall_cycles", {"cycle_activity_stalls_mem_any": 1.0, "exe_activity_bound_on_stores": 1.0}),
-    Sum("stall_cycles", {"exe_activity_bound_on_loads": 1.0, "exe_activity_bound_on_stores": 1.0}),
-    Sum("stall_cycles", {"pm_exec_stall_load": 1.0, "pm_exec_stall_store": 1.0}),
     Sum("bytes_mem", {"bytes_mem_read": 1.0, "bytes_mem_written": 1.0}),
     Sum("flops", {"flops_dp": 1.0, "flops_sp": 1.0}),
 )
@@ -150,6 +146,8 @@ UNITS: dict[str, float] = {
 """Factors that bring a unit, folded, to SI."""
 
 _MODIFIERS = re.compile(r":(?:[ukhHGpPSDWI]+)$")
+_PRECISE = re.compile(r"(?<=[A-Z0-9])_PS$")
+"""Which VTune adds to the name of an event that it sampled precisely."""
 _PMU = re.compile(r"^(?:cpu(?:_core|_atom)?|uncore_[a-z0-9_]+|armv\w+|[a-z0-9_]*imc[a-z0-9_]*)/(.*)/[a-zA-Z]*$")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
@@ -161,7 +159,7 @@ def fold(name: str) -> str:
     pmu = _PMU.match(bare)
     if pmu:
         bare = pmu[1].removeprefix("event=").split(",")[0]
-    bare = _MODIFIERS.sub("", bare).lower()
+    bare = _PRECISE.sub("", _MODIFIERS.sub("", bare)).lower()
     bare = bare.split("::", 1)[1] if "::" in bare and bare.split("::", 1)[0] in {"perf", "perf_raw"} else bare
     return _SEPARATORS.sub("_", bare).strip("_")
 
@@ -204,6 +202,12 @@ class Translated:
     provenance: dict[str, str]
     notes: tuple[str, ...]
     parts: dict[str, tuple[tuple[str, float], ...]]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """For each metric that is one column under another name, that name."""
+        single = {metric: parts[0] for metric, parts in self.parts.items() if len(parts) == 1}
+        return {metric: name for metric, (name, weight) in single.items() if weight == 1 and name != metric}
 
 
 def translate(

@@ -33,6 +33,7 @@ from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.resource.derived import with_stalls
 from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled, settle
+from ranksight.model.resource.times import Clock, Timed
 from ranksight.model.resource.unsampled import with_unsampled
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
@@ -61,6 +62,7 @@ def fit(
     derive: Mapping[str, str] | None = None,
     volumes: Mapping[str, str] | None = None,
     equation: str = "closed",
+    clock: float | None = None,
     **settings: Any,
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
@@ -83,6 +85,9 @@ def fit(
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
     equation : str
         One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+    clock : float, optional
+        Cycles a second of runs that counted cycles and measured no time, in Hz (:mod:`ranksight.model.resource.times`);
+        the platform's when not given.
     **settings
         ``over_ranks``, ``iterations`` (:mod:`ranksight.model.fitting.iterations`) and what else
         :func:`ranksight.model.fitting.fitting.fit_series` takes.
@@ -111,6 +116,7 @@ def fit(
         coordinates=coordinates,
         volumes=[f"{kernel}={text}" for kernel, text in (volumes or {}).items()],
         equation=equation,
+        clock=clock,
         **settings,
     )[0]
 
@@ -152,6 +158,7 @@ def assemble(
     coordinates: Coordinates | None = None,
     volumes: Sequence[str] = (),
     equation: str = "closed",
+    clock: float | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     **settings: Any,
 ) -> tuple[Model, Series]:
@@ -175,6 +182,9 @@ def assemble(
         How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.structure.stated`).
     equation : str
         One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+    clock : float, optional
+        Cycles a second of runs that counted cycles and measured no time, in Hz (:mod:`ranksight.model.resource.times`);
+        the platform's when not given.
     over_ranks
         See :func:`ranksight.model.series.series.series_from_experiment`.
     **settings
@@ -187,6 +197,8 @@ def assemble(
     """
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
+    counting = Clock.of(clock, platform, experiment)
+    experiment = experiment if counting is None else Timed(experiment, counting)
     series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
@@ -215,7 +227,10 @@ def assemble(
     whole_units = indivisible(experiment) if units is None else ""
     if lacking := warning(experiment):
         extras["left_out"] = lacking
-    if remarks := [text for text in (remark, whole_units, sometimes(series)) if text]:
+    times = "" if counting is None else counting.remark()
+    if counting is not None:
+        extras["clock"] = counting.to_dict()
+    if remarks := [text for text in (times, remark, whole_units, sometimes(series)) if text]:
         extras["remarks"] = remarks
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings

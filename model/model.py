@@ -156,8 +156,17 @@ class Model:
         return found
 
     def view(self, experiment: Experiment) -> Experiment:
-        """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`."""
-        return experiment if self.coordinates is None else self.coordinates.view(experiment)
+        """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`.
+
+        Where the model's times are cycles over a clock, so are those of an experiment that measured none.
+        """
+        experiment = experiment if self.coordinates is None else self.coordinates.view(experiment)
+        given = self.extras.get("clock")
+        if given is None:
+            return experiment
+        from ranksight.model.resource.times import Clock, Timed, untimed
+
+        return Timed(experiment, Clock.from_dict(given)) if untimed(experiment) else experiment
 
     def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points (k, m) with parameters that varied with others only where those have them."""

@@ -26,7 +26,7 @@ STALLS_PER = {
     "work per rank": 0.15,
 }
 """Prior weights of what stall cycles are proportional to, 1: loads of each level times its latency (Ding et al. 2018,
-equation 3)."""
+table 2)."""
 TIME_PER = {"work per rank": 0.4, "instructions": 0.3, "flops_dp": 0.2, "nothing": 0.1}
 """Prior weights of what time as a whole is proportional to, 1: the cost per unit of work of the last configuration is
 the trivial law that others have to beat."""

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 
 MOST_ANSWERS = 10_000_000
+NO_CLOCK = "fit with --clock HZ, or with --platform NAME of the machine that was measured: time = cycles / clock"
+"""What helps where cycles were counted, no time was measured, and no clock is known."""
 
 
 def combinations(
@@ -84,4 +86,6 @@ def known(kind: str, wanted: Sequence[str], held: Sequence[str]) -> None:
         if name not in held:
             near = difflib.get_close_matches(name, dict.fromkeys(held), n=3)
             listed = ", ".join(near or list(dict.fromkeys(held))[:8])
-            raise InputError(f"the model has no {kind} {name!r}", f"{'nearest' if near else 'it has'}: {listed}")
+            remedy = f"{'nearest' if near else 'it has'}: {listed}"
+            clockless = kind == "metric" and name == "time" and "cycles" in held
+            raise InputError(f"the model has no {kind} {name!r}", NO_CLOCK if clockless else remedy)

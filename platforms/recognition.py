@@ -58,6 +58,25 @@ def related(events: str) -> tuple[str, ...]:
     return tuple(name for name in names() if events and load(name).events == events)
 
 
+def nearest_description(model: str, layout: Layout, events: str) -> Platform:
+    """The described machine that stands in for a node: of the same processor, else of its architecture, else generic.
+
+    Parameters
+    ----------
+    model : str
+        As the system names the processor.
+    layout : Layout
+    events : str
+        Name of the node's table of hardware events; empty where none is known.
+    """
+    same = described(model, layout)
+    if same is not None:
+        return same
+    like = [*named(model), *map(load, related(events))]
+    like.sort(key=lambda each: abs(each.layout.cores_per_socket - layout.cores_per_socket))
+    return like[0] if like else load("generic")
+
+
 def options(platform: Platform, layout: Layout) -> str:
     """Options of ``ranksight fit`` that name the description, and what of a node's `layout` differs from it.
 

@@ -5,7 +5,7 @@ instruction. Events are taken in passes, each no more than the processor counts 
 time (multiplexed) and none has to be scaled. An event that the kernel serves as a software clock, as it does without
 a word where there is no PMU, is refused.
 
-Source: Ding 2018, section 3.1 (sampling, 2,000k cycles); perf-record(1).
+Source: Ding et al. 2018, section 2 (sampling, 2,000k cycles); perf-record(1).
 """
 
 from __future__ import annotations

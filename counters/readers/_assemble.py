@@ -15,6 +15,7 @@ from pandas.api.extensions import ExtensionArray
 
 from ranksight import leftout
 from ranksight._files import regular_file
+from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
 from ranksight.errors import InputError
@@ -172,15 +173,17 @@ def build(
         configuration = {"ranks": float(len(present))} if present else {}
     if worth:
         tables = {**(tables or {}), TABLE: sampling(table, _worth(told, columns, worth))}
-    return Reading(
+    given = Reading(
         configuration=configuration,
         counters=table,
         provenance=told.provenance,
+        names=told.names,
         notes=(*notes, *told.notes),
         source=(str(path),),
         tables=dict(tables or {}),
         **more,  # type: ignore[arg-type]
     )
+    return formed(given, doubtful=False)
 
 
 def _worth(

@@ -266,6 +266,7 @@ class _Table:
                 counters=counters,
                 repetition=int(repetition),
                 provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
+                names=self.columns.metrics,
                 notes=notes,
                 source=(str(self.path),),
             )

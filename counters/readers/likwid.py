@@ -13,14 +13,16 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.counters.names import unit_scale
+from ranksight.counters.checking import HOSTS
+from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
 from ranksight.counters.readers._threads import reduce_threads
@@ -41,7 +43,10 @@ _NO_VALUE = frozenset({"-", "nil", "nan", "-nan", "n/a"})
 _TIMES = {"RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time"}
 _CALLS = {"call count": "visits", "Region calls": "visits"}
 _UNHALTED = "Runtime unhalted [s]"
-_REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean"}
+_HALTED = "time_halted"
+_REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean", "runtime_unhalted": "mean", _HALTED: "mean"}
+_ASLEEP = 0.05
+"""Part of the time in which cores were halted from which a note says so."""
 _DAMAGED = "the file is damaged: copy it again"
 _PROBLEM_SIZE = re.compile(r"Running problem size\s+(\d+)")
 """What LULESH and programs made after it print."""
@@ -153,6 +158,14 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
     values, said = _joined(sheets, groups)
     if {"CAS_COUNT_RD", "CAS_COUNT_WR"} <= set(values):
         values.pop("bytes_mem", None)  # the counts are exact, LIKWID's volume is rounded
+    if (halted := _halted(values)) is not None:
+        values[_HALTED] = halted
+        share = np.nansum(halted) / np.nansum(np.where(np.isfinite(halted), values["time"], np.nan))
+        if share > _ASLEEP:
+            said.append(
+                f"{share:.0%} of the time passed while cores were halted (asleep, or waiting in the system): it is in "
+                f"time and not in cycles; metric {_HALTED}"
+            )
     flat_kernels = np.repeat(np.array(kernels, dtype=object), len(columns))
     place = {column: at for at, column in enumerate(columns)}
     flat_ranks = np.tile([columns[column].rank for column in place], len(kernels))
@@ -172,15 +185,41 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         list(reduced.kernels),
         reduced.ranks,
         reduced.columns,
-        origin={"time": "measured (RDTSC)", "visits": "measured (marker API)", "bytes_mem": "derived by LIKWID"},
+        origin={
+            "time": "measured (RDTSC)",
+            "visits": "measured (marker API)",
+            "bytes_mem": "derived by LIKWID",
+            "runtime_unhalted": "derived by LIKWID: unhalted cycles over the nominal clock",
+            _HALTED: "derived from time, cycles and frequency: time less cycles over frequency",
+        },
         aliases={"CPI": "cpi"},
         configuration={} if told == "stated" else None,
         notes=(*notes, *said, *reduced.notes),
         command=_command(lines),
         environment=_environment(lines, blocks),
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
+        tables={**({} if reduced.threads is None else {"threads": reduced.threads}), **_hosts(columns.values())},
         wall_time=_wall_time(kernels, reduced.columns),
     )
+
+
+def _hosts(columns: Iterable[_Column]) -> dict[str, pd.DataFrame]:
+    """The node of each rank, where the columns tell it."""
+    known = {column.rank: column.thread.rpartition(":")[0] for column in columns if ":" in column.thread}
+    return {HOSTS: pd.DataFrame({"rank": list(known), "host": list(known.values())})} if known else {}
+
+
+def _halted(values: dict[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+    """Seconds that pass without cycles; None where time, cycles or the clock are not known.
+
+    LIKWID's "Runtime unhalted" counts cycles at the nominal clock, which in turbo is more than the time; its "Clock" is
+    that of unhalted cycles.
+    """
+    cycles = next((column for name, column in values.items() if metric_name(name) == "cycles"), None)
+    if cycles is None or not {"time", "frequency"} <= set(values):
+        return None
+    clock = values["frequency"]
+    unhalted = np.divide(cycles, clock, out=np.full(cycles.shape, np.nan), where=clock > 0)
+    return np.asarray(np.maximum(values["time"] - unhalted, 0.0), dtype=np.float64)
 
 
 def _kernel(block: Block) -> str:
@@ -257,7 +296,9 @@ def _row(name: str, kind: str) -> tuple[str | None, float]:
     if kind != "metrics":
         return name, 1.0
     unit = _UNIT.search(name)
-    if name == _UNHALTED or unit is None:
+    if name == _UNHALTED:
+        return "runtime_unhalted", 1.0
+    if unit is None:
         return ("CPI", 1.0) if name == "CPI" else (None, 1.0)
     scale = unit_scale(unit["unit"])
     bare = name[: unit.start()].strip()

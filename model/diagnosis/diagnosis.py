@@ -30,7 +30,7 @@ from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge, pooled
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
-from ranksight.model.questions import above_zero, whole_ranks
+from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
 from ranksight.units import counted
 
@@ -258,7 +258,8 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
     """
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     if "time" not in model.fitted.metrics:
-        raise InputError("the model has no kernel's time", "measure with perf-clock, or import times")
+        remedy = NO_CLOCK if "cycles" in model.fitted.metrics else "measure with perf-clock, or import times"
+        raise InputError("the model has no kernel's time", remedy)
     whole_ranks(model.parameters, points, "{} is no number of ranks", "ranks are whole numbers from 1")
     above_zero(model.parameters, model.training, points)
     evidence = gather(model, points, level)

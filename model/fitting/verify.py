@@ -1,6 +1,6 @@
 """Verification at the largest configuration: keep it back, fit the rest, tell the error there.
 
-Five process counts train and the sixth verifies the regression (Ding et al. 2018, section 4).
+Five process counts train and the sixth verifies the regression (Ding et al. 2018, section 2).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     x = prod_j p_j^e_j,   e = -1 or 0 for ranks and threads, one of :data:`POWERS` for any other parameter
 
-so that x is the problem size over the ranks in strong scaling (D / P in Ding et al. 2018, section 4) and constant in
+so that x is the problem size over the ranks in strong scaling (D / P in Ding et al. 2018, section 2) and constant in
 weak scaling. The powers are those that fit the counted work of the program best.
 """
 

@@ -5,7 +5,7 @@ At every measured configuration, with c cycles, s of them stalled, T the time an
     T_exec = T (c - s) / c,   T_stall = T s / c,   T = T_exec + T_stall
 
 so that the measured time is met exactly. T_exec f is work times CPI_exec, T_stall f is waiting times BF_mem, with
-waiting sum_l n_l l_l of the loads that each level serves (Ding et al. 2018, equations 1 to 3, with the stalls taken out
+waiting sum_l n_l l_l of the loads that each level serves (Ding et al. 2018, equation 1, with the stalls taken out
 of the CPI). CPI_exec, BF_mem and f are rates (:mod:`ranksight.model.kernel_time.rates`) of work per rank and of the
 occupancy of a memory domain; the levels are one composition (:mod:`ranksight.model.kernel_time.composition`).
 

@@ -20,6 +20,8 @@ from ranksight.sampled import sampling_of
 
 ABOVE = 2.0
 """Times the platform's clock that no processor of it runs at: turbo of one core stays below."""
+FAST = 1.5
+"""Times the platform's clock that turbo of few cores hardly reaches."""
 BELOW = 0.5
 """Part of the platform's clock below which cores were not the ranks' own, or idle."""
 TOLD = 0.05
@@ -122,5 +124,10 @@ def clocked(machine: Machine, experiment: Experiment) -> tuple[Machine, str]:
         text = (
             f"the cycles of the runs are {clock / machine.frequency:.0%} of those that {machine.name} has in their "
             "time: ranks shared cores or slept, or it is another machine"
+        )
+    elif named and clock > FAST * machine.frequency:
+        text = (
+            f"cycles over times of the runs are {clock / 1e9:.3g} GHz, {machine.name} runs at "
+            f"{machine.frequency / 1e9:.3g} GHz: turbo hardly reaches that, cycles may be sums where times are not"
         )
     return machine.at(clock), text

@@ -10,25 +10,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ranksight.model.resource.resource import LEVELS
+from ranksight.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.units import format_si
 
 CONTRADICT = "counters contradict each other"
 """How every such finding begins."""
-TOLERANCE = 0.05
-"""How far a part may exceed its whole."""
-FEW = 1000.0
-"""Counts below which a part is a few events that another run need not have."""
-CHANCE = 4.0
-"""Standard errors of samples by which a part may exceed its whole beside."""
-PARTS: tuple[tuple[tuple[str, ...], str], ...] = (
-    *((((level,), "loads")) for level in LEVELS),
-    (LEVELS, "loads"),
-    (("stall_cycles",), "cycles"),
-    (("branch_misses",), "branches"),
-)
 
 
 def contradictions(series: Series) -> dict[str, str]:

@@ -5,7 +5,7 @@ With c cycles, i instructions, s stall cycles, n_l loads served by level l of la
     T_exec = (c - s) / f = i CPI_exec / f,     T_mem = sum_l n_l l_l / f,     BF_mem = s / sum_l n_l l_l,
     T = T_exec + BF_mem T_mem
 
-so that T = c / f at every configuration measured (Ding et al. 2018, equations 1 to 3, with the stalls taken out of the
+so that T = c / f at every configuration measured (Ding et al. 2018, equation 1, with the stalls taken out of the
 CPI: read literally, equation 1 counts them twice). The parts are modelled apart, the counts exactly where they are
 deterministic, and put together where a prediction is asked for.
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.errors import InputError
+from ranksight.metrics import LEVELS as LEVELS
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.noise import JOBS
 from ranksight.model.structure.functions import Functions, choose
@@ -30,10 +31,6 @@ from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
-
-LEVELS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
-"""Metrics of the loads that each level serves, nearest first."""
-
 
 COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls a counter told."""

@@ -280,18 +280,10 @@ def _reduction(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None
 
 def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> list[tuple[str, list[str], Array]]:
     """Metric, kernels and their values over ranks, of one run."""
-    import pyarrow.parquet as pq
-
-    file = experiment.path / "runs" / run.id / "counters.parquet"
-    if not file.is_file():
-        return []
-    try:
-        held = pq.read_schema(file).names
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+    held = experiment.columns(run, "counters")
     names = [name for name in how if name in held]
-    table = experiment.table(run, "counters")
-    if table is None or table.empty or not names:
+    table = experiment.table(run, "counters") if names else None
+    if table is None or table.empty:
         return []
     table = at_work(run, table)
     kernel = table["kernel"].astype("category").cat
@@ -311,7 +303,8 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
         if np.isinf(column).any():
             at = kernels[codes[int(np.flatnonzero(np.isinf(column))[0])]]
             raise InputError(
-                f"{file}: {name} of kernel {at!r} is infinite", "correct the value and import the run again"
+                f"{experiment.path / 'runs' / run.id}: {name} of kernel {at!r} is infinite",
+                "correct the value and import the run again",
             )
         matrix = np.full((len(kernels), int(position.max()) + 1), np.nan)
         matrix[codes, position] = np.where(whole, np.nan, column)

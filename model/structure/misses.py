@@ -2,7 +2,7 @@
 
     E = N_LLC misses / N_memory accesses
 
-(Ding et al. 2018, section 4.3). Up to 1e-4 the caches hold what kernels work on, and their times follow their counts.
+(Ding et al. 2018, section 2). Up to 1e-4 the caches hold what kernels work on, and their times follow their counts.
 Above, how much a kernel waits depends on what else is in the caches, and the paper predicts the sum alone. It does not
 say over which kernels and ranks E is taken; here it is the largest of all kernels and configurations measured.
 """

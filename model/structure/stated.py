@@ -5,7 +5,7 @@ grows by from there,
 
     bytes(x) = bytes(x') g(x) / g(x'),      x' = x with the formula's parameters kept to their measured range,
 
-and as many messages are sent as there (Ding et al. 2018, section 4.3, carry halos to another problem size by such
+and as many messages are sent as there (Ding et al. 2018, section 3.1.2, carry halos to another problem size by such
 ratios). How the volume follows the ranks stays learned. What was measured has to agree with the formula.
 """
 

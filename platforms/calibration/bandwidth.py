@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.programs import Programs
-from ranksight.platforms.calibration.sampling import Samples, merge
+from ranksight.platforms.calibration.sampling import Samples, repeated
 
 KERNELS = ("read", "write", "update", "copy", "triad")
 TRAFFIC = {"read": 1.0, "write": 2.0, "update": 1.0, "copy": 1.5, "triad": 4.0 / 3.0}
@@ -98,12 +98,10 @@ def measure_bandwidth(
 
     def run(kernel: str, size: int, used: Sequence[int], label: str) -> Samples:
         listed = ",".join(map(str, used))
-        parts = [
-            programs.run("bandwidth", (kernel, size, listed, effort.seconds, effort.samples), label)
-            for _ in range(effort.processes)
-        ]
-        say(f"{label}: {merge(parts).rate / 1e9:.1f} GB/s")
-        return merge(parts)
+        arguments = (kernel, size, listed, effort.seconds, effort.samples)
+        found = repeated(lambda _: programs.run("bandwidth", arguments, label), effort)
+        say(f"{label}: {found.rate / 1e9:.1f} GB/s")
+        return found
 
     above = 0
     from_caches: list[Samples | None] = []

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from itertools import combinations
 
-from ranksight.errors import ToolError
+import numpy as np
+from numpy.typing import NDArray
+
 from ranksight.platforms.calibration.bandwidth import TRAFFIC, Bandwidths
 from ranksight.platforms.calibration.boundary import Boundary
 from ranksight.platforms.calibration.latency import Curve
 from ranksight.platforms.calibration.sampling import Samples, rounded
-from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Source
+from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source
 from ranksight.platforms.topology import SystemCache, Topology
+
+Array = NDArray[np.float64]
 
 _LINEAR = 0.9  # of the bandwidth per core of one, above which more cores would bring more
 _SYSFS = "the system's sysfs"
@@ -19,11 +25,15 @@ _SYSFS = "the system's sysfs"
 
 @dataclass(slots=True)
 class Evidence:
-    """Sources by dotted key and warnings, gathered while a platform is described; `when` opens measured sources."""
+    """Sources by dotted key and warnings, gathered while a platform is described.
+
+    `when` opens measured sources; `missing` names the sections of which a latency could not be measured.
+    """
 
     when: str
     sources: dict[str, Source] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
     def state(self, where: str, section: Layout, text: str) -> None:
         """Give all values of a section one source."""
@@ -65,16 +75,15 @@ def describe_caches(
         level = len(found) + 1
         key = f"caches.L{level}"
         seconds = plateau.latency if plateau else curve.between(1.5 * above, 0.7 * cache.size)
-        if seconds is None:
-            what = f"no working set fits between the caches of {above} and {cache.size} B"
-            raise ToolError(what, "calibrate without --quick, or describe the platform by hand")
         for name in ("size", "line", "shared_by"):
             text = _SYSFS if told else "end of a plateau of the latency curve"
             evidence.sources[f"{key}.{name}"] = Source(text, estimate=not told)
         ways, exact = associativity(cache)
         text = _SYSFS if exact else "not told by the system; one that divides the size"
         evidence.sources[f"{key}.ways"] = Source(text, estimate=not exact)
-        if plateau is None:
+        if seconds is None:
+            evidence.missing.append(key)
+        elif plateau is None:
             evidence.warnings.append(f"L{level}: no plateau in the latency curve; the lower quartile of its range")
             evidence.measured(f"{key}.latency", "pointer chasing, lower quartile of its range", estimate=True)
         else:
@@ -92,7 +101,7 @@ def describe_caches(
                 line=cache.line,
                 ways=ways,
                 shared_by=cores,
-                latency=rounded(seconds * clock),
+                latency=math.nan if seconds is None else rounded(seconds * clock),
                 bandwidth=None if streamed is None else rounded(streamed.rate),
                 bandwidth_shared=describe_shared(f"L{level}", cores, bandwidths.shared[level - 1], evidence),
                 effective=effective,
@@ -177,3 +186,71 @@ def describe_memory(curve: Curve, bandwidths: Bandwidths, cores: int, evidence: 
         bandwidth_domain=rounded(best.rate),
         scaling=scaling,
     )
+
+
+def reconciled(
+    caches: Sequence[Cache], memory: Memory, frequency: float, reference: Platform, evidence: Evidence
+) -> tuple[tuple[Cache, ...], Memory]:
+    """The caches and the memory with latencies that rise from level to level.
+
+    Samples beside other work may say that a level is faster than the one above it. The most levels that rise together
+    are kept, plateaus of the curve before stand-ins, then those nearest to the reference; each of the others is taken
+    from the reference, or where that does not lie between its neighbours either, from their geometric mean. Sources and
+    a warning mark it.
+
+    Parameters
+    ----------
+    caches : sequence of Cache
+        Level 1 first; a latency that could not be measured is NaN.
+    memory : Memory
+    frequency : float
+        Clock under load in Hz, at which the latency of memory counts.
+    reference : Platform
+        Description of the nearest machine.
+    """
+    keys = [f"caches.{cache.name}" for cache in caches] + ["memory"]
+    measured = np.array([*(cache.latency for cache in caches), memory.latency * frequency])
+    given = {f"caches.{cache.name}": cache.latency for cache in reference.caches}
+    given["memory"] = reference.memory.latency * frequency
+    expected = np.array([given.get(key, math.nan) for key in keys])
+    guessed = {
+        key for key in keys if (source := evidence.sources.get(f"{key}.latency")) is not None and source.estimate
+    }
+    kept = _rising(measured, expected, [key not in guessed for key in keys])
+    if len(kept) == len(keys):
+        return tuple(caches), memory
+    found = measured.copy()
+    for place, key in enumerate(keys):
+        if place in kept:
+            continue
+        low = found[place - 1] if place else 0.0
+        high = min((measured[other] for other in kept if other > place), default=math.inf)
+        if low < expected[place] < high:
+            found[place], how = expected[place], f"from the description of {reference.name}"
+        elif place and math.isfinite(high):
+            found[place], how = math.sqrt(low * high), "the geometric mean of its neighbours"
+        else:
+            found[place], how = (2.0 * low, "twice the level above") if place else (high / 2, "half of the level below")
+        said = f"{measured[place]:.3g} cycles were" if math.isfinite(measured[place]) else "none was"
+        evidence.warnings.append(
+            f"{key}.latency: {said} measured, which the other levels contradict: {found[place]:.3g} cycles are {how}; "
+            "calibrate an idle node without --quick"
+        )
+        evidence.measured(f"{key}.latency", f"{said} measured and contradicted by other levels; {how}", estimate=True)
+    latencies = [rounded(float(each)) for each in found]
+    return (
+        tuple(replace(cache, latency=each) for cache, each in zip(caches, latencies, strict=False)),
+        replace(memory, latency=memory.latency if len(caches) in kept else rounded(latencies[-1] / frequency)),
+    )
+
+
+def _rising(measured: Array, expected: Array, sound: Sequence[bool]) -> tuple[int, ...]:
+    """Places of the levels to keep: the most that rise, sound ones counting twice, nearest to what is expected."""
+
+    def worth(places: tuple[int, ...]) -> tuple[int, float]:
+        off = np.abs(np.log(measured[list(places)] / expected[list(places)]))
+        return sum(1 + sound[place] for place in places), -float(np.nansum(off))
+
+    known = [place for place, each in enumerate(measured) if each > 0]
+    choices = (places for count in range(len(known) + 1) for places in combinations(known, count))
+    return max((each for each in choices if (np.diff(measured[list(each)]) > 0).all()), key=worth)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ranksight.platforms.calibration.boundary import BEYOND, Boundary, find_boundary
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.plateaus import Plateau, assign, find_plateaus
 from ranksight.platforms.calibration.programs import Programs
-from ranksight.platforms.calibration.sampling import Samples, merge
+from ranksight.platforms.calibration.sampling import Samples, repeated
 
 SMALLEST = 4096
 _PAGES = 32  # fit the first-level translation buffers of all processors described here
@@ -106,11 +107,7 @@ def measure_latency(
     samples = []
     for place, size in enumerate(sizes):
         label = f"latency of {size >> 10} KiB"
-        parts = [
-            programs.run("latency", (size, 2 * line, window, cpu, seed, effort.seconds, effort.samples), label)
-            for seed in range(1, effort.processes + 1)
-        ]
-        samples.append(merge(parts))
+        samples.append(repeated(partial(_chase, programs, size, line, window, cpu, effort, label), effort))
         say(f"{label}: {1e9 * samples[-1].seconds:.2f} ns ({place + 1} of {len(sizes)} working sets)")
     plateaus = find_plateaus(sizes, [each.seconds for each in samples])
     levels = tuple(assign(plateaus, caches))
@@ -118,3 +115,10 @@ def measure_latency(
     if caches:
         edges[-1] = find_boundary(sizes, [each.per_unit() for each in samples], levels[-2], levels[-1], caches[-1])
     return Curve(sizes, tuple(samples), plateaus, levels, tuple(edges))
+
+
+def _chase(
+    programs: Programs, size: int, line: int, window: int, cpu: int, effort: Effort, label: str, seed: int
+) -> Samples:
+    """One process that chases pointers; its `seed` gives it an order of its own."""
+    return programs.run("latency", (size, 2 * line, window, cpu, seed, effort.seconds, effort.samples), label)

@@ -8,15 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranksight.errors import InputError, ToolError
 from ranksight.platforms.calibration.bandwidth import cores, measure_bandwidth
-from ranksight.platforms.calibration.describing import Evidence, describe_caches, describe_clock, describe_memory
+from ranksight.platforms.calibration.describing import (
+    Evidence,
+    describe_caches,
+    describe_clock,
+    describe_memory,
+    reconciled,
+)
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.latency import measure_latency
 from ranksight.platforms.calibration.programs import Programs
-from ranksight.platforms.calibration.sampling import Samples, merge, unstable
+from ranksight.platforms.calibration.sampling import Samples, repeated, system_advice, unstable
 from ranksight.platforms.events.recognition import recognise, this_processor
 from ranksight.platforms.platform import Platform
+from ranksight.platforms.recognition import nearest_description
 from ranksight.platforms.topology import SystemCache, Topology, read_topology
 
 _BUSY = 0.5  # load average beyond which others share the machine
@@ -39,6 +45,9 @@ def calibrate(
 ) -> Calibration:
     """Measure this node and describe it.
 
+    Latencies that contradict each other are replaced by those of the nearest machine that is described, marked as
+    estimates and with a warning.
+
     Parameters
     ----------
     name : str
@@ -54,10 +63,12 @@ def calibrate(
     InputError
         No sysfs to read the topology from.
     ToolError
-        No C compiler, a measuring program failed, or the measured values contradict each other.
+        No C compiler, or a measuring program failed.
     """
     topology = read_topology(root)
     warnings = list(surroundings(topology, Path(root)))
+    if Path(root) == Path("/") and (advice := system_advice()):
+        warnings.append(advice)
     cpus = _measured_domain(topology, warnings)
     caches = topology.levels(cpus[0])
     line = caches[0].line if caches else _LINE
@@ -85,22 +96,24 @@ def calibrate(
         evidence.warnings.append("no table of hardware events is for this processor; write its name as 'events'")
     layout = topology.layout()
     evidence.state("topology", layout, f"the system's sysfs, {today}")
-    try:
-        platform = Platform(
-            name=name,
-            vendor=topology.vendor,
-            model=topology.model,
-            architecture=table.title if table else "",
-            events=table.name if table else "",
-            layout=layout,
-            clock=describe_clock(topology.base, single, loaded, len(cpus), evidence),
-            caches=describe_caches(topology, caches, told, curve, bandwidths, single.rate, evidence),
-            memory=describe_memory(curve, bandwidths, len(cpus), evidence),
-            sources=evidence.sources,
-        )
-    except InputError as error:
-        remedy = "calibrate again on a machine without other work, without --quick"
-        raise ToolError(f"the measured values contradict each other: {error.what}", remedy) from error
+    clock = describe_clock(topology.base, single, loaded, len(cpus), evidence)
+    described_caches = describe_caches(topology, caches, told, curve, bandwidths, single.rate, evidence)
+    described_memory = describe_memory(curve, bandwidths, len(cpus), evidence)
+    measured = clock.measured if clock.measured is not None else clock.base
+    nearest = nearest_description(topology.model, layout, table.name if table else "")
+    sound_caches, memory = reconciled(described_caches, described_memory, measured, nearest, evidence)
+    platform = Platform(
+        name=name,
+        vendor=topology.vendor,
+        model=topology.model,
+        architecture=table.title if table else "",
+        events=table.name if table else "",
+        layout=layout,
+        clock=clock,
+        caches=sound_caches,
+        memory=memory,
+        sources=evidence.sources,
+    )
     return Calibration(platform, tuple(evidence.warnings), samples)
 
 
@@ -161,7 +174,7 @@ def _sharers(topology: Topology, cache: SystemCache, first: int) -> tuple[int, .
 def _clocks(programs: Programs, cpus: tuple[int, ...], effort: Effort, say: Say) -> tuple[Samples, Samples]:
     def run(used: tuple[int, ...], label: str) -> Samples:
         arguments = (",".join(map(str, used)), max(effort.seconds, 0.01), effort.samples)
-        found = merge([programs.run("clock", arguments, label) for _ in range(effort.processes)])
+        found = repeated(lambda _: programs.run("clock", arguments, label), effort)
         say(f"{label}: {found.rate / 1e9:.3f} GHz")
         return found
 

@@ -1,31 +1,43 @@
-"""Samples of a measurement and the checks that say whether they can be trusted.
+"""Samples of a measurement, run and judged by pyperf's discipline.
 
-The discipline is pyperf's (its documentation, "How to get reproducible benchmark results" and "pyperf check"): a
-warm-up that does not count, samples long enough for the clock, several of them from several processes, the median, and
-a warning where they scatter.
+A warm-up that does not count, samples long enough for the clock, several of them from several processes, the median.
+Samples are pyperf benchmarks (:meth:`Samples.benchmark`): their scatter says whether a measurement needs more processes
+(:func:`repeated`), ``pyperf check`` which measurements are not stable (:func:`judged`), and ``pyperf system show`` what
+of the system disturbs them (:func:`system_advice`). pyperf's Runner starts Python processes and sets its task up for
+each value; the measuring programs set working sets of up to a GiB up once, and so are started here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.errors import ToolError
+from ranksight.platforms.calibration.effort import Effort
 
 if TYPE_CHECKING:
     import pyperf
 
-SHORTEST = 1e-3
-"""Seconds below which a sample is too short for the clock and for what the system does in between."""
 SCATTER = 0.10
-"""Standard deviation over mean above which samples are not stable."""
+"""Standard deviation over mean from which on ``pyperf check`` calls samples unstable."""
+TIMES = 3
+"""Times the processes of an effort that an unstable measurement gets at most."""
+PATIENCE = 60.0
+"""Seconds that a check of pyperf may take."""
+FEW = "Not enough samples"
+"""How pyperf's message begins where samples are stable and do not tell the mean to 1 %: nothing speaks against them."""
+UNWANTED = ("Perf event", "Linux scheduler", "Turbo Boost", "CPU scaling governor")
+"""Topics of ``pyperf system show`` that are not passed on: a low sample rate would stop perf from sampling, kernel
+parameters and turbo are to be those of the runs, and the governor is looked at where the topology is read."""
 WHOLE = 0.98
 """Share of its processor from which on a thread counts as undisturbed."""
-OUTLIER = 0.50
-"""Distance of the extremes from the median, relative to it, above which one is called an outlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +86,13 @@ class Samples:
         work, seconds = np.asarray(self.pairs).T
         return np.asarray(seconds / work)
 
-    def warnings(self) -> tuple[str, ...]:
-        """What speaks against these samples, with its figures."""
-        found = []
-        values = self.per_unit()
-        shortest = min(seconds for _, seconds in self.pairs)
-        if shortest < SHORTEST:
-            found.append(f"the shortest sample took {shortest * 1e6:.0f} us, too short to time")
-        if self.disturbed > 0:
-            found.append(f"{100 * self.disturbed:.0f} % of the samples shared their processors with other programs")
-        if self.scatter >= SCATTER:
-            found.append(f"samples scatter by {100 * self.scatter:.0f} %")
-        low, high = values.min() / self.seconds - 1, values.max() / self.seconds - 1
-        if max(-low, high) >= OUTLIER:
-            found.append(f"the extremes are {100 * low:+.0f} % and {100 * high:+.0f} % off the median")
-        return tuple(found)
-
     def describe(self) -> str:
         """How sure it is: ``median of 15, scatter 0.4 %``."""
         return f"median of {len(self.pairs)}, scatter {100 * self.scatter:.1f} %"
 
     def benchmark(self) -> pyperf.Benchmark:
-        """The samples as a pyperf benchmark, to be kept in a file that ``pyperf stats`` and ``pyperf hist`` read."""
-        import pyperf  # takes long to import, and is needed only where samples are kept
+        """The samples as a pyperf benchmark: a value is the seconds of a unit of work, its loops are the work."""
+        import pyperf  # takes long to import, and is needed only where samples are judged
 
         runs = [
             pyperf.Run(
@@ -128,17 +124,88 @@ def select(label: str, rows: Sequence[tuple[float, float, float]]) -> Samples:
     return Samples(label, tuple(pairs), warmup[:2], disturbed=0.0 if whole else 1.0)
 
 
+def repeated(run: Callable[[int], Samples], effort: Effort) -> Samples:
+    """Samples of as many processes as an effort asks for, and of more while they scatter.
+
+    Parameters
+    ----------
+    run : callable
+        Measures in one process; given its number, from 1.
+    effort : Effort
+    """
+    found = merge([run(number) for number in range(1, effort.processes + 1)])
+    for number in range(effort.processes + 1, TIMES * effort.processes + 1):
+        if found.scatter < SCATTER:
+            break
+        more = run(number)
+        # Undisturbed samples are not mixed with those that shared their processor.
+        better = more.disturbed < found.disturbed
+        found = more if better and more.disturbed == 0 else merge([found, more])
+    return found
+
+
+def judged(samples: Iterable[Samples]) -> dict[str, tuple[str, ...]]:
+    """What ``pyperf check`` says against measurements, by their labels; those that are stable are not in it."""
+    import pyperf
+
+    every = list(samples)
+    with tempfile.TemporaryDirectory(prefix="ranksight-check-") as folder:
+        file = Path(folder) / "samples.json"
+        pyperf.BenchmarkSuite([each.benchmark() for each in every]).dump(str(file))
+        lines = _pyperf("check", str(file))
+    names = {each.label for each in every}
+    found: dict[str, list[str]] = {}
+    label = every[0].label  # pyperf prints no name where there is one benchmark
+    for line in lines:
+        if line in names:
+            label = line
+        elif line.startswith("* ") and not line.startswith(f"* {FEW}"):
+            found.setdefault(label, []).append(line.removeprefix("* "))
+    return {name: tuple(texts) for name, texts in found.items()}
+
+
+def system_advice() -> str:
+    """What ``pyperf system show`` advises against disturbance; empty where there is nothing."""
+    lines = _pyperf("system", "show")
+    if "Advices" not in lines:
+        return ""
+    rest = lines[lines.index("Advices") + 2 :]
+    end = next((at for at, line in enumerate(rest) if line == "Warnings" or line.startswith("Run ")), len(rest))
+    told = [line for line in rest[:end] if line and not line.startswith(UNWANTED)]
+    return f"pyperf advises: {'; '.join(told)} ('python -m pyperf system tune' does so)" if told else ""
+
+
+def _pyperf(*words: str) -> list[str]:
+    """Lines that a command of pyperf prints; none where it cannot run here."""
+    command = [sys.executable, "-m", "pyperf", *words]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [line.rstrip() for line in done.stdout.splitlines()]
+
+
 def unstable(samples: Iterable[Samples]) -> tuple[str, ...]:
     """What is not to be trusted: one line for every kind of measurement, with the worst of it."""
+    every = list(dict.fromkeys(samples))
+    said = judged(every)
     kinds: dict[str, list[Samples]] = {}
-    for each in samples:
+    for each in every:
         kinds.setdefault(each.label.split(",")[0].split(" of ")[0], []).append(each)
     found = []
     for kind, members in kinds.items():
-        bad = sorted((each for each in members if each.warnings()), key=lambda each: -each.scatter)
+        bad = [each for each in members if each.label in said or each.disturbed > 0]
         if bad:
-            worst = f"{bad[0].label}: {', '.join(bad[0].warnings())}"
-            found.append(worst if len(members) == 1 else f"{kind}: {len(bad)} of {len(members)} unstable; {worst}")
+            worst = max(bad, key=lambda each: each.scatter)
+            texts = list(said.get(worst.label, ()))
+            if worst.disturbed > 0:
+                texts.append(
+                    f"{100 * worst.disturbed:.0f} % of the samples shared their processors with other programs"
+                )
+            line = f"{worst.label}: {', '.join(texts)}"
+            found.append(line if len(members) == 1 else f"{kind}: {len(bad)} of {len(members)} unstable; {line}")
     return tuple(found)
 
 

@@ -38,6 +38,7 @@ def test_every_platform_names_a_table_that_ships():
 @pytest.mark.parametrize(
     ("processor", "name"),
     [
+        (Processor("GenuineIntel", 6, 45, 7), "sandy-bridge-ep"),
         (Processor("GenuineIntel", 6, 63, 2), "haswell-ep"),
         (Processor("GenuineIntel", 6, 79, 1), "broadwell-ep"),
         (Processor("GenuineIntel", 6, 85, 4), "skylake-x"),

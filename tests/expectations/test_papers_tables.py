@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from published import COEFFICIENTS, MACHINES, MAFIA, TABLE_2, TABLE_3, N, T
 
 from ranksight.experiment import Experiment, Run
 from ranksight.model.expectations.checking import check
@@ -21,37 +22,6 @@ from ranksight.model.expectations.judging import verdict_of
 from ranksight.model.expectations.match import limit_of, match
 from ranksight.model.expectations.rules import holds_in_the_limit
 
-MACHINES = ("Juqueen", "Juropa", "Piz Daint")
-T, A, N = "total", "approximate", "none"
-# Function, expectation; then for each machine model, adjusted R2, divergence, match.
-TABLE_2 = {
-    "Barrier": ("log p", ("log p", 0.99, "1", T), ("p^0.67 log p", 0.99, "p^0.67", N),
-                ("p^0.33", 0.99, "p^0.33/log p", A)),
-    "Bcast": ("log p", ("log p", 0.86, "1", T), ("p^0.5", 0.98, "p^0.5/log p", A), ("p^0.5", 0.94, "p^0.5/log p", A)),
-    "Reduce": ("log p", ("log p", 0.93, "1", T), ("p^0.5 log p", 0.99, "p^0.5", A), ("p^0.5 log p", 0.94, "p^0.5", A)),
-    "Allreduce": ("log p", ("log p", 0.87, "1", T), ("p^0.5", 0.99, "p^0.5/log p", A),
-                  ("p^0.67 log p", 0.99, "p^0.67", N)),
-    "Gather": ("p", ("p", 0.99, "1", T), ("p", 0.99, "1", T), ("p", 0.99, "1", T)),
-    "Allgather": ("p", ("p", 0.99, "1", T), ("p", 0.98, "1", T), ("p^1.25", 0.99, "p^0.25", A)),
-    "Alltoall": ("p log p", ("p", 0.99, "1/log p", A), ("p^1.25", 0.99, "p^0.25/log p", A),
-                 ("p^1.33", 0.99, "p^0.33/log p", A)),
-    "Bcast_tree": ("log p", ("log p", 0.99, "1", T), ("p^1.25 log p", 0.99, "p^1.25", N), ("p log p", 0.99, "p", N)),
-}  # fmt: skip
-TABLE_3 = {
-    "MPI_memory": ("log p", ("log p", 0.72, "1", T), ("p", 1.0, "p/log p", N), ("log p", 0.23, "1", "insufficient")),
-    "Comm_create": ("p", ("p", 1.0, "1", T), ("p", 1.0, "1", T), ("p", 0.99, "1", T)),
-    "Comm_dup": ("1", ("1", np.nan, "1", T), ("1", np.nan, "1", T), ("p", 0.99, "p", N)),
-    "Win_create": ("p", ("p", 1.0, "1", T), ("p", 1.0, "1", T), ("p", 0.99, "1", T)),
-    "Cart_create": ("p", ("p", 0.99, "1", T), ("p", 1.0, "1", T), ("p", 0.99, "1", T)),
-}
-# Coefficients (constant, slope) of Table 3, MB for the first row and B for the others.
-COEFFICIENTS = {
-    "MPI_memory": ((0, 10.7e-3), (16, 0.56), (46, 1.35)),
-    "Comm_create": ((2.2e5, 24), (264, 28), (3770, 46)),
-    "Comm_dup": ((2.2e5, 0), (256, 0), (3770, 18)),
-    "Win_create": ((0, 96), (256, 60), (3287, 118)),
-    "Cart_create": ((2.2e5, 52), (356, 24), (2545, 63)),
-}
 LIMIT = growth("O(p^0.5)")
 CELLS = [
     (name, machine, row[0], *row[1 + at])
@@ -183,15 +153,6 @@ def test_good_evidence_gives_one(tmp_path: Path) -> None:
     for expected, verdict in (("log p", T), ("p", N)):
         study = parse_study(f'{STUDY}\n[expect.memory_allocated]\nMPI_memory = "O({expected})"')
         assert check(study, experiment).findings[0].verdict == verdict
-
-
-# Table 4: expectation, model, divergence, match, with the default deviation limits.
-MAFIA = {
-    "gen": ("k^3 2^k", "k^4 2^k", "k", A),
-    "dedup": ("k^4 2^k", "k^4 2^k", "1", T),
-    "pcount": ("k 2^k", "k 2^k", "1", T),
-    "unjoin": ("k^3 2^k", "k^2 2^k", "1/k", A),
-}
 
 
 @pytest.mark.parametrize(("name", "row"), MAFIA.items())

@@ -99,14 +99,22 @@ def test_a_kernel_without_counters_has_the_function_of_its_times(
     assert "stalls counted" in str(found["a"]["evidence"])
 
 
+def test_a_clock_that_turbo_hardly_reaches_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, code = _fitted(tmp_path, lambda k, p, row: {**row, "time": row["time"] / 1.7})
+    assert code == 0
+    capsys.readouterr()
+    assert main(["predict", model, "--ranks", "8", "--size", "40"]) == 0
+    assert "4.08 GHz, icelake-8360y runs at 2.4 GHz: turbo hardly" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_machine_that_cannot_have_had_these_cycles_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, code = _fitted(tmp_path, lambda k, p, row: {**row, "time": row["time"] / 4})
     assert code == 1
-    error = capsys.readouterr().err
-    assert "9.6 GHz, icelake-8360y runs at 2.4 GHz" in error
-    assert error.count("\n") == 1
+    warned, refused = capsys.readouterr().err.splitlines()
+    assert "9.6 GHz (ranks = 1, size = 16) is no processor's clock" in warned
+    assert "9.6 GHz, icelake-8360y runs at 2.4 GHz" in refused
 
 
 @pytest.mark.parametrize(("slower", "warned"), [(1.25, False), (3.0, True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from published import INSTRUCTIONS, PREDICTED, PREDICTED_TOTAL, RANKS, SMALL, SUMMARY, TOTALS, WEIGHTS
 
 from ranksight.errors import InputError, InsufficientError
 from ranksight.model.phases.distant import distant_point, least, settled, stands_for
@@ -11,45 +12,6 @@ from ranksight.model.phases.groups import instruction_groups
 from ranksight.model.phases.instructions import CONSTANT, InstructionTable, spread, typical
 from ranksight.model.phases.power import fit_power
 from ranksight.model.phases.weights import admissible, admits, fit_weight, line
-
-RANKS = np.array([16, 25, 36, 49, 64, 81, 100])
-INSTRUCTIONS = np.array([1539358893, 820993294, 488835328, 314154733, 213799791, 152035493, 111953973])
-WEIGHTS = np.array([1255, 1506, 1757, 2008, 2259, 2510, 2761])
-TOTALS = [
-    30910326571440,
-    30910397519100,
-    30919812166656,
-    30910312489336,
-    30910318583616,
-    30910336081830,
-    30910491945300,
-]
-PREDICTED_TOTAL = 30910315829644
-PREDICTED = {
-    121: (84813133, 3012, 10),
-    144: (65784545, 3263, 11),
-    1600: (1877266, 10291, 39),
-    1681: (1744266, 10542, 40),
-    1764: (1623539, 10793, 41),
-    1849: (1513701, 11044, 42),
-}
-# Table 2: ranks, instructions, cycles, misses of the last-level cache, nanoseconds
-SMALL = np.array(
-    [[16, 34356426, 27621512, 20241, 17263445], [25, 17836224, 14324977, 10275, 8953111], [36, 9915863, 7861580, 5479, 4913488],
-     [64, 4027761, 3104163, 1467, 1940102], [81, 2392021, 1721033, 865, 1075646], [100, 1759558, 1265527, 695, 790954]], dtype=float
-)  # fmt: skip
-# Table 3: phase, ranks asked for, real ns, predicted ns, printed error in %, factor, exponent
-SUMMARY = [
-    ("BT1", 1024, 1941784, 1982934, 2.11, 9e9, -1.547), ("BT2", 1024, 35960361, 39114740, 8.77, 1e11, -1.132),
-    ("BT3", 1024, 165862020, 160857620, 3.01, 2e11, -1.028), ("BT4", 1024, 451140, 480522, 6.51, 3e10, -1.593),
-    ("BT5", 1024, 2214673, 2096107, 5.35, 8e10, -1.522), ("BT6", 1024, 36062311, 39114740, 8.46, 1e11, -1.132),
-    ("CG1", 4096, 2698523, 2796674, 3.63, 2e10, -1.067), ("CG2", 4096, 137928, 149985, 8.74, 3e7, -0.637),
-    ("CG3", 4096, 344297, 375251, 8.99, 2e7, -0.478), ("CG4", 4096, 601238, 562501, 6.44, 8e7, -0.596),
-    ("LU1", 4096, 51549, 49647, 3.83, 2e8, -0.998), ("LU2", 4096, 34645, 32573, 6.36, 4e8, -1.132),
-    ("SP1", 1024, 165110327, 163103109, 1.21, 4e11, -0.926), ("SP2", 1024, 561715, 598590, 6.56, 4e10, -1.635),
-    ("SP3", 1024, 240359, 260203, 8.25, 2e10, -1.623), ("N-BODY1", 4096, 449150, 430921, 4.23, 2e10, -0.975),
-    ("QDIM1", 2048, 16428976, 17724522, 7.88, 3e13, -2.039), ("QDIM2", 2048, 26478907, 25170124, 4.94, 5e10, -0.996),
-]  # fmt: skip
 
 
 def test_weights_need_the_displacement() -> None:

@@ -98,6 +98,38 @@ def test_whole_run_of_mpirun() -> None:
     assert list(reading.counters["instructions"]) == [100.0, 200.0]
 
 
+TURBO = """step 1
+Region: solve
+Group: 1
++-----------------------+---------+---------+---------+
+|         Event         | Counter | n01:0:0 | n02:1:4 |
++-----------------------+---------+---------+---------+
+| INSTR_RETIRED_ANY     | FIXC0   | 1e10    | 1e10    |
+| CPU_CLK_UNHALTED_CORE | FIXC1   | 3e10    | 1.5e10  |
++-----------------------+---------+---------+---------+
+
++----------------------+---------+---------+
+|        Metric        | n01:0:0 | n02:1:4 |
++----------------------+---------+---------+
+| Runtime (RDTSC) [s]  | 10      | 10      |
+| Runtime unhalted [s] | 15      | 7.5     |
+| Clock [MHz]          | 3000    | 3000    |
++----------------------+---------+---------+
+"""
+
+
+def test_time_outside_of_unhalted_cycles(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text(TURBO)
+    reading = read(path)
+    assert list(reading.counters["runtime_unhalted"]) == [15.0, 7.5], "at the nominal clock: more than the time in turbo"
+    assert list(reading.counters["time_halted"]) == [0.0, 5.0]
+    assert any("25% of the time passed while cores were halted" in note for note in reading.notes)
+    assert dict(reading.tables["hosts"].to_numpy().tolist()) == {0: "n01", 1: "n02"}
+    path.write_text(TURBO.replace("| Clock [MHz]          | 3000    | 3000    |\n", ""))
+    assert "time_halted" not in read(path).counters
+
+
 def test_region_without_a_name(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text((DATA / "regions.txt").read_text().replace(f"Region {REGION},", "Region ,"))

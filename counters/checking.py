@@ -1,0 +1,420 @@
+"""What measurements of one run contradict each other, whichever reader they come from.
+
+An import warns of each kind once, with the first run, the two measurements that cannot both be true, and what to do.
+Only what cannot be used at all is refused (a number of threads that is none) or left out (a value that a counter added
+a power of two to when it overflowed). What needs a machine's description is looked at where the machine is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
+from ranksight.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
+from ranksight.reading import Reading
+from ranksight.sampled import TABLE
+from ranksight.units import counted, format_si
+
+if TYPE_CHECKING:
+    from ranksight.platforms import Platform
+
+Values = NDArray[np.float64]
+
+SLOWEST, FASTEST = 0.5, 1.5
+"""Parts of a platform's clock under load between which cycles over time lie: power limits below, turbo above."""
+NO_PROCESSOR = 9.1e9
+"""Cycles a second that no processor has reached, overclocked in liquid helium."""
+WIDEST = 12.0
+"""Instructions that no core retires in a cycle: the widest of 2024 retire ten."""
+WIDTHS = tuple(2.0**bits for bits in (31, 32, 40, 47, 48, 52, 56, 62))
+"""What counters of various widths are off by when they overflowed once."""
+ALONE = 100.0
+"""Times the largest value of most ranks that an overflow is at least: below, it is imbalance."""
+ROOM = 2.0
+"""Times the largest value of the other ranks that one which overflowed may have counted itself."""
+ABOVE = 1.25
+"""Times the measured bandwidth of a memory domain that the theoretical one stays below."""
+SHORT = 0.85
+"""Part of the other nodes' traffic below which channels of a node may not have been counted: one of eight to four."""
+SAME = 1.1
+"""Ratio of the largest to the smallest of nodes that are like each other."""
+HOSTS = "hosts"
+"""Table of a run that says on which node each rank was: ``rank``, ``host``."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    """One run as the checks see it."""
+
+    reading: Reading
+    table: pd.DataFrame
+    platform: Platform | None
+
+    def column(self, name: str) -> Values:
+        """A metric's values, NaN where it was not measured."""
+        if name not in self.table.columns:
+            return np.full(len(self.table), np.nan)
+        return self.table[name].to_numpy(np.float64)
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Rows of the whole program."""
+        return np.asarray(self.table["kernel"] == WHOLE)
+
+    @cached_property
+    def parts(self) -> NDArray[np.bool_]:
+        """Rows that add up to the program: those of kernels, or of the program where there are none."""
+        return self.whole if self.whole.all() else ~self.whole
+
+    @cached_property
+    def threads(self) -> float:
+        """Threads of a rank, as far as that is known."""
+        table = self.reading.tables.get("threads")
+        shown = 1
+        if table is not None and {"rank", "thread"} <= set(table.columns) and len(table):
+            shown = table.groupby("rank")["thread"].nunique().max()
+        return max(float(self.reading.configuration.get("threads", 1.0)), float(shown))
+
+    @cached_property
+    def ranks(self) -> float:
+        """Ranks of the run."""
+        most = float(self.table["rank"].max()) + 1 if len(self.table) else 1.0
+        return max(float(self.reading.configuration.get("ranks", 1.0)), most, 1.0)
+
+    @cached_property
+    def traffic(self) -> Values:
+        """Bytes to and from memory of each row."""
+        both = self.column("bytes_mem_read") + self.column("bytes_mem_written")
+        return np.where(np.isfinite(both), both, self.column("bytes_mem"))
+
+    def variance(self, name: str) -> Values:
+        """What samples leave open of a metric's values; infinite where they were sampled, nobody knows how densely."""
+        samples = self.reading.tables.get(TABLE)
+        if samples is not None and {"metric", "samples", "worth"} <= set(samples.columns):
+            mine = samples[samples["metric"] == name]
+            if len(mine):
+                each = (mine["samples"] * mine["worth"] ** 2).groupby([mine["kernel"].astype(str), mine["rank"]]).sum()
+                keys = pd.MultiIndex.from_arrays([self.table["kernel"].astype(str), self.table["rank"]])
+                return np.asarray(np.nan_to_num(each.reindex(keys).to_numpy(np.float64)), dtype=np.float64)
+        said = self.reading.provenance.get(name, "")
+        return np.full(len(self.table), np.inf if said.startswith("sampled") or "(sampled" in said else 0.0)
+
+    def at(self, row: int | None = None) -> str:
+        """Where in the runs this is, in words."""
+        words = [f"{name} = {value:g}" for name, value in self.reading.configuration.items()]
+        if row is not None:
+            kernel, rank = self.table["kernel"].iloc[row], int(self.table["rank"].iloc[row])
+            of_rank = [] if rank == ALL_RANKS else [f"rank {rank}"]
+            words = [*([] if kernel == WHOLE else [str(kernel)]), *of_rank, *words]
+        return ", ".join(words)
+
+
+def _parts(look: _Look) -> Iterator[tuple[str, str]]:
+    """More of a part than of its whole."""
+    for names, whole in PARTS:
+        held = [name for name in names if name in look.table.columns]
+        if not held or whole not in look.table.columns or (len(names) > 1 and len(held) < 2):
+            continue
+        part, of = np.nansum([look.column(name) for name in held], axis=0), look.column(whole)
+        with np.errstate(invalid="ignore"):
+            chance = CHANCE * np.sqrt(np.sum([look.variance(name) for name in (*held, whole)], axis=0))
+            excess = np.where((part > FEW) & np.isfinite(of), part - (1 + TOLERANCE) * of - chance, -np.inf)
+        if not len(excess) or not excess.max() > 0:
+            continue
+        row = int(np.argmax(excess))
+        name = held[0] if len(names) == 1 else "loads by level together"
+        kernels = look.table["kernel"][excess > 0].nunique()
+        more = f" and {kernels - 1} more kernels" if kernels > 1 else ""
+        yield (
+            f"{name} above {whole}",
+            f"{name} contradict {whole}: {format_si(part[row])} of {format_si(of[row])} ({look.at(row)}){more}; "
+            f"no time is predicted from them: count both in one run without multiplexing, or import the right columns",
+        )
+
+
+def _pace(look: _Look) -> Iterator[tuple[str, str]]:
+    """More instructions than a core can retire in its cycles."""
+    cycles, instructions = look.column("cycles"), look.column("instructions")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        pace = np.where((cycles > FEW) & np.isfinite(instructions), instructions / cycles, 0.0)
+    row = int(np.argmax(pace))
+    chance = CHANCE * np.sqrt(look.variance("instructions")[row] + WIDEST**2 * look.variance("cycles")[row])
+    if instructions[row] > WIDEST * cycles[row] + chance:
+        yield (
+            "instructions above cycles",
+            f"instructions contradict cycles: {format_si(float(pace[row]))} a cycle ({look.at(row)}), and no core "
+            f"retires more than {WIDEST:g}: a counter overflowed, or one is a sum over ranks where the other is not; "
+            "measure this run again, or import both alike",
+        )
+
+
+def _clock(look: _Look) -> Iterator[tuple[str, str]]:
+    """Cycles over time that the processor does not run at."""
+    cycles, time = look.column("cycles"), look.column("time")
+    both = look.parts & (cycles > 0) & (time > 0)
+    if not both.any():
+        return
+    clock = float(cycles[both].sum() / time[both].sum())
+    if look.platform is None:
+        if clock > NO_PROCESSOR * look.threads:
+            yield (
+                "clock",
+                f"cycles contradict time: {format_si(clock, 'Hz')} ({look.at()}) is no processor's clock; "
+                "give both of each rank, or both as means over ranks, and the unit of times",
+            )
+        return
+    frequency = look.platform.frequency
+    if SLOWEST * frequency <= clock <= FASTEST * frequency * look.threads:
+        return
+    why = (
+        "ranks slept or shared cores, or times are of another unit; give one rank a core"
+        if clock < frequency
+        else "cycles may be sums over ranks or threads where times are not, or times of another unit; import both alike"
+    )
+    yield (
+        "clock",
+        f"cycles contradict time: {format_si(clock, 'Hz')} ({look.at()}), and {look.platform.name} runs at "
+        f"{format_si(frequency, 'Hz')}: {why}, or name the machine that was measured with --platform",
+    )
+
+
+def _traffic(look: _Look) -> Iterator[tuple[str, str]]:
+    """More traffic than the memory domains of the ranks can move."""
+    if look.platform is None or not np.isfinite(look.traffic).any():
+        return
+    layout, memory = look.platform.layout, look.platform.memory
+    domains = np.ceil(look.ranks * look.threads / layout.cores_per_domain)
+    reduced = (look.table["rank"] == ALL_RANKS).to_numpy()
+    moved = look.traffic * np.where(reduced, look.ranks, 1.0)
+    rows = pd.DataFrame({"kernel": look.table["kernel"].astype(str), "bytes": moved, "time": look.column("time")})
+    each = rows.groupby("kernel").agg(bytes=("bytes", "sum"), time=("time", "max"))
+    rate = (each["bytes"] / each["time"]).where(each["time"] > 0)
+    if not rate.max() > ABOVE * domains * memory.bandwidth_domain:
+        return
+    kernel = str(rate.idxmax())
+    place = look.at() if kernel == WHOLE else f"{kernel}, {look.at()}"
+    named = f"{counted(int(domains), 'memory domain')} of {look.platform.name}"
+    yield (
+        "traffic",
+        f"bytes to and from memory contradict time: {format_si(float(rate.max()), 'B/s')} ({place}), and {named}, "
+        f"filled in turn, can move {format_si(domains * memory.bandwidth_domain, 'B/s')}: where ranks were spread, "
+        "fit with --placement scattered; where each rank reports its socket's traffic, keep that of one rank a socket; "
+        "otherwise name the machine that was measured with --platform",
+    )
+
+
+def _lines(look: _Look) -> Iterator[tuple[str, str]]:
+    """Less read from memory than the lines that loads brought."""
+    said = " ".join(look.reading.provenance.get(name, "") for name in ("loads_mem", "bytes_mem_read", "bytes_mem"))
+    if "simulated" in said or "among them" in said:
+        return
+    read = look.column("bytes_mem_read")
+    read = np.where(np.isfinite(read), read, look.column("bytes_mem"))
+    loads = look.column("loads_mem")
+    both = look.parts & np.isfinite(read) & np.isfinite(loads)
+    line = 64.0 if look.platform is None else float(look.platform.line)
+    need, have = line * loads[both].sum(), read[both].sum()
+    if need > line * FEW and 0 < have < (SHORT - TOLERANCE) * need:
+        yield (
+            "lines",
+            f"bytes read from memory contradict loads_mem: {format_si(have, 'B')} where loads brought lines of "
+            f"{format_si(need, 'B')} ({look.at()}): memory channels may be missing in the count; name all of them "
+            "(LIKWID's group MEM, every uncore_imc unit of perf)",
+        )
+
+
+def _channels(look: _Look) -> Iterator[tuple[str, str]]:
+    """A node whose memory traffic is short of that of the others."""
+    hosts = look.reading.tables.get(HOSTS)
+    ranks = look.table["rank"].to_numpy()
+    if hosts is not None:
+        node = pd.Series(ranks).map(hosts.drop_duplicates("rank").set_index("rank")["host"]).to_numpy(dtype=object)
+    elif look.platform is not None and look.ranks * look.threads > look.platform.cores:
+        node = (ranks * look.threads // look.platform.cores).astype(int).astype(object)
+    else:
+        return
+    taken = look.parts & (ranks != ALL_RANKS) & np.isfinite(look.traffic)
+    work = look.column("instructions")
+    frame = pd.DataFrame({"node": node, "rank": ranks, "bytes": look.traffic, "work": work})[taken]
+    each = frame.groupby("node").agg(bytes=("bytes", "sum"), work=("work", "sum"), ranks=("rank", "nunique"))
+    each = each[each["ranks"] == each["ranks"].max()]
+    counted = bool((each["work"] > 0).all())
+    per = (each["bytes"] / (each["work"] if counted else each["ranks"])).sort_values()
+    if len(per) < 2 or not per.iloc[0] > 0:
+        return
+    others = per.iloc[1:]
+    share = float(per.iloc[0] / others.median())
+    if share < SHORT and others.max() <= SAME * others.min():
+        of = "an instruction" if counted else "a rank"
+        name = per.index[0]
+        yield (
+            "channels",
+            f"memory traffic of node {name} contradicts that of the others: {1 - share:.0%} less {of} ({look.at()}): "
+            "a memory channel may be missing in its count; look at each channel's count there, or leave the node out",
+        )
+
+
+def _teams(look: _Look) -> Iterator[tuple[str, str]]:
+    """Threads that do not fill the cores of a node."""
+    threads = look.reading.configuration.get("threads")
+    if threads is None:
+        return
+    if not (threads >= 1 and threads == round(threads)):
+        raise InputError(
+            f"threads = {threads:g} ({look.at()}) is no number of threads",
+            "threads are whole numbers from 1: correct it, or name that parameter otherwise",
+        )
+    if look.platform is None:
+        return
+    cores = look.platform.cores
+    if threads > cores or cores % threads:
+        what = f"are more than the {cores} cores" if threads > cores else f"do not divide the {cores} cores"
+        yield (
+            "threads",
+            f"threads = {threads:g} ({look.at()}) {what} of a node of {look.platform.name}: cores are shared, "
+            "stay idle, or teams span memory domains; name the machine that was measured, or leave such runs out",
+        )
+
+
+CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
+    _parts,
+    _pace,
+    _clock,
+    _traffic,
+    _lines,
+    _channels,
+    _teams,
+)
+"""Each yields a kind and a sentence for what it finds in a run."""
+
+
+@dataclass
+class Checks:
+    """Checks of all runs of an import; call it with each reading.
+
+    Attributes
+    ----------
+    platform : Platform or None
+        The machine that was measured.
+    found : dict of str to list of str
+        For each kind of contradiction what was found, a sentence a run.
+    """
+
+    platform: Platform | None = None
+    found: dict[str, list[str]] = field(default_factory=dict)
+
+    def __call__(self, reading: Reading) -> Reading:
+        """The reading with what was found among its notes, and without values that overflowed.
+
+        Raises
+        ------
+        InputError
+            When the number of threads is none.
+        """
+        counters = reading.counters
+        if counters is None or counters.empty:
+            return reading
+        kept, said = _unwrapped(counters)
+        look = _Look(reading, kept, self.platform)
+        findings = [("overflow", f"{text} ({look.at()})") for text in said]
+        findings += [finding for check in CHECKS for finding in check(look)]
+        for kind, text in findings:
+            self.found.setdefault(kind, []).append(text)
+        if not findings:
+            return reading
+        return replace(reading, counters=kept, notes=(*reading.notes, *(text for _, text in findings)))
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """All that was found."""
+        return frozenset(text for texts in self.found.values() for text in texts)
+
+    def warnings(self) -> list[str]:
+        """What to say: of each kind the first, and how many runs more have it."""
+        return [f"{texts[0]}{_more(len(texts) - 1)}" for texts in self.found.values()]
+
+
+AT_IMPORT = ("clock", "overflow")
+"""Kinds that are no matter of a fit: it has a check of the clock of its own, and values that overflowed are gone."""
+
+
+def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
+    """Warnings of what the runs of an experiment contradict once their machine is named.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    platform : Platform
+        The machine that was measured.
+
+    Returns
+    -------
+    list of str
+        Without what an import has noted of the runs already.
+
+    Raises
+    ------
+    InputError
+        When the number of threads is none.
+    """
+    checks = Checks(platform)
+    for run in experiment.runs:
+        if run.state != "complete":
+            continue
+        found = {name: experiment.table(run, name) for name in ("threads", TABLE, HOSTS)}
+        tables = {name: table for name, table in found.items() if table is not None}
+        counters = experiment.table(run, "counters")
+        checks(Reading(run.configuration, counters, tables=tables, provenance=run.provenance))
+    noted = {note for run in experiment.runs for note in run.notes}
+    new = {kind: [text for text in texts if text not in noted] for kind, texts in checks.found.items()}
+    return Checks(platform, {kind: texts for kind, texts in new.items() if texts and kind not in AT_IMPORT}).warnings()
+
+
+def _more(count: int) -> str:
+    return f" [and in {counted(count, 'more run')}]" if count else ""
+
+
+def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The counters without values that a power of two was added to, and a sentence for each metric that has some.
+
+    They lie a counter's width above those of half of the ranks or more, which are small against it.
+    """
+    said: list[str] = []
+    fresh: dict[str, Values] = {}
+    ranked = (counters["rank"] != ALL_RANKS).to_numpy()
+    kernel = counters["kernel"].astype("category").cat.codes.to_numpy()
+    count = int(kernel.max()) + 1
+    for name in map(str, counters.columns):
+        if name in COUNTER_KEYS or metric(name).unit == "s":
+            continue
+        values = np.where(ranked, counters[name].to_numpy(np.float64), np.nan)
+        if not np.nanmax(values, initial=0.0) >= WIDTHS[0]:
+            continue
+        every = np.bincount(kernel[np.isfinite(values)], minlength=count)
+        for width in WIDTHS:
+            small = values < width / ALONE
+            most = np.ones(count)
+            np.maximum.at(most, kernel[small], values[small])
+            usual = np.bincount(kernel[small], minlength=count)
+            above = values - width
+            wrapped = (above >= 0) & (above <= ROOM * most[kernel]) & ((usual >= 1) & (2 * usual >= every))[kernel]
+            if not wrapped.any():
+                continue
+            row = int(np.flatnonzero(wrapped)[0])
+            fresh[name] = np.where(wrapped, np.nan, fresh.get(name, counters[name].to_numpy(np.float64)))
+            place = f"rank {int(counters['rank'].iloc[row])} of {counters['kernel'].iloc[row]}"
+            most_here = format_si(float(most[kernel[row]]))
+            said.append(
+                f"{name} contradicts that of the other ranks: {format_si(float(values[row]))} on {place}, "
+                f"2^{np.log2(width):.0f} above their {most_here}: a counter overflowed; "
+                f"{counted(int(wrapped.sum()), 'value')} left out, measure this run again if they matter"
+            )
+    return (counters.assign(**fresh), said) if fresh else (counters, said)

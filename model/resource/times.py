@@ -1,0 +1,186 @@
+"""Times of runs that counted cycles and measured no time: cycles over the clock.
+
+    T = c / f
+
+of each kernel and rank, f the run's own frequency where a tool reports it (LIKWID's ``Clock``), the clock that the user
+states, or that of the platform that was measured. Ding et al. 2018 measure nothing else: hardware events alone.
+Unhalted cycles leave out the time in which a core slept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ranksight.errors import InputError
+from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.model.plaindata import reading
+from ranksight.model.resource.clock import ESTIMATED
+from ranksight.sampled import TABLE
+from ranksight.units import format_si
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ranksight.platforms import Platform
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Cycles a second, and where that is from.
+
+    Attributes
+    ----------
+    frequency : float
+        In Hz; NaN where only the runs' own frequencies are known.
+    source : str
+    """
+
+    frequency: float
+    source: str
+
+    @classmethod
+    def of(cls, stated: float | None, platform: Platform | None, experiment: Experiment) -> Clock | None:
+        """The clock that makes times of an experiment's cycles; None where it has times, no cycles, or no clock.
+
+        Parameters
+        ----------
+        stated : float or None
+            In Hz, by the user.
+        platform : Platform or None
+            The clock of the generic platform is nobody's and is not taken.
+
+        Raises
+        ------
+        InputError
+            When a clock is stated that is no positive number, or for runs that measured times or counted no cycles.
+        """
+        needed = untimed(experiment)
+        if stated is not None:
+            if not 0 < stated < float("inf"):
+                raise InputError(f"a clock of {stated:g} Hz", "give cycles a second, such as --clock 2.5GHz")
+            if not needed:
+                have = "measured times" if "cycles" in experiment.metrics() else "counted no cycles"
+                raise InputError(f"--clock is for cycles without times, and these runs {have}", "leave --clock out")
+            return cls(stated, "stated")
+        if not needed:
+            return None
+        if platform is not None and platform.name != ESTIMATED:
+            return cls(float(platform.frequency), f"of platform {platform.name}")
+        return cls(float("nan"), "of the runs") if "frequency" in experiment.metrics() else None
+
+    def remark(self) -> str:
+        """What people are to know of times that come from cycles."""
+        value = f" of {format_si(self.frequency, 'Hz')}" if self.frequency > 0 else ""
+        return f"no time was measured: times are unhalted cycles over the clock{value} ({self.source})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"frequency": self.frequency if self.frequency > 0 else None, "source": self.source}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Clock:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'clock'"):
+            given = content["frequency"]
+            return cls(float("nan") if given is None else float(given), str(content["source"]))
+
+
+def untimed(experiment: Experiment) -> bool:
+    """Whether cycles were counted whose times are not known: of kernels, or of the program where neither has a time."""
+    held = _held(experiment)
+    if ("time", False) in held:
+        return False
+    return ("cycles", False) in held or (("cycles", True) in held and ("time", True) not in held)
+
+
+def _held(experiment: Experiment) -> set[tuple[str, bool]]:
+    """Which of time and cycles any run has a value of: of the whole program (True), of a kernel (False)."""
+    found: set[tuple[str, bool]] = set()
+    if "cycles" not in experiment.metrics():
+        return found
+    for run in experiment.runs:
+        names = [name for name in ("time", "cycles") if name in experiment.columns(run, "counters")]
+        table = experiment.table(run, "counters", ["kernel", *names]) if names else None
+        if table is not None:
+            whole = table["kernel"] == WHOLE
+            for side in (True, False):
+                found |= {(name, side) for name in names if table.loc[whole == side, name].notna().any()}
+    return found
+
+
+class Timed(Experiment):
+    """An experiment whose cycles have become times where none was measured; nothing on disk changes.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    clock : Clock
+    """
+
+    def __init__(self, experiment: Experiment, clock: Clock) -> None:
+        runs = [self._marked(experiment, run, clock) for run in experiment.runs]
+        super().__init__(experiment.path, experiment.application, experiment.parameters, runs)
+        self.clock = clock
+        self._whole_timed = ("time", True) in _held(experiment)
+
+    @staticmethod
+    def _marked(experiment: Experiment, run: Run, clock: Clock) -> Run:
+        said = run.provenance
+        if "cycles" not in experiment.columns(run, "counters") or "time" in said:
+            return run
+        how = f"derived from cycles: cycles / clock ({said.get('cycles', 'measured')}; clock {clock.source})"
+        return replace(run, provenance={**said, "time": how})
+
+    def columns(self, run: Run, name: str) -> tuple[str, ...]:
+        """See :meth:`Experiment.columns`."""
+        found = super().columns(run, name)
+        return (*found, "time") if name == "counters" and "cycles" in found and "time" not in found else found
+
+    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
+        """See :meth:`Experiment.table`."""
+        if name == TABLE:
+            return self._samples(super().table(run, name, columns))
+        if name != "counters" or (columns is not None and "time" not in columns):
+            return super().table(run, name, columns)
+        present = super().columns(run, name)
+        wanted = [
+            each
+            for each in present
+            if columns is None or each in columns or each in ("kernel", "time", "cycles", "frequency")
+        ]
+        found = super().table(run, name, wanted)
+        if found is None or "cycles" not in found:
+            return found
+        frequency = self.clock.frequency
+        clock = found["frequency"].where(found["frequency"] > 0, frequency) if "frequency" in found else frequency
+        derived = found["cycles"] / clock
+        if self._whole_timed:
+            derived = derived.where(found["kernel"] != WHOLE)
+        found = found.assign(time=derived if "time" not in found else found["time"].fillna(derived))
+        return found if columns is None else found[list(columns)]
+
+    def _samples(self, table: pd.DataFrame | None) -> pd.DataFrame | None:
+        """What a sample is worth, in times too."""
+        if table is None or not {"metric", "worth"} <= set(table.columns) or not self.clock.frequency > 0:
+            return table
+        import pandas as pd
+
+        cycles = table[table["metric"] == "cycles"]
+        times = cycles.assign(metric="time", worth=cycles["worth"] / self.clock.frequency)
+        return pd.concat([table, times], ignore_index=True) if len(times) else table
+
+    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
+        """See :meth:`Experiment.counters`."""
+        import pandas as pd
+
+        names = self.metrics() if metrics is None else tuple(metrics)
+        parts = []
+        for run in self.runs if runs is None else runs:
+            held = [name for name in (*COUNTER_KEYS, *names) if name in self.columns(run, "counters")]
+            table = self.table(run, "counters", held)
+            if table is not None:
+                parts.append(table.assign(run=run.id))
+        found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run", *COUNTER_KEYS])
+        return found.reindex(columns=["run", *COUNTER_KEYS, *names]).astype({"run": "category", "kernel": "category"})

@@ -1,0 +1,124 @@
+"""Importing event counts: the formulas of event tables make metrics of them, for every reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli import main
+from ranksight.counters.forming import formed
+from ranksight.experiment import read
+from ranksight.platforms.events import load
+from ranksight.reading import Reading
+
+COUNTS = {
+    "INST_RETIRED.ANY": 4e9,
+    "CPU_CLK_UNHALTED.THREAD": 6e9,
+    "MEM_UOPS_RETIRED.ALL_LOADS_PS": 1e9,
+    "MEM_LOAD_UOPS_RETIRED.L1_HIT_PS": 8e8,
+    "MEM_LOAD_UOPS_RETIRED.L2_HIT_PS": 1e8,
+    "MEM_LOAD_UOPS_RETIRED.LLC_HIT_PS": 6e7,
+    "RESOURCE_STALLS.LB": 5e8,
+    "RESOURCE_STALLS.SB": 3e8,
+}
+"""The events of Ding et al. 2018, table 1."""
+HASWELL = {"CPU_CLK_UNHALTED.THREAD_P": 6e9, "CYCLE_ACTIVITY.STALLS_LDM_PENDING": 2e9, "RESOURCE_STALLS.SB": 3e8}
+
+
+def vtune(folder: Path, counts: dict[str, float]) -> Path:
+    path = folder / "n4" / "hw.csv"
+    path.parent.mkdir()
+    head = "\t".join(["Function", *(f"Hardware Event Count:{name}" for name in counts), "Module"])
+    path.write_text(head + "\n" + "\t".join(["solve", *(f"{value:.0f}" for value in counts.values()), "app"]) + "\n")
+    return path
+
+
+def kernel(place: Path, name: str = "solve") -> pd.Series:
+    (run,) = read(place).runs
+    table = read(place).table(run, "counters")
+    return table[table["kernel"] == name].iloc[0]
+
+
+def reading(names: dict[str, str] | None = None, **columns: float) -> Reading:
+    table = pd.DataFrame({"kernel": ["k"], "rank": [0], **{name: [value] for name, value in columns.items()}})
+    return Reading(counters=table, names=names or {})
+
+
+def test_events_of_the_paper_become_stalls_and_loads_of_memory(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    assert main(["import", str(vtune(tmp_path, COUNTS)), "--parameter", r"ranks=n(\d+)", "-o", str(made)]) == 0
+    row = kernel(made)
+    assert row["stall_cycles"] == COUNTS["RESOURCE_STALLS.LB"] + COUNTS["RESOURCE_STALLS.SB"]
+    assert row["loads_mem"] == pytest.approx(1e9 - 8e8 - 1e8 - 6e7)
+    said = read(made).runs[0].provenance
+    assert "resource_stalls.lb + resource_stalls.sb" in said["stall_cycles"]
+    assert "among them" in said["loads_mem"]
+    assert read(made).runs[0].sampled("stall_cycles")
+
+
+@pytest.mark.parametrize("options", [(), ("--platform", "haswell-e5-2680v3")])
+def test_events_of_haswell_become_stalls(tmp_path: Path, options: tuple[str, ...]) -> None:
+    made = tmp_path / "made"
+    path = vtune(tmp_path, HASWELL)
+    assert main(["import", str(path), "--parameter", r"ranks=n(\d+)", "-o", str(made), *options]) == 0
+    assert kernel(made)["stall_cycles"] == 2e9 + 3e8
+
+
+def test_columns_of_a_table_are_found_by_the_names_that_it_gives_them(tmp_path: Path) -> None:
+    path, made = tmp_path / "t.csv", tmp_path / "made"
+    path.write_text("p,k,cyc,CYCLE_ACTIVITY.STALLS_LDM_PENDING,RESOURCE_STALLS.SB\n4,solve,1e9,4e9,2e8\n")
+    named = ["cycles=cyc", "loads_pending=CYCLE_ACTIVITY.STALLS_LDM_PENDING", "RESOURCE_STALLS.SB"]
+    options = [word for name in named for word in ("--metric", name)]
+    assert main(["import", "csv", str(path), "--parameter", "ranks=p", "--kernel", "k", *options, "-o", str(made)]) == 0
+    assert kernel(made)["stall_cycles"] == 1e9 + 2e8, "no more than the cycles, as the formula says"
+
+
+def test_events_that_processors_count_differently_need_a_platform() -> None:
+    events = {
+        "de_no_dispatch_per_slot.backend_stalls": 48.0,
+        "ex_no_retire.load_not_complete": 2.0,
+        "ex_no_retire.not_complete": 4.0,
+    }
+    bare = formed(reading(**events))
+    assert "stall_cycles" not in bare.counters
+    (note,) = bare.notes
+    assert "stall_cycles is not formed" in note
+    assert "--platform" in note
+    assert formed(reading(**events), load("zen4")).counters["stall_cycles"].tolist() == [48 / 6 / 2]
+    assert formed(reading(**events), load("zen5")).counters["stall_cycles"].tolist() == [48 / 8 / 2]
+
+
+def test_metrics_that_are_there_stay_and_metrics_alone_form_nothing() -> None:
+    given = {"RESOURCE_STALLS.LB": 1.0, "RESOURCE_STALLS.SB": 2.0, "stall_cycles": 7.0}
+    assert formed(reading(**given)).counters["stall_cycles"].tolist() == [7.0]
+    plain = reading(cycles=5.0, loads=4.0, loads_l2=1.0)
+    assert list(formed(plain).counters.columns) == list(plain.counters.columns)
+
+
+def test_loads_that_met_a_line_on_its_way_are_not_loads_of_memory() -> None:
+    counted = {"loads": 100.0, "loads_l1": 60.0, "loads_l2": 20.0, "loads_l3": 5.0}
+    assert formed(reading(**counted)).counters["loads_mem"].tolist() == [15.0]
+    with_buffer = formed(reading(**counted, **{"mem_load_uops_retired.hit_lfb": 10.0}))
+    assert with_buffer.counters["loads_mem"].tolist() == [5.0]
+    assert "among them" not in with_buffer.provenance["loads_mem"]
+
+
+def test_the_error_of_sampled_events_goes_on_into_what_is_formed() -> None:
+    table = pd.DataFrame({"kernel": ["k"], "rank": [0], "RESOURCE_STALLS.LB": [4e6], "RESOURCE_STALLS.SB": [0.0]})
+    samples = pd.DataFrame(
+        {
+            "kernel": ["k", "k"],
+            "rank": [0, 0],
+            "metric": ["RESOURCE_STALLS.LB", "RESOURCE_STALLS.SB"],
+            "samples": [4.0, 0.0],
+            "worth": [1e6, 1e6],
+        }
+    )
+    kept = formed(Reading(counters=table, tables={"sampling": samples})).tables["sampling"]
+    (row,) = kept[kept["metric"] == "stall_cycles"].to_dict("records")
+    assert row["worth"] == pytest.approx(1e6)
+    assert row["samples"] == pytest.approx(4.0)
+    assert np.isfinite(kept[["samples", "worth"]].to_numpy()).all()
