@@ -27,8 +27,30 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.errors import InputError
+from ranksight.run import Run
 
 Floats = NDArray[np.float64]
+
+BY_CLOCK = (("compute_time", "compute_cpu_time"), ("wall_time", "cpu_time"))
+"""Times by the clock and the processor times of the same stretches."""
+HINDERED = 1.1
+"""Time by the clock over processor time from which ranks had no cores of their own."""
+
+
+def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
+    """Whether ranks of a run had to wait for cores: its times hold the scheduler's waiting.
+
+    They had where they were more than the cores, or where they took longer by the clock than by their processor time,
+    between MPI calls or in all, because others used the cores. MPI libraries poll while they wait; where one sleeps
+    instead, nothing tells its waiting from the scheduler's.
+    """
+    if run.crowded:
+        return True
+    if counters is None:
+        return False
+    pairs = [pair for pair in BY_CLOCK if set(pair) <= set(counters.columns)]
+    sums = [counters[[*pair]].dropna().sum() for pair in pairs]
+    return any(took > HINDERED * worked > 0 for took, worked in sums)
 
 
 def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataFrame:

@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
-from ranksight.model.application.communication import message_series
+from ranksight.model.application.blocking import contradiction, fit_blocking, measured
+from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
@@ -45,6 +47,8 @@ from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
 from ranksight.telling import told
+
+Array = NDArray[np.float64]
 
 
 def fit(
@@ -231,11 +235,43 @@ def assemble(
     scale, unrest = _scale(model, sampled)
     if application.resources is not None and (scale, unrest) != (1.0, 0.0):
         application = replace(application, resources=replace(application.resources, scale=scale, unrest=unrest))
+    communication, remark = _communication(model, experiment)
+    if communication is not None:
+        application = replace(application, communication=communication)
+        extras |= {"application": application.to_dict()}
+        if remark:
+            extras["remarks"] = [*extras.get("remarks", []), remark]
+        model = replace(model, extras=dict(extras))
     others = _others(model, series, **settings)
     if others is not None:
         application = replace(application, others=others)
         model = replace(model, extras={**extras, "application": application.to_dict()})
     return model, series
+
+
+def _communication(model: Model, experiment: Experiment) -> tuple[Communication | None, str]:
+    """The messages with BF_comm, and what contradicts what in it; None where no network is described."""
+    sent, network = model.equation.communication, model.equation.network
+    if sent is None or network is None:
+        return None, ""
+    found = list(measured(experiment))
+    if not found:
+        return None, ""
+    points = np.array([one.point for one in found])
+    alone = sent.times(points, network.fabric(), choice=network.choice()).value.sum(axis=0)
+    parts = model.breakdown(points).parts
+    waiting = np.nan_to_num(parts["imbalance"])
+    computed = sum((parts[name] for name in parts if name not in ("communication", "others")), np.zeros(len(points)))
+
+    def modelled(at: Array) -> dict[tuple[str, str], Array]:
+        return sent.by_kind(at, network)
+
+    def per_point(values: Array) -> dict[tuple[float, ...], float]:
+        return {one.point: value for one, value in zip(found, np.nan_to_num(values).tolist(), strict=True)}
+
+    blocking = fit_blocking(experiment.parameters, found, per_point(waiting), modelled, network.ways)
+    remark = contradiction(experiment.parameters, found, per_point(computed), alone)
+    return replace(sent, blocking=blocking), remark
 
 
 def _others(model: Model, series: Series, **settings: Any) -> Others | None:

@@ -15,6 +15,12 @@ RATE_SMOOTH_SHARE = 0.5
 RATE_NOISE = (0.0, 0.005, 0.03)
 """Standard deviations of a rate between configurations beyond its repetitions, 1; 0.03 is the usual scatter of times
 between jobs."""
+COMMUNICATION_UNKNOWN = 0.67
+"""Standard deviation of the logarithm of BF_comm, 1, where no communication time was measured: 90 % within a factor of 3,
+from messages that overlap with computation to ranks that wait for each other."""
+ALGORITHMS = {"default": 0.5, "libraries": 0.25, "algorithms": 0.25}
+"""Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
+another library chooses, or one algorithm at all sizes, such as settings and sites choose."""
 EXECUTION_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.2, "nothing": 0.1}
 """Prior weights of what execution cycles are proportional to, 1: instructions (Ding et al. 2018, equation 1), or
 floating-point operations where waiting adds instructions."""

@@ -7,28 +7,36 @@ network is LogGP's, with the algorithm that the MPI library takes for a collecti
 
 on the rank whose messages take longest, where the table of messages is known for every rank
 (:mod:`ranksight.model.messages`), else on a rank with the mean of all. A message is counted where it is sent, and a
-collective on every rank.
+collective on every rank. What the program takes for them is BF_comm times as much
+(:mod:`ranksight.model.application.blocking`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.experiment import Experiment, Run
+from ranksight.model.application.blocking import STATED, Blocking, kind_of
+from ranksight.model.application.network import Network
 from ranksight.model.messages.messages import Messages
-from ranksight.model.messages.times import MOST_RANKS, operation_times
+from ranksight.model.messages.table import MessageTable
+from ranksight.model.messages.times import MOST_RANKS, Choice, operation_times
+from ranksight.model.priors import COMMUNICATION_UNKNOWN
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.mixture import quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +44,10 @@ if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric
 
 Array = NDArray[np.float64]
+
+
+NORMAL = 1e6
+"""Degrees of freedom at which Student's law is the normal one."""
 
 
 def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
@@ -89,6 +101,25 @@ def costs_time(operation: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Exchanged:
+    """Times of operations in a program.
+
+    Attributes
+    ----------
+    times : Forecast
+        Seconds of each operation, (o, k).
+    factor : Forecast
+        BF_comm of all together, one row.
+    measured : (k,) bool
+        Where BF_comm was measured.
+    """
+
+    times: Forecast
+    factor: Forecast
+    measured: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
 class Communication:
     """Messages of a program, and the network they go over.
 
@@ -98,12 +129,15 @@ class Communication:
         ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank.
     messages : Messages or None
         Who sends what to whom.
+    blocking : Blocking or None
+        BF_comm; None where no communication time was measured.
     """
 
     functions: Functions
     messages: Messages | None = None
+    blocking: Blocking | None = None
 
-    def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: str = "openmpi-5.0") -> Forecast:
+    def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
 
         Parameters
@@ -112,23 +146,41 @@ class Communication:
         fabric : Fabric
         level : float
             Of the intervals.
-        choice : str
-            The MPI library whose collective algorithms are taken (:mod:`ranksight.comm.costs.selection`).
+        choice : str, Selector or mapping
+            Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        mean = self._of_means(points, fabric, level, choice)
+        return self._times(points, self._tables(points, level), fabric, level, choice)
+
+    def _tables(self, points: Array, level: float) -> list[MessageTable | None]:
+        """Who sends what to whom at each configuration; None where not every rank is looked at."""
         if self.messages is None:
-            return mean
+            return [None] * len(points)
+        ranks = points[:, self.functions.fitted.parameters.index("ranks")]
+        few = (ranks >= 1) & (ranks <= MOST_RANKS) & (ranks == np.floor(ranks))
+        return [self.messages.predict(point, level) if yes else None for point, yes in zip(points, few, strict=True)]
+
+    def _times(
+        self,
+        points: Array,
+        tables: Sequence[MessageTable | None],
+        fabric: Fabric,
+        level: float,
+        choice: Choice,
+        kind: str = "",
+    ) -> Forecast:
+        """:meth:`times` of the operations of one kind, or of all."""
+        mean = self._of_means(points, fabric, level, choice)
         arrays: dict[str, Any] = {
             name: np.array(getattr(mean, name)) for name in ("value", "lower", "upper", "status", "reason")
         }
-        at = self.functions.fitted.parameters.index("ranks")
         keys = [(name.rpartition(BETWEEN)[0], name.rpartition(BETWEEN)[2]) for name in self.names]
-        for k, point in enumerate(points):
-            if not (1 <= point[at] <= MOST_RANKS and float(point[at]).is_integer()):
+        for k, table in enumerate(tables):
+            if table is None:
                 continue
-            table = self.messages.predict(point, level)
             doubted = {(row.kernel, row.operation) for row in table.rows if row.reason}
+            if kind:
+                table = replace(table, rows=tuple(row for row in table.rows if kind_of(row.operation) == kind))
             ends = [operation_times(table, fabric, choice, volume) for volume in ("bytes", "low", "high")]
             for i, key in enumerate(keys):
                 if key in doubted:
@@ -138,7 +190,46 @@ class Communication:
                 arrays["status"][i, k], arrays["reason"][i, k] = forecast.OK, ""
         return replace(mean, **arrays)
 
-    def _of_means(self, points: Array, fabric: Fabric, level: float, choice: str) -> Forecast:
+    def by_kind(self, points: Array, network: Network) -> dict[tuple[str, str], Array]:
+        """Seconds (k,) on `network` of each kind of operations under each hypothesis of its algorithm."""
+        tables, fabric = self._tables(points, 0.9), network.fabric()
+        found = {}
+        for kind in dict.fromkeys(self.kinds.tolist()):
+            for way in network.ways(kind):
+                said = self._times(points, tables, fabric, 0.9, network.choice(kind, way), kind)
+                found[kind, way] = np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0)
+        return found
+
+    def exchanged(self, points: Array, network: Network, level: float = 0.9) -> Exchanged:
+        """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        tables, fabric = self._tables(points, level), network.fabric()
+        alone = self._times(points, tables, fabric, level, network.choice())
+        with np.errstate(divide="ignore"):
+            own = np.log(alone.value)
+        reach = float(ndtri((1 + level) / 2))
+        middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
+        exact = np.zeros(own.shape, dtype=bool)
+        held = self.blocking
+        if held is not None:
+            factor, deviation, known = held.at(points)
+            for kind, rows in held.rows.items():
+                mine = np.flatnonzero(self.kinds == kind)
+                logs = np.broadcast_to(own[mine], (len(rows), len(mine), len(points))).copy()
+                for at, row in enumerate(rows):
+                    if (way := held.ways[row]) != STATED:
+                        said = self._times(points, tables, fabric, level, network.choice(kind, way), kind)
+                        with np.errstate(divide="ignore"):
+                            logs[at] = np.log(said.value[mine])
+                    logs[at] += held.levels[row]
+                weights = np.broadcast_to(held.weights[rows][:, None, None], logs.shape)
+                scaled[mine] = (weights * logs).sum(axis=0)
+                spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
+                every, exact[mine] = logs + factor[rows][:, None], known[rows].all(axis=0)
+                middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
+        return _exchanged(alone, middle, scaled, down, up, exact)
+
+    def _of_means(self, points: Array, fabric: Fabric, level: float, choice: Choice) -> Forecast:
         """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks."""
         from ranksight.comm.costs.cost import cost
 
@@ -188,6 +279,11 @@ class Communication:
         """Kernel and operation of each row of :meth:`times`."""
         return tuple(dict.fromkeys(self.functions.fitted.kernels))
 
+    @cached_property
+    def kinds(self) -> NDArray[np.str_]:
+        """The kind of each row of :meth:`times`; see :func:`ranksight.model.application.blocking.kind_of`."""
+        return np.array([kind_of(name.rpartition(BETWEEN)[2]) for name in self.names])
+
     @property
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
@@ -196,7 +292,8 @@ class Communication:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         content = {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
-        return content if self.messages is None else content | {"messages": self.messages.to_dict()}
+        parts = {"messages": self.messages, "blocking": self.blocking}
+        return content | {name: part.to_dict() for name, part in parts.items() if part is not None}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Communication:
@@ -208,4 +305,65 @@ class Communication:
         if not isinstance(given, dict):
             raise InputError("'communication' is damaged", "fit the model again")
         messages = Messages.from_dict(content["messages"]) if "messages" in content else None
-        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages)
+        blocking = Blocking.from_dict(content["blocking"]) if "blocking" in content else None
+        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages, blocking)
+
+
+def _mixed(
+    weights: Array, centres: Array, spread: Array, exact: NDArray[np.bool_], reach: float
+) -> tuple[Array, Array, Array]:
+    """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
+
+    Parameters
+    ----------
+    weights, centres, spread : (c, r, k)
+    exact : (r, k) bool
+        Where all centres are the same.
+    reach : float
+        Standard deviations to the ends.
+    """
+    none = ~np.isfinite(centres).all(axis=0)
+    plain = np.where(none, 0.0, centres)
+    middle = (weights * plain).sum(axis=0)
+    down = up = reach * np.sqrt((weights * spread**2).sum(axis=0))
+    if len(centres) > 1:
+        tail = float(ndtr(-reach))
+        low, half, high = quantiles((tail, 0.5, 1 - tail), weights, plain, spread, np.full(plain.shape, NORMAL))
+        middle, down, up = (np.where(exact, *both) for both in ((middle, half), (down, half - low), (up, high - half)))
+    return np.where(none, -np.inf, middle), down, up
+
+
+def _exchanged(
+    alone: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: NDArray[np.bool_]
+) -> Exchanged:
+    """Put together what :meth:`Communication.exchanged` gives.
+
+    Parameters
+    ----------
+    alone : Forecast
+        Times on the network, (o, k).
+    middle, down, up : (o, k)
+        Logarithms of the times in the program, and how far the ends of the intervals of BF_comm are below and above.
+    scaled : (o, k)
+        Logarithms of the times on the network.
+    exact : (o, k) bool
+        Where the time in the program was measured: nothing else is uncertain there.
+    """
+    value = np.exp(middle)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fall, rise = np.log(alone.value / alone.lower), np.log(alone.upper / alone.value)
+    fall, rise = (np.where(exact, 0.0, np.where(np.isnan(end), 0.0, end)) for end in (fall, rise))
+    lower, upper = value * np.exp(-np.hypot(fall, down)), value * np.exp(np.hypot(rise, up))
+    theirs = forecast.form_of(((fall + rise) ** 2, alone.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))
+    times = replace(alone, value=value, lower=lower, upper=upper, form=theirs, noise=1 - theirs)
+    measured = np.asarray(np.where(value > 0, exact, True).all(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle, low, high = (
+            (end.sum(axis=0) / np.exp(scaled).sum(axis=0))[None]
+            for end in (value, value * np.exp(-down), value * np.exp(up))
+        )
+    status = np.where(np.isfinite(middle), forecast.OK, forecast.NO_DATA).astype(np.intp)
+    reason = np.full(status.shape, "", dtype=object)
+    known = measured[None].astype(np.float64)
+    factor = Forecast(middle, low, high, status, reason, 1 - known, known, alone.level)
+    return Exchanged(times, factor, measured)

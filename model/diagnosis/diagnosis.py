@@ -178,7 +178,7 @@ class Diagnosis:
         packing = set(law.kernels) - set(sent.callers)
         mine = np.array([kernel in packing for kernel in evidence.kernels], dtype=bool)
         surface = float(evidence.computing[mine, -1].sum())
-        return layouts.better(found, sent, evidence.points[-1], network.fabric(), network.choice, surface)
+        return layouts.better(found, sent, evidence.points[-1], network.fabric(), network.choice(), surface)
 
     @property
     def _node(self) -> int:

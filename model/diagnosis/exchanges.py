@@ -24,10 +24,9 @@ from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.fitted import fit_collective, fit_point_to_point
 from ranksight.comm.costs.messages import message_times
 from ranksight.comm.costs.pointtopoint import SENDS
-from ranksight.comm.waiting import blocking_factor
+from ranksight.comm.waiting import blocking_factor, shares_cores
 from ranksight.errors import InputError, InsufficientError
 from ranksight.experiment import WHOLE, Experiment, Run
-from ranksight.model.diagnosis.waits import shares_cores
 
 if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric

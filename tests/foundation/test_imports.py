@@ -10,9 +10,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = {"tests", "benchmarks", "docs", "examples", "build"}
-MODEL = ["series", "search", "spaces", "uncertainty", "fitting", "structure", "resource", "messages", "sharing",
+MODEL = ["series", "search", "spaces", "uncertainty", "fitting", "structure", "resource", "messages", "sharing", "kernel_time",
          "application", "phases", "diagnosis", "expectations", "planning", "comparison"]  # fmt: skip
-SHARED = {"formula", "plaindata", "questions"}
+SHARED = {"formula", "plaindata", "priors", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
 
 

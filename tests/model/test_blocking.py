@@ -1,0 +1,154 @@
+"""BF_comm: measured over modelled communication time, as a rate over ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.comm.costs.cost import cost
+from ranksight.comm.network import NetworkParameters
+from ranksight.errors import InputError
+from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.blocking import Blocking, kind_of
+from ranksight.model.application.network import Network
+from ranksight.model.assembly import fit
+from ranksight.model.model import Model
+from ranksight.platforms import Platform, load
+
+RANKS, LARGER = (4, 8, 12, 16, 32), 512
+CALLS, SIZE = 1000, 8.0
+DOUBLING = {"allreduce": "recursive_doubling"}
+LINK = NetworkParameters.linear(2e-6, 1e-10)
+
+
+def machine(**table: object) -> Platform:
+    return replace(load("generic"), network={"inter": LINK.to_dict(), **table})
+
+
+def seconds(ranks: int, algorithm: str = "recursive_doubling") -> float:
+    return CALLS * float(cost("allreduce", ranks, SIZE, LINK, {"allreduce": algorithm}))
+
+
+def write(path: Path, factor: float = 1.0, power: float = 0.0, algorithm: str = "recursive_doubling",
+          timed: bool = True, late: float = 0.0, cores: str = "") -> Experiment:  # fmt: skip
+    """A program of one kernel and one reduction; `late` of its computation only rank 0 does, as others wait."""
+    experiment = Experiment.create(path, "solver", ["ranks"])
+    for ranks in RANKS:
+        own = 10.0 / ranks * np.r_[1 + late, np.ones(ranks - 1)]
+        took = factor * (ranks / 32) ** power * seconds(ranks, algorithm)
+        messages = pd.DataFrame({"kernel": "solve", "rank": np.arange(ranks), "operation": "Allreduce", "count": CALLS,
+                                 "comm_size": ranks, "size_class": 8, "bytes": CALLS * SIZE, "peers": 0,
+                                 "seconds": took + own.max() - own})  # fmt: skip
+        whole = pd.DataFrame({"kernel": WHOLE, "rank": np.arange(ranks), "wall_time": own.max() + took})
+        solve = pd.DataFrame({"kernel": "solve", "rank": np.arange(ranks), "time": own})
+        if not timed:
+            messages, whole = messages.assign(seconds=np.nan), whole[:0]
+        run = Run({"ranks": ranks}, environment={"cores": cores} if cores else {})
+        experiment.add(run, pd.concat([whole, solve]), messages)
+    return experiment
+
+
+def communication(model: Model, *ranks: float) -> np.ndarray:
+    return model.breakdown(np.array(ranks)[:, None]).parts["communication"]
+
+
+@pytest.mark.parametrize(("factor", "power"), [(0.3, -0.2), (1.0, 0.0), (3.0, 0.2)])
+def test_communication_takes_what_it_took_and_goes_on_as_it_did(tmp_path: Path, factor: float, power: float) -> None:
+    model = fit(write(tmp_path / "e", factor, power), platform=machine(algorithms=DOUBLING))
+    truth = [factor * (ranks / 32) ** power * seconds(ranks) for ranks in (*RANKS, 128)]
+    found = communication(model, *RANKS, 128)
+    np.testing.assert_allclose(found[:-1], truth[:-1], rtol=1e-9)
+    assert found[-1] == pytest.approx(truth[-1], rel=0.05)
+    said = model.breakdown(np.array([[32.0], [128.0]])).exchanged
+    assert said is not None
+    assert said.measured.tolist() == [True, False]
+    assert said.factor.value[0] == pytest.approx([factor, factor * 4**power], rel=0.05)
+    assert (said.factor.lower < said.factor.value).all()
+    assert (said.factor.value < said.factor.upper).all()
+
+
+def test_an_algorithm_that_nobody_states_is_the_one_whose_factor_does_not_change(tmp_path: Path) -> None:
+    measured = write(tmp_path / "e", 2.0, algorithm="linear")
+    model = fit(measured, platform=machine())
+    assert communication(model, LARGER)[0] == pytest.approx(2 * seconds(LARGER, "linear"), rel=0.05)
+    stated = fit(measured, platform=machine(algorithms=DOUBLING))
+    sent = stated.equation.communication
+    assert sent is not None
+    assert sent.blocking is not None
+    assert sent.blocking.ways == ("",)
+    assert communication(stated, LARGER)[0] < 0.5 * communication(model, LARGER)[0]
+
+
+def test_algorithms_that_measurements_cannot_tell_apart_are_all_in_the_interval(tmp_path: Path) -> None:
+    said = fit(write(tmp_path / "e"), platform=machine()).breakdown(np.array([[float(LARGER)]])).exchanged
+    assert said is not None
+    usual = CALLS * float(cost("allreduce", LARGER, SIZE, LINK))
+    assert seconds(LARGER) < 0.8 * usual
+    for truth in (seconds(LARGER), usual):
+        assert said.times.lower[0, 0] <= truth <= said.times.upper[0, 0]
+
+
+def test_without_times_the_factor_is_one_within_three(tmp_path: Path) -> None:
+    for at, experiment in enumerate([write(tmp_path / "a", 3.0, timed=False), write(tmp_path / "b", 3.0, cores="2")]):
+        said = fit(experiment, platform=machine()).breakdown(np.array([[32.0]])).exchanged
+        assert said is not None, at
+        assert not said.measured[0]
+        assert said.factor.value[0, 0] == pytest.approx(1)
+        assert said.factor.upper[0, 0] == pytest.approx(3, rel=0.02)
+        assert said.factor.lower[0, 0] == pytest.approx(1 / 3, rel=0.02)
+
+
+def test_waiting_for_the_slowest_rank_counts_once(tmp_path: Path) -> None:
+    model = fit(write(tmp_path / "e", 1.0, late=0.2), platform=machine())
+    said = model.breakdown(np.array([[32.0]]))
+    assert said.parts["imbalance"][0] > 0
+    assert said.parts["communication"][0] == pytest.approx(seconds(32), rel=1e-6)
+    assert said.total.value[0, 0] == pytest.approx(10 / 32 * 1.2 + seconds(32), rel=0.02)
+
+
+def test_a_model_file_keeps_it(tmp_path: Path) -> None:
+    model = fit(write(tmp_path / "e", 3.0), platform=machine())
+    model.save(tmp_path / "m.json")
+    np.testing.assert_allclose(communication(Model.load(tmp_path / "m.json"), 16, 64), communication(model, 16, 64))
+    sent = model.equation.communication
+    assert sent is not None
+    assert sent.blocking is not None
+    content = sent.blocking.to_dict()
+    for damage in ({"weights": [1.0, 0.5]}, {"columns": [7]}, {"levels": None}):
+        with pytest.raises(InputError, match="blocking"):
+            Blocking.from_dict(content | damage)
+
+
+@pytest.mark.parametrize(("factor", "text"), [(50.0, "BF_comm is 50 at"), (5.0, "")])
+def test_factors_that_make_no_sense_are_named(tmp_path: Path, factor: float, text: str) -> None:
+    notes = fit(write(tmp_path / "e", factor), platform=machine()).predict(ranks=[64]).notes
+    assert ("described network" in " ".join(notes)) == bool(text)
+    assert text in " ".join(notes)
+
+
+def test_kernels_that_take_longer_than_the_program_are_named(tmp_path: Path) -> None:
+    experiment = write(tmp_path / "e")
+    for ranks in RANKS:
+        nested = pd.DataFrame({"kernel": "outer", "rank": np.arange(ranks), "time": 10.0 / ranks})
+        experiment.add(Run({"ranks": ranks}, collector="timers"), nested)
+    notes = " ".join(fit(experiment, platform=machine()).predict(ranks=[64]).notes)
+    assert "BF_comm is below 0 at 4 ranks" in notes
+    assert "wall time" in notes
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    [("MPI_Isend", "point-to-point"), ("Waitall", "point-to-point"), ("Iallreduce", "allreduce"), ("Cart_create", "")],
+)
+def test_kinds_of_operations(operation: str, kind: str) -> None:
+    assert kind_of(operation) == kind
+
+
+def test_a_network_between_nodes_alone_gives_every_rank_a_node() -> None:
+    assert Network(dict(machine().network), 64).fabric().ranks_per_node == 1
+    both = {"inter": LINK.to_dict(), "intra": LINK.to_dict()}
+    assert Network(both, 64).fabric().ranks_per_node == 64
