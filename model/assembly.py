@@ -225,9 +225,7 @@ def assemble(
         extras["application"] = application.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
-    # A network that was assumed says nothing of the one measured.
-    fabric = None if domains is None or application.network is None else application.network.fabric()
-    if seen := observe(experiment, series, platform, fabric, None if machine is None else machine.frequency):
+    if seen := observe(experiment, series, platform, None if machine is None else machine.frequency):
         extras["diagnosis"] = seen
     if phases := phases_of(experiment, platform):
         extras["phases"] = phases

@@ -208,7 +208,9 @@ class Model:
             np.concatenate([block[3] for block in blocks]),
         )
         held = {} if broken is None else broken.parts
-        return Prediction(self.application, self.parameters, answers, self.notes(points), held)
+        exchanged = None if broken is None else broken.exchanged
+        sent = [] if exchanged is None else exchanged.table(self.parameters, points)
+        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent)
 
     def _check(self, points: NDArray[np.float64]) -> None:
         """Raise InputError where points ask for what no program runs on."""

@@ -46,6 +46,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+EXCHANGED = ("configuration", "communication", "network", "factor", "lower", "upper", "method", "meaning")
+"""Columns of BF_comm over configurations: seconds in the program, seconds on the network, BF_comm with its interval."""
+MEANINGS = {
+    "overlap": "below 1, part of the communication overlaps with computation",
+    "waiting": "above 1, ranks wait for each other in MPI",
+    "": "about 1, communication takes what its messages take on the network",
+}
+"""What is said of a BF_comm."""
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
 
@@ -112,11 +120,51 @@ class Exchanged:
         BF_comm of all together, one row.
     measured : (k,) bool
         Where BF_comm was measured.
+    assumed : bool
+        Whether no communication time was measured at all: BF_comm is 1 then, with a wide interval.
     """
 
     times: Forecast
     factor: Forecast
     measured: NDArray[np.bool_]
+    assumed: bool = False
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Where BF_comm comes from at each configuration: ``measured``, ``fitted`` or ``assumed``."""
+        return tuple("assumed" if self.assumed else "measured" if yes else "fitted" for yes in self.measured.tolist())
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What BF_comm means at each configuration.
+
+        ``overlap`` where its interval is below 1: part of the communication is hidden behind computation or other
+        messages; ``waiting`` where it is above 1: ranks wait for each other; else empty.
+        """
+        low, high = self.factor.lower[0].tolist(), self.factor.upper[0].tolist()
+        return tuple("overlap" if b < 1 else "waiting" if a > 1 else "" for a, b in zip(low, high, strict=True))
+
+    def table(self, parameters: Sequence[str], points: Array) -> list[dict[str, Any]]:
+        """A row of :data:`EXCHANGED` for each of `points` (k, m) that has communication."""
+        network = np.divide(
+            self.times.value.sum(axis=0),
+            self.factor.value[0],
+            out=np.zeros(len(points)),
+            where=self.factor.value[0] > 0,
+        )
+        rows = zip(
+            (
+                {name: int(x) if x.is_integer() else x for name, x in zip(parameters, point.tolist(), strict=True)}
+                for point in points
+            ),
+            self.times.value.sum(axis=0).tolist(),
+            network.tolist(),
+            *(getattr(self.factor, end)[0].tolist() for end in ("value", "lower", "upper")),
+            self.methods,
+            self.meanings,
+            strict=True,
+        )
+        return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
 
 
 @dataclass(frozen=True)
@@ -227,7 +275,7 @@ class Communication:
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
                 every, exact[mine] = logs + factor[rows][:, None], known[rows].all(axis=0)
                 middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
-        return _exchanged(alone, middle, scaled, down, up, exact)
+        return replace(_exchanged(alone, middle, scaled, down, up, exact), assumed=held is None)
 
     def _of_means(self, points: Array, fabric: Fabric, level: float, choice: Choice) -> Forecast:
         """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks."""

@@ -149,8 +149,10 @@ class Diagnosis:
         return self._kept("waits", lambda: waits.table(self._observed.get("waits", [])))
 
     def blocking(self) -> pd.DataFrame:
-        """BF_comm as measured; see :func:`ranksight.model.diagnosis.exchanges.blocking_table`."""
-        return self._kept("blocking", lambda: exchanges.blocking_table(self._observed.get("exchanges", {})))
+        """BF_comm where it was measured and at the configurations asked for; see
+        :func:`ranksight.model.diagnosis.exchanges.blocking_table`."""
+        points = np.unique(np.concatenate([self.model.training, self.evidence.points]), axis=0)
+        return self._table("blocking", lambda: exchanges.blocking_table(self.model, points, self.level))
 
     def fitted_costs(self) -> pd.DataFrame:
         """Operations' times as measured; see :func:`ranksight.model.diagnosis.exchanges.fitted_table`."""

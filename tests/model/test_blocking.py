@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.cli.main import main
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.network import NetworkParameters
 from ranksight.errors import InputError
@@ -152,3 +154,17 @@ def test_a_network_between_nodes_alone_gives_every_rank_a_node() -> None:
     assert Network(dict(machine().network), 64).fabric().ranks_per_node == 1
     both = {"inter": LINK.to_dict(), "intra": LINK.to_dict()}
     assert Network(both, 64).fabric().ranks_per_node == 64
+
+
+def test_predictions_say_what_it_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit(write(tmp_path / "e", 0.3), platform=machine()).save(tmp_path / "m.json")
+    assert main(["predict", str(tmp_path / "m.json"), "--ranks", "4,8,16"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("(BF_comm)") == 3
+    assert "BF_comm is 0.3, below 1, part of the communication overlaps" in " ".join(said.split())
+    assert main(["predict", str(tmp_path / "m.json"), "--ranks", "16", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["communication"]
+    assert row["configuration"] == {"ranks": 16}
+    assert row["factor"] == pytest.approx(0.3)
+    assert (row["method"], row["meaning"]) == ("measured", "overlap")
+    assert row["communication"] == pytest.approx(0.3 * row["network"])
