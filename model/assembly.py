@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
-from ranksight.model.application.blocking import contradiction, fit_blocking, measured
+from ranksight.model.application.blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
+from ranksight.model.application.measured import configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
@@ -47,8 +47,6 @@ from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
 from ranksight.telling import told
-
-Array = NDArray[np.float64]
 
 
 def fit(
@@ -255,20 +253,15 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
     found = list(measured(experiment))
     if not found:
         return None, ""
-    points = np.array([one.point for one in found])
-    alone = sent.times(points, network.fabric(), choice=network.choice()).value.sum(axis=0)
-    parts = model.breakdown(points).parts
-    waiting = np.nan_to_num(parts["imbalance"])
-    computed = sum((parts[name] for name in parts if name not in ("communication", "others")), np.zeros(len(points)))
-
-    def modelled(at: Array) -> dict[tuple[str, str], Array]:
-        return sent.by_kind(at, network)
-
-    def per_point(values: Array) -> dict[tuple[float, ...], float]:
-        return {one.point: value for one, value in zip(found, np.nan_to_num(values).tolist(), strict=True)}
-
-    blocking = fit_blocking(experiment.parameters, found, per_point(waiting), modelled, network.ways)
-    remark = contradiction(experiment.parameters, found, per_point(computed), alone)
+    points = configurations(found)
+    cost, parts = sent.by_kind(points, network), model.breakdown(points).parts
+    keys = [tuple(point) for point in points.tolist()]
+    waiting = dict(zip(keys, np.nan_to_num(parts["imbalance"]).tolist(), strict=True))
+    kernels = [np.nan_to_num(parts[name]) for name in parts if name not in ("communication", "others")]
+    computed = dict(zip(keys, np.sum(kernels, axis=0).tolist(), strict=True))
+    alone = np.sum([seconds for (_, way), seconds in cost.items() if way == STATED], axis=0)
+    remark = contradiction(model.parameters, found, computed, dict(zip(keys, alone.tolist(), strict=True)))
+    blocking = fit_blocking(model.parameters, taken(found, waiting, cost), cost, network.ways)
     return replace(sent, blocking=blocking), remark
 
 

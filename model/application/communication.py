@@ -25,7 +25,7 @@ from scipy.special import ndtr, ndtri
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.experiment import Experiment, Run
-from ranksight.model.application.blocking import STATED, Blocking, kind_of
+from ranksight.model.application.blocking import STATED, Blocking, fit_blocking, kind_of
 from ranksight.model.application.network import Network
 from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.table import MessageTable
@@ -247,6 +247,14 @@ class Communication:
                 said = self._times(points, tables, fabric, 0.9, network.choice(kind, way), kind)
                 found[kind, way] = np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0)
         return found
+
+    def on(self, network: Network) -> Communication:
+        """The same messages with BF_comm learned again, on a network whose algorithms are stated otherwise."""
+        held = self.blocking
+        if held is None:
+            return self
+        cost = self.by_kind(held.taken.points, network)
+        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways))
 
     def exchanged(self, points: Array, network: Network, level: float = 0.9) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`."""

@@ -26,7 +26,6 @@ from ranksight.model.plaindata import reading
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
 from ranksight.model.series.series import Series
-from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
