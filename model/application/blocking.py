@@ -4,9 +4,10 @@
 
 (Ding et al. 2018, equation 1 and Table 2). Below 1 communication overlaps with computation or with itself, above 1
 ranks wait for each other. Messages between two ranks are one kind, each collective operation another, as one may
-overlap while the other waits. ln BF_k is a Gaussian process (:mod:`ranksight.model.kernel_time.rates`). At a measured
-configuration BF_k is what was measured there. What the slowest rank computes longer than the mean is T_imbalance in the
-program's time, and does not count as communication again.
+overlap while the other waits. ln BF_k is a Gaussian process (:mod:`ranksight.model.kernel_time.rates`), with more or
+less scatter from run to run as further hypotheses. At a measured configuration BF_k is what was measured there. What
+the slowest rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication
+again.
 
 Which algorithm a library takes for a collective depends on its version, its settings and the nodes. Where nobody states
 it (``collectives`` or ``algorithms`` of a platform's ``[network]``), every library and algorithm is a hypothesis of how
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SEN
 from ranksight.errors import InputError
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
-from ranksight.model.priors import REPEATED, UNSEEN
+from ranksight.model.priors import COMMUNICATION_SCATTER, REPEATED, UNSEEN
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -106,6 +108,8 @@ class Blocking:
         Posterior weights, 1 in sum over the ways of a kind.
     levels : (K,)
         Logarithms of the scale of each way.
+    scatter : (K,)
+        Standard deviation of ln BF from run to run.
     rates : Rates
         ln BF of each row relative to the scaled way.
     taken : Taken
@@ -118,6 +122,7 @@ class Blocking:
     ways: tuple[str, ...]
     weights: Array
     levels: Array
+    scatter: Array
     rates: Rates
     taken: Taken
 
@@ -132,7 +137,8 @@ class Blocking:
         mean = np.where(exact, np.take_along_axis(self.rates.values, at, axis=1), mean)
         low, high = self.rates.inputs.min(axis=0), self.rates.inputs.max(axis=0)
         beyond = np.maximum(np.maximum(inputs - high, low - inputs), 0.0).sum(axis=1)
-        return mean, np.asarray(np.sqrt(spread**2 + REPEATED**2 + (UNSEEN * beyond) ** 2)), exact
+        again = np.where(exact, 0.0, self.scatter[:, None])
+        return mean, np.asarray(np.sqrt(spread**2 + again**2 + REPEATED**2 + (UNSEEN * beyond) ** 2)), exact
 
     @cached_property
     def rows(self) -> dict[str, list[int]]:
@@ -151,6 +157,7 @@ class Blocking:
             "ways": list(self.ways),
             "weights": self.weights.tolist(),
             "levels": with_gaps(self.levels),
+            "scatter": self.scatter.tolist(),
             "rates": self.rates.to_dict(),
             "taken": self.taken.to_dict(),
         }
@@ -161,14 +168,14 @@ class Blocking:
         with reading("'blocking'"):
             parameters, kinds, ways = (tuple(map(str, content[name])) for name in ("parameters", "kinds", "ways"))
             columns = tuple(int(at) for at in content["columns"])
-            weights, levels = from_gaps(content["weights"]), from_gaps(content["levels"])
+            weights, levels, scatter = (from_gaps(content[name]) for name in ("weights", "levels", "scatter"))
             rates, taken = Rates.from_dict(content["rates"]), Taken.from_dict(content["taken"])
         rows = (len(kinds),)
-        fits = len(ways) == len(kinds) == len(rates.values) and weights.shape == levels.shape == rows
-        fine = kinds and fits and bool(np.isfinite(levels).all() and (weights >= 0).all())
+        fits = len(ways) == len(kinds) == len(rates.values) and weights.shape == levels.shape == scatter.shape == rows
+        fine = kinds and fits and bool(np.isfinite(levels).all() and (weights >= 0).all() and (scatter >= 0).all())
         if not fine or rates.inputs.shape[1] != len(columns) or not all(0 <= at < len(parameters) for at in columns):
             raise InputError("'blocking' does not fit together", "fit the model again")
-        return cls(parameters, columns, kinds, ways, weights, levels, rates, taken)
+        return cls(parameters, columns, kinds, ways, weights, levels, scatter, rates, taken)
 
 
 def coordinates(points: Array, columns: tuple[int, ...]) -> Array:
@@ -203,7 +210,7 @@ def fit_blocking(
     columns = (ranks, *(at for at in varied if at != ranks))
     inputs, d = coordinates(taken.points, columns), len(columns)
     variants = tuple(sorted({tuple(at in (0, other) for at in range(d)) for other in range(d)}))
-    rows: list[tuple[str, str, float, float]] = []
+    rows: list[tuple[str, str, float, float, float]] = []
     values, errors = [], []
     for kind, took, error in zip(taken.kinds, taken.logs, taken.errors, strict=True):
         ways = {way: share for way, share in prior(kind).items() if (kind, way) in cost}
@@ -214,18 +221,24 @@ def fit_blocking(
         known = np.isfinite(ratio).all(axis=0)
         if not known.any():
             continue
-        levels = ratio[:, known].mean(axis=1) - ratio[list(ways).index(STATED), known].mean()
-        ratio = np.where(known, ratio - levels[:, None], np.nan)
-        each = Rates(inputs, ratio, np.broadcast_to(error, ratio.shape), variants)
-        evidence = logsumexp(each.likelihood + np.log(each.grid.prior), axis=1) + np.log(list(ways.values()))
+        level = ratio[:, known].mean(axis=1) - ratio[list(ways).index(STATED), known].mean()
+        ratio = np.where(known, ratio - level[:, None], np.nan)
+        pairs = list(product(range(len(ways)), COMMUNICATION_SCATTER))
+        which = [at for at, _ in pairs]
+        wide = np.hypot(error, np.array([[scatter] for _, scatter in pairs]))
+        each = Rates(inputs, ratio[which], wide, variants)
+        evidence = logsumexp(each.likelihood + np.log(each.grid.prior), axis=1)
+        evidence += np.log(list(ways.values()))[which]
         weights = np.exp(evidence - logsumexp(evidence))
         kept = np.flatnonzero(weights >= LEAST_WEIGHT)
         weights = weights / weights[kept].sum()
-        rows += [(kind, list(ways)[at], float(weights[at]), float(levels[at])) for at in kept]
-        values += [ratio[at] for at in kept]
-        errors += [error] * len(kept)
+        for row in kept.tolist():
+            at, scatter = pairs[row]
+            rows.append((kind, list(ways)[at], float(weights[row]), float(level[at]), scatter))
+            values.append(ratio[at])
+            errors.append(wide[row])
     if not rows:
         return None
-    kinds, names, shares, scales = zip(*rows, strict=True)
+    kinds, names, *numbers = zip(*rows, strict=True)
     rates = Rates(inputs, np.array(values), np.array(errors), variants)
-    return Blocking(parameters, columns, kinds, names, np.array(shares), np.array(scales), rates, taken)
+    return Blocking(parameters, columns, kinds, names, *map(np.array, numbers), rates, taken)

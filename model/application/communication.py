@@ -271,13 +271,14 @@ class Communication:
             factor, deviation, known = held.at(points)
             for kind, rows in held.rows.items():
                 mine = np.flatnonzero(self.kinds == kind)
-                logs = np.broadcast_to(own[mine], (len(rows), len(mine), len(points))).copy()
+                logs = np.empty((len(rows), len(mine), len(points)))
+                each = {STATED: alone.value[mine]}
                 for at, row in enumerate(rows):
-                    if (way := held.ways[row]) != STATED:
+                    if (way := held.ways[row]) not in each:
                         said = self._times(points, tables, fabric, level, network.choice(kind, way), kind)
-                        with np.errstate(divide="ignore"):
-                            logs[at] = np.log(said.value[mine])
-                    logs[at] += held.levels[row]
+                        each[way] = said.value[mine]
+                    with np.errstate(divide="ignore"):
+                        logs[at] = np.log(each[way]) + held.levels[row]
                 weights = np.broadcast_to(held.weights[rows][:, None, None], logs.shape)
                 scaled[mine] = (weights * logs).sum(axis=0)
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
