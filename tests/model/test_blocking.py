@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
+from ranksight.comm.costs.collective import OPERATIONS
 from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.selection import algorithms_of
 from ranksight.comm.network import NetworkParameters
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, Run
@@ -108,8 +110,11 @@ def test_algorithms_that_measurements_cannot_tell_apart_are_all_in_the_interval(
 
 def test_without_times_the_factor_is_one_within_three(tmp_path: Path) -> None:
     for at, experiment in enumerate([write(tmp_path / "a", 3.0, timed=False), write(tmp_path / "b", 3.0, cores="2")]):
-        said = fitted(experiment).breakdown(np.array([[32.0]])).exchanged
+        model = fitted(experiment)
+        said = model.breakdown(np.array([[32.0]])).exchanged
         assert said is not None, at
+        assert any("BF_comm is assumed to be 1" in note for note in model.predict(ranks=[32]).notes)
+        assert said.methods == ("assumed",)
         assert not said.measured[0]
         assert said.factor.value[0, 0] == pytest.approx(1)
         assert said.factor.upper[0, 0] == pytest.approx(3, rel=0.02)
@@ -222,3 +227,10 @@ def test_algorithms_need_a_network_and_a_table_of_names(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"\[network.algorithms\]") as error:
             fitted(write(tmp_path / text), algorithms=wrong)
         assert text in str(error.value)
+
+
+def test_the_document_lists_every_algorithm() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "communication.md").read_text()
+    for operation in OPERATIONS:
+        names = ", ".join(f"`{name}`" for name in algorithms_of(operation))
+        assert f"| `{operation}` | {names} |" in text
