@@ -17,7 +17,8 @@ from ranksight.model.application.application import Application
 from ranksight.model.application.blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
-from ranksight.model.application.measured import configurations, contradiction, measured, taken
+from ranksight.model.application.forms import fit_forms
+from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
@@ -246,23 +247,31 @@ def assemble(
 
 
 def _communication(model: Model, experiment: Experiment) -> tuple[Communication | None, str]:
-    """The messages with BF_comm, and what contradicts what in it; None where no network is described."""
+    """The messages with BF_comm, and what contradicts what in it; None where they have no time.
+
+    Without a network calls are timed by fitted forms, where the program's wall time shows that its kernels do not hold
+    the communication already.
+    """
     sent, network = model.equation.communication, model.equation.network
-    if sent is None or network is None:
-        return None, ""
-    found = list(measured(experiment))
-    if not found:
+    found = [] if sent is None else list(measured(experiment))
+    if sent is None or not found:
         return None, ""
     points = configurations(found)
-    cost, parts = sent.by_kind(points, network), model.breakdown(points).parts
     keys = [tuple(point) for point in points.tolist()]
+    parts = model.breakdown(points).parts
     waiting = dict(zip(keys, np.nan_to_num(parts["imbalance"]).tolist(), strict=True))
     kernels = [np.nan_to_num(parts[name]) for name in parts if name not in ("communication", "others")]
     computed = dict(zip(keys, np.sum(kernels, axis=0).tolist(), strict=True))
-    alone = np.sum([seconds for (_, way), seconds in cost.items() if way == STATED], axis=0)
-    remark = contradiction(model.parameters, found, computed, dict(zip(keys, alone.tolist(), strict=True)))
-    blocking = fit_blocking(model.parameters, taken(found, waiting, cost), cost, network.ways)
-    return replace(sent, blocking=blocking), remark
+    if network is None:
+        sent = replace(sent, forms=fit_forms(calls(experiment)))
+        timed = [kernel for kernel, name in model.functions.rows if name == "time"]
+        if sent.forms is None or not apart(found, computed, timed):
+            return None, ""
+    cost = sent.by_kind(points, network)
+    alone = dict(zip(keys, sum(each for (_, way), each in cost.items() if way == STATED).tolist(), strict=True))
+    remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
+    ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
+    return replace(sent, blocking=fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways)), remark
 
 
 def _others(model: Model, series: Series, **settings: Any) -> Others | None:

@@ -210,7 +210,7 @@ class Model:
         )
         held = {} if broken is None else broken.parts
         exchanged = None if broken is None else broken.exchanged
-        sent = [] if exchanged is None else exchanged.table(self.parameters, points)
+        sent = [] if exchanged is None or self.equation.network is None else exchanged.table(self.parameters, points)
         return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent)
 
     def _check(self, points: NDArray[np.float64]) -> None:

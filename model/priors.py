@@ -21,6 +21,9 @@ from messages that overlap with computation to ranks that wait for each other.""
 COMMUNICATION_SCATTER = (0.0, 0.1)
 """Standard deviations of the logarithm of BF_comm from run to run, 1: where the network is described exactly, and where
 other jobs, placement and what the cost equations leave out are in it."""
+FORM_UNSEEN = 0.05
+"""Standard deviation of the logarithm of a fitted communication time per e-fold of ranks or sizes beyond the runs, 1:
+other protocols and algorithms from some size on, which a form without a network does not know."""
 ALGORITHMS = {"default": 0.5, "libraries": 0.25, "algorithms": 0.25}
 """Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
 another library chooses, or one algorithm at all sizes, such as settings and sites choose."""

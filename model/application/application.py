@@ -254,7 +254,7 @@ class Application:
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
         exchanged = messages = None
-        if self.communication is not None and self.network is not None:
+        if self.communication is not None and self.communication.priced(self.network):
             exchanged = self.communication.exchanged(points, self.network, said.level)
             messages = exchanged.times
         callers = () if messages is None or self.communication is None else self.communication.callers

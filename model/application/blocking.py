@@ -55,6 +55,12 @@ def kind_of(operation: str) -> str:
     return POINT_TO_POINT if any(name in held for held in (SENDS, FETCHES, NEIGHBOURS, RECEIVES)) else ""
 
 
+def costs_time(operation: str) -> bool:
+    """Whether an operation is one whose time on a network is known."""
+    name = operation_name(operation)
+    return name in SENDS or name in OPERATIONS
+
+
 @dataclass(frozen=True)
 class Taken:
     """What communication took in the program at n configurations, without T_imbalance.
@@ -135,10 +141,15 @@ class Blocking:
         at = there.argmax(axis=2)
         exact = np.asarray(there.any(axis=2))
         mean = np.where(exact, np.take_along_axis(self.rates.values, at, axis=1), mean)
-        low, high = self.rates.inputs.min(axis=0), self.rates.inputs.max(axis=0)
-        beyond = np.maximum(np.maximum(inputs - high, low - inputs), 0.0).sum(axis=1)
+        beyond = self.beyond(points)
         again = np.where(exact, 0.0, self.scatter[:, None])
         return mean, np.asarray(np.sqrt(spread**2 + again**2 + REPEATED**2 + (UNSEEN * beyond) ** 2)), exact
+
+    def beyond(self, points: Array) -> Array:
+        """How far `points` (k, m) are outside of what was measured, in e-folds of the coordinates, (k,)."""
+        inputs = coordinates(points, self.columns)
+        low, high = self.rates.inputs.min(axis=0), self.rates.inputs.max(axis=0)
+        return np.asarray(np.maximum(np.maximum(inputs - high, low - inputs), 0.0).sum(axis=1))
 
     @cached_property
     def rows(self) -> dict[str, list[int]]:

@@ -13,7 +13,7 @@ collective on every rank. What the program takes for them is BF_comm times as mu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from ranksight.comm.costs.collective import OPERATIONS, operation_name
-from ranksight.comm.costs.pointtopoint import SENDS
+from ranksight.comm.costs.cost import cost
 from ranksight.experiment import Experiment, Run
-from ranksight.model.application.blocking import STATED, Blocking, fit_blocking, kind_of
+from ranksight.model.application.blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
+from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
 from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.messages.times import MOST_RANKS, Choice, operation_times
-from ranksight.model.priors import COMMUNICATION_UNKNOWN
+from ranksight.model.priors import COMMUNICATION_UNKNOWN, FORM_UNSEEN
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.stated import BETWEEN
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric
 
 Array = NDArray[np.float64]
+Price = Callable[[str, Array, Array], Array]
+"""Seconds of one call of an operation at ranks and bytes a call."""
 
 
 EXCHANGED = ("configuration", "communication", "network", "factor", "lower", "upper", "method", "meaning")
@@ -100,12 +102,6 @@ def message_series(experiment: Experiment) -> Series | None:
     points = np.array(list(configurations), dtype=np.float64)
     kernels, names = tuple(kernel for kernel, _ in found), tuple(name for _, name in found)
     return Series(experiment.parameters, points, values, kernels, names)
-
-
-def costs_time(operation: str) -> bool:
-    """Whether an operation is one whose time on a network is known."""
-    name = operation_name(operation)
-    return name in SENDS or name in OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -179,11 +175,14 @@ class Communication:
         Who sends what to whom.
     blocking : Blocking or None
         BF_comm; None where no communication time was measured.
+    forms : Forms or None
+        Fitted times of calls, where no network is described.
     """
 
     functions: Functions
     messages: Messages | None = None
     blocking: Blocking | None = None
+    forms: Forms | None = None
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
@@ -218,7 +217,11 @@ class Communication:
         kind: str = "",
     ) -> Forecast:
         """:meth:`times` of the operations of one kind, or of all."""
-        mean = self._of_means(points, fabric, level, choice)
+
+        def price(operation: str, ranks: Array, size: Array) -> Array:
+            return cost(operation, ranks, size, fabric, choice)
+
+        mean = self._of_means(points, price, level)
         arrays: dict[str, Any] = {
             name: np.array(getattr(mean, name)) for name in ("value", "lower", "upper", "status", "reason")
         }
@@ -238,11 +241,20 @@ class Communication:
                 arrays["status"][i, k], arrays["reason"][i, k] = forecast.OK, ""
         return replace(mean, **arrays)
 
-    def by_kind(self, points: Array, network: Network) -> dict[tuple[str, str], Array]:
-        """Seconds (k,) on `network` of each kind of operations under each hypothesis of its algorithm."""
-        tables, fabric = self._tables(points, 0.9), network.fabric()
+    def priced(self, network: Network | None) -> bool:
+        """Whether messages have a time: on `network`, or by fitted forms without one."""
+        return network is not None or self.forms is not None
+
+    def by_kind(self, points: Array, network: Network | None) -> dict[tuple[str, str], Array]:
+        """Seconds (k,) of each kind of operations under each hypothesis of its algorithm on `network`, or by the fitted
+        forms without one."""
         found = {}
-        for kind in dict.fromkeys(self.kinds.tolist()):
+        kinds = dict.fromkeys(self.kinds.tolist())
+        if network is None:
+            said = self._of_means(points, self._form, 0.9)
+            return {(kind, STATED): np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
+        tables, fabric = self._tables(points, 0.9), network.fabric()
+        for kind in kinds:
             for way in network.ways(kind):
                 said = self._times(points, tables, fabric, 0.9, network.choice(kind, way), kind)
                 found[kind, way] = np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0)
@@ -256,11 +268,19 @@ class Communication:
         cost = self.by_kind(held.taken.points, network)
         return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways))
 
-    def exchanged(self, points: Array, network: Network, level: float = 0.9) -> Exchanged:
-        """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`."""
+    def _form(self, operation: str, ranks: Array, size: Array) -> Array:
+        assert self.forms is not None
+        return self.forms(operation, ranks, size)
+
+    def exchanged(self, points: Array, network: Network | None, level: float = 0.9) -> Exchanged:
+        """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
+        fitted forms without one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        tables, fabric = self._tables(points, level), network.fabric()
-        alone = self._times(points, tables, fabric, level, network.choice())
+        if network is None:
+            alone = self._of_means(points, self._form, level)
+        else:
+            tables, fabric = self._tables(points, level), network.fabric()
+            alone = self._times(points, tables, fabric, level, network.choice())
         with np.errstate(divide="ignore"):
             own = np.log(alone.value)
         reach = float(ndtri((1 + level) / 2))
@@ -269,12 +289,14 @@ class Communication:
         held = self.blocking
         if held is not None:
             factor, deviation, known = held.at(points)
+            if network is None:
+                deviation = np.hypot(deviation, FORM_UNSEEN * held.beyond(points))
             for kind, rows in held.rows.items():
                 mine = np.flatnonzero(self.kinds == kind)
                 logs = np.empty((len(rows), len(mine), len(points)))
                 each = {STATED: alone.value[mine]}
                 for at, row in enumerate(rows):
-                    if (way := held.ways[row]) not in each:
+                    if (way := held.ways[row]) not in each and network is not None:
                         said = self._times(points, tables, fabric, level, network.choice(kind, way), kind)
                         each[way] = said.value[mine]
                     with np.errstate(divide="ignore"):
@@ -286,10 +308,8 @@ class Communication:
                 middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
         return replace(_exchanged(alone, middle, scaled, down, up, exact), assumed=held is None)
 
-    def _of_means(self, points: Array, fabric: Fabric, level: float, choice: Choice) -> Forecast:
+    def _of_means(self, points: Array, price: Price, level: float) -> Forecast:
         """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks."""
-        from ranksight.comm.costs.cost import cost
-
         said = self.functions.predict(points, level)
         rows = self.functions.rows
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
@@ -306,7 +326,7 @@ class Communication:
             for target, which in ((value, "value"), (lower, "lower"), (upper, "upper")):
                 calls, size = (np.maximum(np.nan_to_num(getattr(said, which)[row]), 0.0) for row in (count, volume))
                 each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
-                target[at] = calls * cost(operation, np.maximum(ranks, 1), each, fabric, choice)
+                target[at] = calls * price(operation, np.maximum(ranks, 1), each)
             form[at] = forecast.form_of(*((width[row], said.form[row]) for row in (count, volume)))
             for row in (count, volume):
                 bad = (said.status[row] != forecast.OK) & (status[at] == forecast.OK)
@@ -349,7 +369,7 @@ class Communication:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         content = {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
-        parts = {"messages": self.messages, "blocking": self.blocking}
+        parts = {"messages": self.messages, "blocking": self.blocking, "forms": self.forms}
         return content | {name: part.to_dict() for name, part in parts.items() if part is not None}
 
     @classmethod
@@ -363,7 +383,8 @@ class Communication:
             raise InputError("'communication' is damaged", "fit the model again")
         messages = Messages.from_dict(content["messages"]) if "messages" in content else None
         blocking = Blocking.from_dict(content["blocking"]) if "blocking" in content else None
-        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages, blocking)
+        forms = Forms.from_dict(content["forms"]) if "forms" in content else None
+        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages, blocking, forms)
 
 
 def _mixed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.comm.waiting import shares_cores
 from ranksight.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.blocking import STATED, Taken, kind_of
+from ranksight.model.application.blocking import STATED, Taken, costs_time, kind_of
 from ranksight.units import format_si, in_full
 
 Array = NDArray[np.float64]
@@ -78,6 +78,28 @@ def _by_kind(run: Run, messages: pd.DataFrame | None) -> tuple[dict[str, float],
     return {str(kind): float(column.mean()) for kind, column in sums.items()}, sums.sum(axis=1).to_numpy(dtype=float)
 
 
+def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
+    """Ranks, bytes a call and seconds a call of each kind of operations, one value a run, means over ranks.
+
+    Calls are those that move something; seconds are of all operations of the kind, with those that complete messages.
+    """
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for run in experiment.runs:
+        counters, table = experiment.table(run, "counters"), experiment.table(run, "messages")
+        ranks = float(run.configuration.get("ranks", 1))
+        if ranks < 2 or table is None or shares_cores(run, counters):
+            continue
+        seconds, _ = _by_kind(run, table)
+        moving = table[[costs_time(str(name)) for name in table["operation"]]]
+        sums = (
+            moving.assign(kind=moving["operation"].astype(str).map(kind_of)).groupby("kind")[["count", "bytes"]].sum()
+        )
+        for kind, count, volume in sums.itertuples():
+            if count > 0 and seconds.get(kind, 0.0) > 0:
+                found.setdefault(kind, []).append((ranks, volume / count, seconds[kind] * ranks / count))
+    return {kind: tuple(np.array(rows, dtype=np.float64).T) for kind, rows in found.items()}
+
+
 def taken(
     found: list[Measured], waiting: Mapping[tuple[float, ...], float], cost: Mapping[tuple[str, str], Array]
 ) -> Taken:
@@ -116,6 +138,22 @@ def taken(
 def configurations(found: list[Measured]) -> Array:
     """The configurations of `found`, each once, (n, m)."""
     return np.array(list(dict.fromkeys(one.point for one in found)), dtype=np.float64)
+
+
+def apart(found: list[Measured], computed: Mapping[tuple[float, ...], float], names: Sequence[str]) -> bool:
+    """Whether kernels' times do not hold the communication: with it they take no longer than the program did.
+
+    Parameters
+    ----------
+    computed : mapping of configuration to float
+        Seconds that the slowest rank computes.
+    names : sequence of str
+        Kernels that have a time; MPI functions among them hold it.
+    """
+    if any(name.rpartition("/")[2].lower().removeprefix("p").startswith("mpi_") for name in names):
+        return False
+    sums = [(computed.get(one.point, 0.0) + one.least * sum(one.seconds.values()), one.wall) for one in found]
+    return bool(sums) and all(took <= (1 + EXCESS) * wall for took, wall in sums)
 
 
 def contradiction(

@@ -234,3 +234,32 @@ def test_the_document_lists_every_algorithm() -> None:
     for operation in OPERATIONS:
         names = ", ".join(f"`{name}`" for name in algorithms_of(operation))
         assert f"| `{operation}` | {names} |" in text
+
+
+def test_without_a_network_calls_take_a_fitted_form(tmp_path: Path) -> None:
+    model = fit(write(tmp_path / "e", 3.0), ["time"], platform=None)
+    np.testing.assert_allclose(communication(model, *RANKS), [3 * seconds(ranks) for ranks in RANKS], rtol=1e-9)
+    said = model.breakdown(np.array([[float(LARGER)]])).exchanged
+    assert said is not None
+    assert said.times.lower[0, 0] <= 3 * seconds(LARGER) <= said.times.upper[0, 0]
+    assert said.times.value[0, 0] == pytest.approx(3 * seconds(LARGER), rel=0.3)
+    model.save(tmp_path / "m.json")
+    assert communication(Model.load(tmp_path / "m.json"), LARGER) == communication(model, LARGER)
+    sent = model.equation.communication
+    assert sent is not None
+    assert sent.forms is not None
+    assert sent.forms.costs["allreduce"].names == ("log2 P", "1")  # one size: no bytes
+    with pytest.raises(InputError, match="forms"):
+        type(sent.forms).from_dict({"allreduce": {"names": ["x"], "coefficients": [1.0], "residual": 0, "points": 3}})
+    assert not model.predict(ranks=[LARGER]).communication
+
+
+def test_kernels_that_hold_the_communication_get_no_form(tmp_path: Path) -> None:
+    inclusive, profiled = write(tmp_path / "a", 3.0), write(tmp_path / "b", 3.0)
+    for ranks in RANKS:
+        more = {"rank": np.arange(ranks), "time": 3 * seconds(ranks)}
+        inclusive.add(Run({"ranks": ranks}, collector="timers"), pd.DataFrame({"kernel": "exchange", **more}))
+        profiled.add(Run({"ranks": ranks}, collector="timers"), pd.DataFrame({"kernel": "MPI_Allreduce", **more}))
+    for experiment in (inclusive, profiled):
+        model = fit(experiment, ["time"], platform=None)
+        assert communication(model, LARGER)[0] == 0

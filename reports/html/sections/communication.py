@@ -131,7 +131,9 @@ def _blocking(table: Any) -> list[dict[str, Any]]:
 def _factor(context: Context) -> list[Figure]:
     """BF_comm over the parameter, with its interval; nothing where it was not measured."""
     sweep, sent = context.sweep, context.sweep.breakdown.exchanged
-    if sent is None or sent.assumed or not np.isfinite(sent.factor.value).any():
+    if sent is None or sent.assumed or context.model.equation.network is None:
+        return []
+    if not np.isfinite(sent.factor.value).any():
         return []
     ends = [f"{x:.3g}" for x in sent.factor.value[0][np.isfinite(sent.factor.value[0])][[0, -1]].tolist()]
     return [
