@@ -41,6 +41,7 @@ BENCHMARKS = (
     "distant",
     "planning",
     "simulator",
+    "communication",
     "loggp",
     "verdicts",
     "expectations",

@@ -1,8 +1,10 @@
-"""Where the ranks asked for will run: options of the verbs that ask a model."""
+"""Where the ranks asked for will run, and how collectives are done: options of the verbs that ask a model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from ranksight.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -23,8 +25,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("block", "cyclic"),
         help="how ranks will be dealt out to nodes: one node after the other, or in turn (default: block)",
     )
+    parser.add_argument(
+        "--algorithm",
+        action="append",
+        default=[],
+        metavar="OPERATION=NAME",
+        help="algorithm that the MPI library takes for a collective, such as 'allreduce=ring'; may be repeated "
+        "(default: as the platform's [network] states it, else inferred from measured times)",
+    )
 
 
 def placed(model: Model, args: argparse.Namespace) -> Model:
-    """The model with its ranks where the options put them; InputError where it knows nothing of that."""
-    return model.placed(args.placement, args.ranks_per_node, args.distribution)
+    """The model with its ranks where the options put them, and the algorithms that they state; InputError where it
+    knows nothing of that."""
+    algorithms: dict[str, str] = {}
+    for given in args.algorithm:
+        operation, equals, name = given.partition("=")
+        if not equals or not operation or not name:
+            raise UsageError(f"--algorithm {given!r} is no OPERATION=NAME", "such as --algorithm allreduce=ring")
+        if operation in algorithms:
+            raise UsageError(f"--algorithm states {operation} twice", "state it once")
+        algorithms[operation] = name
+    return model.with_algorithms(algorithms).placed(args.placement, args.ranks_per_node, args.distribution)

@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         metavar="PATH",
-        help="fit the network to timings that exist: CSV (op,bytes,start,duration) or an imported experiment",
+        help="fit the network to timings that exist, measuring none: CSV (op,bytes,start,duration) or an experiment",
     )
     parser.add_argument(
         "--level", choices=("intra", "inter"), default="inter", help="where --timings were taken (default: %(default)s)"
@@ -90,10 +90,11 @@ def run(args: argparse.Namespace) -> int:
     name = args.name or _clean(output.stem)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise UsageError(f"ranksight calibrate: --name {name!r}", "use letters, digits, '.', '_' and '-'")
+    args.network = args.network or bool(args.timings)
     if bool(args.launcher) != (args.network and not args.timings):
         raise UsageError(
             "ranksight calibrate: --network and a launcher, or --timings, belong together",
-            "write: --network -- mpirun -n 2, or: --network --timings FILE",
+            "write: --network -- mpirun -n 2, or: --timings FILE",
         )
     completes = args.network and output.is_file()
     for target in filter(None, (output, args.samples)):

@@ -13,16 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _placing
 from ranksight.cli._lines import options, shell_line
 from ranksight.errors import UsageError
 from ranksight.metrics import metric
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
-from ranksight.units import in_full
+from ranksight.units import format_factor, in_full
 
 if TYPE_CHECKING:
     from ranksight.model.answers import Answer
@@ -254,7 +254,19 @@ def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> 
     # A kernel that one rank has alone holds what the others wait for it: it is not told again.
     beside = sum(held.values()) - held["communication"] - own
     seconds = {"communication": held["communication"], "imbalance": min(held["imbalance"], beside)}
-    return [[f"({name})", metric("time").format(value), "", ""] for name, value in seconds.items() if value >= least]
+    rows: list[list[str | Cell]] = [
+        [f"({name})", metric("time").format(value), "", ""] for name, value in seconds.items() if value >= least
+    ]
+    for row in _exchanged(prediction):
+        if row["configuration"] == answers[0].configuration:
+            ends = f"{format_factor(row['lower'])} .. {format_factor(row['upper'])}"
+            rows.append(["(BF_comm)", format_factor(row["factor"]), ends, str(row["meaning"])])
+    return rows
+
+
+def _exchanged(prediction: Prediction) -> list[Mapping[str, Any]]:
+    """BF_comm over configurations, where communication was measured in some run."""
+    return [row for row in prediction.communication if row["method"] != "assumed"]
 
 
 def _grouped(prediction: Prediction, key: Callable[[Answer], tuple[object, ...]]) -> Iterable[list[Answer]]:
@@ -294,6 +306,10 @@ def _over(prediction: Prediction) -> list[Block]:
         ends = [metric(line[0].metric).format(each.value) for each in (line[0], line[-1])]
         curve = sparkline((answer.value for answer in line), low=0.0)
         rows.append([_named(line[0]), line[0].metric, ends[0], Cell(curve, "cyan"), ends[1]])
+    if len(factors := sorted(_exchanged(prediction), key=lambda row: row["configuration"][varied[0]])) >= CURVE:
+        numbers = [float(row["factor"]) for row in factors]
+        curve = Cell(sparkline(numbers, low=0.0), "cyan")
+        rows.append(["(communication)", "BF_comm", format_factor(numbers[0]), curve, format_factor(numbers[-1])])
     first, last = (f"{in_full(end(point[varied[0]] for point in points))}" for end in (min, max))
     columns = [
         Column("kernel", "name"),
@@ -313,8 +329,15 @@ def _evidence(prediction: Prediction) -> list[Block]:
     """What carried the answers, each evidence once with how many it carried."""
     from collections import Counter
 
+    from ranksight.model.application.communication import MEANINGS
+
     told = Counter(prediction.answers.columns["evidence"].tolist())
     blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
+    if factors := _exchanged(prediction):
+        last = factors[-1]
+        text = f"{', '.join(f'{in_full(x)} {name}' for name, x in last['configuration'].items())}: "
+        text += f"BF_comm is {format_factor(last['factor'])}, {MEANINGS[last['meaning']]}"
+        blocks.append(Text(text))
     blocks += [
         Text(f"{count} {'value' if count == 1 else 'values'} by {text}", style="dim")
         for text, count in told.most_common(8)

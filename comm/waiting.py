@@ -1,4 +1,4 @@
-"""Time in MPI split into transfer, waiting and the rest, from totals a rank; and the blocking factor of communication.
+"""Time in MPI split into transfer, waiting and the rest, from totals a rank.
 
 No trace is needed. A rank that enters a collective operation early waits there for the last; the last one waits for
 nobody. So over the ranks of one operation the *least* time is the operation's own, and what others spend beyond it is
@@ -27,8 +27,30 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.errors import InputError
+from ranksight.run import Run
 
 Floats = NDArray[np.float64]
+
+BY_CLOCK = (("compute_time", "compute_cpu_time"), ("wall_time", "cpu_time"))
+"""Times by the clock and the processor times of the same stretches."""
+HINDERED = 1.1
+"""Time by the clock over processor time from which ranks had no cores of their own."""
+
+
+def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
+    """Whether ranks of a run had to wait for cores: its times hold the scheduler's waiting.
+
+    They had where they were more than the cores, or where they took longer by the clock than by their processor time,
+    between MPI calls or in all, because others used the cores. MPI libraries poll while they wait; where one sleeps
+    instead, nothing tells its waiting from the scheduler's.
+    """
+    if run.crowded:
+        return True
+    if counters is None:
+        return False
+    pairs = [pair for pair in BY_CLOCK if set(pair) <= set(counters.columns)]
+    sums = [counters[[*pair]].dropna().sum() for pair in pairs]
+    return any(took > HINDERED * worked > 0 for took, worked in sums)
 
 
 def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataFrame:
@@ -73,44 +95,3 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
     own = sums.groupby(keys, observed=True)["seconds"].transform("min").to_numpy()
     carried = np.minimum(sums["transfer"].to_numpy(), own)
     return sums.assign(transfer=carried, waiting=sums["seconds"].to_numpy() - own, rest=own - carried)
-
-
-def blocking_factor(
-    application: ArrayLike, computation: ArrayLike, communication: ArrayLike, others: ArrayLike = 0.0
-) -> Floats:
-    """Blocking factor of communication, ``BF_comm = (T_app - T_comp - T_others) / T_comm``.
-
-    How long the program's time outside computation is, in units of what its messages alone would take: 1 when nothing
-    waits and nothing overlaps, more with waiting, less with overlap. Ding et al. 2018, Table 2, subtracts no T_others
-    and adds it again in Eq. 1: it is counted once here.
-
-    Parameters
-    ----------
-    application, computation, communication, others : array_like
-        ``T_app``, ``T_comp``, ``T_comm`` and ``T_others`` (start and end of MPI), seconds; broadcast.
-
-    Returns
-    -------
-    array
-        NaN where ``T_comm`` is 0 and nothing is left to explain.
-
-    Raises
-    ------
-    InputError
-        When computation and others exceed the application's time by more than rounding (1e-6 of it), or no message
-        carries time that is left.
-    """
-    app, comp, comm, rest = np.broadcast_arrays(
-        *(np.asarray(value, dtype=float) for value in (application, computation, communication, others))
-    )
-    left = app - comp - rest
-    if bool(np.any(left < -1e-6 * app)):
-        raise InputError(
-            "computation and others take longer than the application",
-            "sum the computation of one rank, not of all, and take the wall time of the same run",
-        )
-    left = np.maximum(left, 0.0)
-    if bool(np.any((comm <= 0) & (left > 1e-6 * app))):
-        raise InputError("time outside computation is left, and no message explains it", "trace the communication too")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(comm > 0, left / comm, np.nan)

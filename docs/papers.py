@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Write docs/papers.md: what the five papers print beside what this package computes from it.
 
 Run ``python docs/papers.py``; a test holds the page against what is computed.
@@ -58,8 +59,8 @@ def figure_8() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``kernel``, ``ranks``, ``cpi``, ``bf_mem`` in the printed unit, ``memory`` (share of the computing that caches and
-        memory hold up), and ``verdict``.
+        ``kernel``, ``ranks``, ``cpi``, ``bf_mem`` in the printed unit, ``memory`` (share of the computing that caches
+        and memory hold up), and ``verdict``.
     """
     platform = load(HASWELL)
     with tempfile.TemporaryDirectory() as folder:

@@ -15,9 +15,12 @@ from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.leftout import warning
 from ranksight.metrics import Reduction, metric
 from ranksight.model.application.application import Application
-from ranksight.model.application.communication import message_series
+from ranksight.model.application.blocking import STATED, fit_blocking
+from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
+from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.held_out import inside_weights
+from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
@@ -240,9 +243,7 @@ def assemble(
         extras["application"] = application.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
-    # A network that was assumed says nothing of the one measured.
-    fabric = None if domains is None or application.network is None else application.network.fabric()
-    if seen := observe(experiment, series, platform, fabric, None if machine is None else machine.frequency):
+    if seen := observe(experiment, series, platform, None if machine is None else machine.frequency):
         extras["diagnosis"] = seen
     if phases := phases_of(experiment, platform):
         extras["phases"] = phases
@@ -256,12 +257,48 @@ def assemble(
         for law, share in zip(weights.laws, weights.common, strict=True):
             inside = inside if share else inside.without(law)
         application = replace(application, inside=inside)
-        model = replace(model, extras={**extras, "application": application.to_dict()})
+        extras |= {"application": application.to_dict()}
+        model = replace(model, extras=dict(extras))
+    communication, remark = _communication(model, experiment)
+    if communication is not None:
+        application = replace(application, communication=communication)
+        extras |= {"application": application.to_dict()}
+        if remark:
+            extras["remarks"] = [*extras.get("remarks", []), remark]
+        model = replace(model, extras=dict(extras))
     others = _others(model, series)
     if others is not None:
         application = replace(application, others=others)
         model = replace(model, extras={**extras, "application": application.to_dict()})
     return model, series
+
+
+def _communication(model: Model, experiment: Experiment) -> tuple[Communication | None, str]:
+    """The messages with BF_comm, and what contradicts what in it; None where they have no time.
+
+    Without a network calls are timed by fitted forms, where the program's wall time shows that its kernels do not hold
+    the communication already.
+    """
+    sent, network = model.equation.communication, model.equation.network
+    found = [] if sent is None else list(measured(experiment))
+    if sent is None or not found:
+        return None, ""
+    points = configurations(found)
+    keys = [tuple(point) for point in points.tolist()]
+    parts = model.breakdown(points).parts
+    waiting = dict(zip(keys, np.nan_to_num(parts["imbalance"]).tolist(), strict=True))
+    kernels = [np.nan_to_num(parts[name]) for name in parts if name not in ("communication", "others")]
+    computed = dict(zip(keys, np.sum(kernels, axis=0).tolist(), strict=True))
+    if network is None:
+        sent = replace(sent, forms=fit_forms(calls(experiment)))
+        timed = [kernel for kernel, name in model.functions.rows if name == "time"]
+        if sent.forms is None or not apart(found, computed, timed):
+            return None, ""
+    cost = sent.by_kind(points, network)
+    alone = dict(zip(keys, sum(each for (_, way), each in cost.items() if way == STATED).tolist(), strict=True))
+    remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
+    ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
+    return replace(sent, blocking=fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways)), remark
 
 
 def _others(model: Model, series: Series) -> Others | None:

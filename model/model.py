@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.comm.costs.selection import stated
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.metrics import metric
@@ -217,7 +218,9 @@ class Model:
             np.concatenate([block[3] for block in blocks]),
         )
         held = {} if broken is None else broken.parts
-        return Prediction(self.application, self.parameters, answers, self.notes(points), held)
+        exchanged = None if broken is None else broken.exchanged
+        sent = [] if exchanged is None or self.equation.network is None else exchanged.table(self.parameters, points)
+        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent)
 
     def _check(self, points: NDArray[np.float64]) -> None:
         """Raise InputError where points ask for what no program runs on."""
@@ -300,6 +303,33 @@ class Model:
         equation = self.equation.placed(placement, ranks_per_node, distribution)
         extras = {**self.extras, "application": equation.to_dict()}
         return replace(self, extras=extras)
+
+    def with_algorithms(self, algorithms: Mapping[str, str]) -> Model:
+        """The same model where collectives are done by stated algorithms, in the runs and in what is predicted.
+
+        Parameters
+        ----------
+        algorithms : mapping of str to str
+            By operation, such as ``{"allreduce": "ring"}``; :func:`ranksight.comm.costs.selection.algorithms_of` names
+            those of an operation.
+
+        Raises
+        ------
+        InputError
+            When an operation or algorithm is unknown, it lists the known ones; or when the model has no network.
+        """
+        if not algorithms:
+            return self
+        chosen = stated(algorithms, "algorithm")
+        equation = self.equation
+        if equation.communication is None or equation.network is None:
+            raise InputError(
+                "the model has no network: algorithms of collectives change nothing",
+                "fit it with --platform NAME from runs that traced messages",
+            )
+        network = equation.network.stating(chosen)
+        equation = replace(equation, network=network, communication=equation.communication.on(network))
+        return replace(self, extras={**self.extras, "application": equation.to_dict()})
 
     def messages(self, *, level: float = 0.9, **values: float | Sequence[float]) -> tuple[MessageTable, ...]:
         """Who sends what to whom, at all combinations of the values given, such as ``messages(ranks=4096)``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,19 +22,24 @@ SCHEMA_VERSION = 1
 @dataclass(frozen=True)
 class Prediction:
     """All answers to one question, what is to be known of the configurations asked for, and, where the program's time
-    was asked for, the seconds of each of :data:`ranksight.model.application.breakdown.PARTS` at each
-    configuration."""
+    was asked for, the seconds of each of :data:`ranksight.model.application.breakdown.PARTS` at each configuration,
+    and BF_comm, a row of :data:`ranksight.model.application.communication.EXCHANGED` for each."""
 
     application: str
     parameters: tuple[str, ...]
     answers: Answers
     notes: tuple[str, ...] = ()
     parts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    communication: Sequence[Mapping[str, Any]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: ``{"schema_version": 1, "notes": [...], "predictions": [...]}``."""
+        """Plain data: ``{"schema_version": 1, "notes": [...], "communication": [...], "predictions": [...]}``, with
+        ``communication`` where messages have a time."""
         answers = list(self.answers.to_dicts())
-        return {"schema_version": SCHEMA_VERSION, "notes": list(self.notes), "predictions": answers}
+        content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "notes": list(self.notes)}
+        if self.communication:
+            content["communication"] = [dict(row) for row in self.communication]
+        return {**content, "predictions": answers}
 
     def __repr__(self) -> str:
         over = ", ".join(self.parameters)

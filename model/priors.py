@@ -15,6 +15,18 @@ RATE_SMOOTH_SHARE = 0.5
 RATE_NOISE = (0.0, 0.005, 0.03, 0.15)
 """Standard deviations of a rate between configurations beyond its repetitions, 1; 0.03 is the usual scatter of times
 between jobs, 0.15 that of a shared machine."""
+COMMUNICATION_UNKNOWN = 0.67
+"""Standard deviation of the logarithm of BF_comm, 1, where no communication time was measured: 90 % within a factor of
+3, from messages that overlap with computation to ranks that wait for each other."""
+COMMUNICATION_SCATTER = (0.0, 0.1)
+"""Standard deviations of the logarithm of BF_comm from run to run, 1: where the network is described exactly, and where
+other jobs, placement and what the cost equations leave out are in it."""
+FORM_UNSEEN = 0.05
+"""Standard deviation of the logarithm of a fitted communication time per e-fold of ranks or sizes beyond the runs, 1:
+other protocols and algorithms from some size on, which a form without a network does not know."""
+ALGORITHMS = {"default": 0.5, "libraries": 0.25, "algorithms": 0.25}
+"""Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
+another library chooses, or one algorithm at all sizes, such as settings and sites choose."""
 EXECUTION_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.2, "nothing": 0.1}
 """Prior weights of what execution cycles are proportional to, 1: instructions (Ding et al. 2018, equation 1), or
 floating-point operations where waiting adds instructions."""

@@ -33,6 +33,7 @@ def remarks(model: Model, points: Array) -> tuple[str, ...]:
         _outgrown(model, points),
         _crowded(model, points),
         partners(model, points),
+        _assumed(model, points),
         *([] if model.equation.balance is None else model.equation.balance.remarks(points)),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
@@ -64,3 +65,16 @@ def _crowded(model: Model, points: Array) -> str:
     ranks = points[:, model.parameters.index("ranks")]
     _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, ranks)
     return cache.remark(ranks, worth)
+
+
+def _assumed(model: Model, points: Array) -> str:
+    """That BF_comm is not known, where several ranks send messages over a network."""
+    sent, network = model.equation.communication, model.equation.network
+    if sent is None or network is None or sent.blocking is not None:
+        return ""
+    if not (points[:, model.parameters.index("ranks")] > 1).any():
+        return ""
+    return (
+        "no run measured the time of communication with a core for every rank: BF_comm is assumed to be 1, within a "
+        "factor of 3"
+    )

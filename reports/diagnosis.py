@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight._names import short_names
+from ranksight.model.application.communication import MEANINGS
 from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.diagnosis.ranking import clear
 from ranksight.model.diagnosis.verdicts import UNTOLD
@@ -237,25 +238,32 @@ def _pairs(found: Diagnosis, most: int) -> list[Block]:
 
 
 def _exchanges(found: Diagnosis, most: int) -> list[Block]:
-    """What messages took where they were measured on cores of their own."""
+    """Communication where it was measured on cores of its own: BF_comm, and what one call took."""
     text: list[Block] = []
     blocking = found.blocking()
     if len(blocking):
-        row = blocking.sort_values("computation", kind="stable").iloc[-1]  # what start and end of MPI take weighs least
-        where = ", ".join(f"{name} {in_full(value)}" for name, value in row["configuration"].items())
-        took = format_si(row["application"] - row["computation"], "s")
-        text.append(
-            Text(
-                f"at {where} the program took {took} beside its computation, {format_factor(row['factor'])} times what "
-                "its messages alone take on the described network (BF_comm)",
-                2,
-            )
-        )
+        rows = blocking.to_dict("records")
+        shown = [
+            [
+                ", ".join(f"{name} {in_full(x)}" for name, x in row["configuration"].items()),
+                format_si(row["communication"], "s"),
+                format_factor(row["factor"]),
+                f"{format_factor(row['lower'])} .. {format_factor(row['upper'])}",
+                row["method"],
+            ]
+            for row in rows
+        ]
+        columns = [Column("at", "name"), Column("communication"), Column("BF_comm"),
+                   Column(f"{found.level:.0%} interval", "word", 1), Column("", "word")]  # fmt: skip
+        text += [
+            Table(columns, shown[:most] + shown[most:][-1:], 2),
+            Text(f"BF_comm {MEANINGS[rows[-1]['meaning']]}", 2),
+        ]
     fitted = found.fitted_costs()
     rows = [[row["operation"], row["formula"]] for row in fitted[fitted["formula"] != ""].head(most).to_dict("records")]
     if rows:
         text.append(Table([Column("operation", "name"), Column("one call, s at P ranks and s bytes", "text")], rows, 2))
-    return [Text("messages as measured", style="bold"), *text, ""] if text else []
+    return [Text("communication as measured", style="bold"), *text, ""] if text else []
 
 
 def _advice(found: Diagnosis, most: int) -> list[Block]:

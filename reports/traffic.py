@@ -56,8 +56,8 @@ def traffic(sweep: Sweep) -> Traffic | None:
     names, rows = equation.communication.names, functions.rows
     index = {metric: np.array([rows[name, metric] for name in names]) for metric in ("messages", "bytes_sent")}
     seconds = np.full((len(names), len(sweep.points)), np.nan)
-    if equation.network is not None:
-        seconds = equation.communication.times(sweep.points, equation.network.fabric(), sweep.level).value
+    if sweep.breakdown.exchanged is not None:
+        seconds = sweep.breakdown.exchanged.times.value
     return Traffic(
         names,
         said.value[index["messages"]],

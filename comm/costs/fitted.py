@@ -79,6 +79,27 @@ def fit_collective(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> Fit
     return _fit(("log2 P", "s", "1"), ranks, size, seconds)
 
 
+def fit_identifiable(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> FittedCost:
+    """Fit the largest part of ``t = a log2 P + b s + c`` that the measurements can tell apart; see
+    :func:`fit_collective`.
+
+    Without two sizes there is no ``b``, without two numbers of ranks no ``a``; what is left is the constant.
+
+    Raises
+    ------
+    InputError
+        As :func:`fit_collective`.
+    InsufficientError
+        When there is a single measurement.
+    """
+    for names in (("log2 P", "s", "1"), ("log2 P", "1"), ("s", "1")):
+        try:
+            return _fit(names, ranks, size, seconds)
+        except InsufficientError:
+            continue
+    return _fit(("1",), ranks, size, seconds)
+
+
 def _design(names: tuple[str, ...], ranks: ArrayLike, size: ArrayLike) -> Floats:
     ranks, size = np.broadcast_arrays(np.asarray(ranks, dtype=float), np.asarray(size, dtype=float))
     columns = {"log2 P": np.log2(ranks), "s": size, "1": np.ones(size.shape)}

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.costs.collective import COLLECTIVES
+from ranksight.comm.costs.collective import COLLECTIVES, OPERATIONS, operation_name
 from ranksight.comm.costs.fabric import Floats, Ints, floor_log2
+from ranksight.comm.costs.hierarchical import HIERARCHICAL
 from ranksight.errors import InputError
 
 TABLES = {"openmpi-4.1": "openmpi", "openmpi-5.0": "openmpi", "mpich": "mpich"}
@@ -100,6 +101,42 @@ def selector(name: str) -> Selector:
     text = resources.files("ranksight.comm.costs").joinpath(f"{TABLES[name]}.toml").read_text(encoding="utf-8")
     content = tomllib.loads(text)
     return read_selector(name, content | content.get("versions", {}).get(name, {}), f"{TABLES[name]}.toml")
+
+
+def algorithms_of(operation: str) -> tuple[str, ...]:
+    """Names of the algorithms of an operation, sorted; ``hierarchical`` where there is a form in two levels."""
+    known = {name.partition("/")[2] for name in COLLECTIVES if name.partition("/")[0] == operation}
+    return tuple(sorted(known | ({"hierarchical"} if operation in HIERARCHICAL else set())))
+
+
+def stated(algorithms: Mapping[str, str], where: str) -> dict[str, str]:
+    """Algorithms by operation as a user states them, with plain names of operations.
+
+    Parameters
+    ----------
+    algorithms : mapping of str to str
+        ``{"MPI_Allreduce": "ring"}``.
+    where : str
+        Option, or file and table, for messages.
+
+    Raises
+    ------
+    InputError
+        When an operation or an algorithm is not known; it lists those that are.
+    """
+    found: dict[str, str] = {}
+    for operation, kind in algorithms.items():
+        name = operation_name(str(operation))
+        known = algorithms_of(name)
+        if not known:
+            every = [each for each in OPERATIONS if algorithms_of(each)]
+            raise InputError(f"{where}: {operation!r} is no collective operation", f"known: {', '.join(every)}")
+        if kind not in known:
+            raise InputError(f"{where}: {name} has no algorithm {kind!r}", f"known: {', '.join(known)}")
+        if name in found:
+            raise InputError(f"{where}: the algorithm of {name} is stated twice", "state it once")
+        found[name] = kind
+    return found
 
 
 def forced(algorithms: Mapping[str, str], otherwise: Selector) -> Selector:

@@ -282,9 +282,10 @@ class Application:
             own = (high - low) ** 2
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
-        messages = None
-        if self.communication is not None and self.network is not None:
-            messages = self.communication.times(points, self.network.fabric(), said.level, self.network.choice)
+        exchanged = messages = None
+        if self.communication is not None and self.communication.priced(self.network):
+            exchanged = self.communication.exchanged(points, self.network, said.level)
+            messages = exchanged.times
         callers = () if messages is None or self.communication is None else self.communication.callers
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}
@@ -320,7 +321,7 @@ class Application:
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])
-        return Breakdown(summed, kernels, each, refined.terms, others)
+        return Breakdown(summed, kernels, each, refined.terms, others, exchanged)
 
     def _fullest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.application.communication import Exchanged
 from ranksight.model.application.laws import Terms
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.uncertainty.forecast import Forecast
@@ -35,6 +36,8 @@ class Breakdown:
         CPI, blocking factor and clock of the kernels that an equation describes.
     others : Forecast or None
         Seconds outside of all kernels and messages, one row; None where nothing tells them.
+    exchanged : Exchanged or None
+        Times of operations and BF_comm; None where no network is described.
     """
 
     total: Forecast
@@ -42,6 +45,7 @@ class Breakdown:
     each: Mapping[str, Array]
     terms: Terms | None = None
     others: Forecast | None = None
+    exchanged: Exchanged | None = None
 
     @property
     def parts(self) -> dict[str, Array]:

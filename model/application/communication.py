@@ -7,28 +7,36 @@ network is LogGP's, with the algorithm that the MPI library takes for a collecti
 
 on the rank whose messages take longest, where the table of messages is known for every rank
 (:mod:`ranksight.model.messages`), else on a rank with the mean of all. A message is counted where it is sent, and a
-collective on every rank.
+collective on every rank. What the program takes for them is BF_comm times as much
+(:mod:`ranksight.model.application.blocking`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from ranksight.comm.costs.collective import OPERATIONS, operation_name
-from ranksight.comm.costs.pointtopoint import SENDS
+from ranksight.comm.costs.cost import cost
 from ranksight.experiment import Experiment, Run
+from ranksight.model.application.blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
+from ranksight.model.application.forms import Forms
+from ranksight.model.application.network import Network
 from ranksight.model.messages.messages import Messages
-from ranksight.model.messages.times import MOST_RANKS, operation_times
+from ranksight.model.messages.table import MessageTable
+from ranksight.model.messages.times import MOST_RANKS, Choice, operation_times
+from ranksight.model.priors import COMMUNICATION_UNKNOWN, FORM_UNSEEN
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.mixture import quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +44,20 @@ if TYPE_CHECKING:
     from ranksight.comm.costs.fabric import Fabric
 
 Array = NDArray[np.float64]
+Price = Callable[[str, Array, Array], Array]
+"""Seconds of one call of an operation at ranks and bytes a call."""
+
+
+EXCHANGED = ("configuration", "communication", "network", "factor", "lower", "upper", "method", "meaning")
+"""Columns of BF_comm over configurations: seconds in the program, seconds on the network, BF_comm with its interval."""
+MEANINGS = {
+    "overlap": "below 1, part of the communication overlaps with computation",
+    "waiting": "above 1, ranks wait for each other in MPI",
+    "": "about 1, communication takes what its messages take on the network",
+}
+"""What is said of a BF_comm."""
+NORMAL = 1e6
+"""Degrees of freedom at which Student's law is the normal one."""
 
 
 def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
@@ -82,10 +104,63 @@ def message_series(experiment: Experiment) -> Series | None:
     return Series(experiment.parameters, points, values, kernels, names)
 
 
-def costs_time(operation: str) -> bool:
-    """Whether an operation is one whose time on a network is known."""
-    name = operation_name(operation)
-    return name in SENDS or name in OPERATIONS
+@dataclass(frozen=True)
+class Exchanged:
+    """Times of operations in a program.
+
+    Attributes
+    ----------
+    times : Forecast
+        Seconds of each operation, (o, k).
+    factor : Forecast
+        BF_comm of all together, one row.
+    measured : (k,) bool
+        Where BF_comm was measured.
+    assumed : bool
+        Whether no communication time was measured at all: BF_comm is 1 then, with a wide interval.
+    """
+
+    times: Forecast
+    factor: Forecast
+    measured: NDArray[np.bool_]
+    assumed: bool = False
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Where BF_comm comes from at each configuration: ``measured``, ``fitted`` or ``assumed``."""
+        return tuple("assumed" if self.assumed else "measured" if yes else "fitted" for yes in self.measured.tolist())
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What BF_comm means at each configuration.
+
+        ``overlap`` where its interval is below 1: part of the communication is hidden behind computation or other
+        messages; ``waiting`` where it is above 1: ranks wait for each other; else empty.
+        """
+        low, high = self.factor.lower[0].tolist(), self.factor.upper[0].tolist()
+        return tuple("overlap" if b < 1 else "waiting" if a > 1 else "" for a, b in zip(low, high, strict=True))
+
+    def table(self, parameters: Sequence[str], points: Array) -> list[dict[str, Any]]:
+        """A row of :data:`EXCHANGED` for each of `points` (k, m) that has communication."""
+        network = np.divide(
+            self.times.value.sum(axis=0),
+            self.factor.value[0],
+            out=np.zeros(len(points)),
+            where=self.factor.value[0] > 0,
+        )
+        rows = zip(
+            (
+                {name: int(x) if x.is_integer() else x for name, x in zip(parameters, point.tolist(), strict=True)}
+                for point in points
+            ),
+            self.times.value.sum(axis=0).tolist(),
+            network.tolist(),
+            *(getattr(self.factor, end)[0].tolist() for end in ("value", "lower", "upper")),
+            self.methods,
+            self.meanings,
+            strict=True,
+        )
+        return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
 
 
 @dataclass(frozen=True)
@@ -98,12 +173,18 @@ class Communication:
         ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank.
     messages : Messages or None
         Who sends what to whom.
+    blocking : Blocking or None
+        BF_comm; None where no communication time was measured.
+    forms : Forms or None
+        Fitted times of calls, where no network is described.
     """
 
     functions: Functions
     messages: Messages | None = None
+    blocking: Blocking | None = None
+    forms: Forms | None = None
 
-    def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: str = "openmpi-5.0") -> Forecast:
+    def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
 
         Parameters
@@ -112,23 +193,45 @@ class Communication:
         fabric : Fabric
         level : float
             Of the intervals.
-        choice : str
-            The MPI library whose collective algorithms are taken (:mod:`ranksight.comm.costs.selection`).
+        choice : str, Selector or mapping
+            Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        mean = self._of_means(points, fabric, level, choice)
+        return self._times(points, self._tables(points, level), fabric, level, choice)
+
+    def _tables(self, points: Array, level: float) -> list[MessageTable | None]:
+        """Who sends what to whom at each configuration; None where not every rank is looked at."""
         if self.messages is None:
-            return mean
+            return [None] * len(points)
+        ranks = points[:, self.functions.fitted.parameters.index("ranks")]
+        few = (ranks >= 1) & (ranks <= MOST_RANKS) & (ranks == np.floor(ranks))
+        return [self.messages.predict(point, level) if yes else None for point, yes in zip(points, few, strict=True)]
+
+    def _times(
+        self,
+        points: Array,
+        tables: Sequence[MessageTable | None],
+        fabric: Fabric,
+        level: float,
+        choice: Choice,
+        kind: str = "",
+    ) -> Forecast:
+        """:meth:`times` of the operations of one kind, or of all."""
+
+        def price(operation: str, ranks: Array, size: Array) -> Array:
+            return cost(operation, ranks, size, fabric, choice)
+
+        mean = self._of_means(points, price, level)
         arrays: dict[str, Any] = {
             name: np.array(getattr(mean, name)) for name in ("value", "lower", "upper", "status", "reason")
         }
-        at = self.functions.fitted.parameters.index("ranks")
         keys = [(name.rpartition(BETWEEN)[0], name.rpartition(BETWEEN)[2]) for name in self.names]
-        for k, point in enumerate(points):
-            if not (1 <= point[at] <= MOST_RANKS and float(point[at]).is_integer()):
+        for k, table in enumerate(tables):
+            if table is None:
                 continue
-            table = self.messages.predict(point, level)
             doubted = {(row.kernel, row.operation) for row in table.rows if row.reason}
+            if kind:
+                table = replace(table, rows=tuple(row for row in table.rows if kind_of(row.operation) == kind))
             ends = [operation_times(table, fabric, choice, volume) for volume in ("bytes", "low", "high")]
             for i, key in enumerate(keys):
                 if key in doubted:
@@ -138,10 +241,75 @@ class Communication:
                 arrays["status"][i, k], arrays["reason"][i, k] = forecast.OK, ""
         return replace(mean, **arrays)
 
-    def _of_means(self, points: Array, fabric: Fabric, level: float, choice: str) -> Forecast:
-        """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks."""
-        from ranksight.comm.costs.cost import cost
+    def priced(self, network: Network | None) -> bool:
+        """Whether messages have a time: on `network`, or by fitted forms without one."""
+        return network is not None or self.forms is not None
 
+    def by_kind(self, points: Array, network: Network | None) -> dict[tuple[str, str], Array]:
+        """Seconds (k,) of each kind of operations under each hypothesis of its algorithm on `network`, or by the fitted
+        forms without one."""
+        found = {}
+        kinds = dict.fromkeys(self.kinds.tolist())
+        if network is None:
+            said = self._of_means(points, self._form, 0.9)
+            return {(kind, STATED): np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
+        tables, fabric = self._tables(points, 0.9), network.fabric()
+        for kind in kinds:
+            for way in network.ways(kind):
+                said = self._times(points, tables, fabric, 0.9, network.choice(kind, way), kind)
+                found[kind, way] = np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0)
+        return found
+
+    def on(self, network: Network) -> Communication:
+        """The same messages with BF_comm learned again, on a network whose algorithms are stated otherwise."""
+        held = self.blocking
+        if held is None:
+            return self
+        cost = self.by_kind(held.taken.points, network)
+        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways))
+
+    def _form(self, operation: str, ranks: Array, size: Array) -> Array:
+        assert self.forms is not None
+        return self.forms(operation, ranks, size)
+
+    def exchanged(self, points: Array, network: Network | None, level: float = 0.9) -> Exchanged:
+        """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
+        fitted forms without one."""
+        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        if network is None:
+            alone = self._of_means(points, self._form, level)
+        else:
+            tables, fabric = self._tables(points, level), network.fabric()
+            alone = self._times(points, tables, fabric, level, network.choice())
+        with np.errstate(divide="ignore"):
+            own = np.log(alone.value)
+        reach = float(ndtri((1 + level) / 2))
+        middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
+        exact = np.zeros(own.shape, dtype=bool)
+        held = self.blocking
+        if held is not None:
+            factor, deviation, known = held.at(points)
+            if network is None:
+                deviation = np.hypot(deviation, FORM_UNSEEN * held.beyond(points))
+            for kind, rows in held.rows.items():
+                mine = np.flatnonzero(self.kinds == kind)
+                logs = np.empty((len(rows), len(mine), len(points)))
+                each = {STATED: alone.value[mine]}
+                for at, row in enumerate(rows):
+                    if (way := held.ways[row]) not in each and network is not None:
+                        said = self._times(points, tables, fabric, level, network.choice(kind, way), kind)
+                        each[way] = said.value[mine]
+                    with np.errstate(divide="ignore"):
+                        logs[at] = np.log(each[way]) + held.levels[row]
+                weights = np.broadcast_to(held.weights[rows][:, None, None], logs.shape)
+                scaled[mine] = (weights * logs).sum(axis=0)
+                spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
+                every, exact[mine] = logs + factor[rows][:, None], known[rows].all(axis=0)
+                middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
+        return replace(_exchanged(alone, middle, scaled, down, up, exact), assumed=held is None)
+
+    def _of_means(self, points: Array, price: Price, level: float) -> Forecast:
+        """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks."""
         said = self.functions.predict(points, level)
         rows = self.functions.rows
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
@@ -158,7 +326,7 @@ class Communication:
             for target, which in ((value, "value"), (lower, "lower"), (upper, "upper")):
                 calls, size = (np.maximum(np.nan_to_num(getattr(said, which)[row]), 0.0) for row in (count, volume))
                 each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
-                target[at] = calls * cost(operation, np.maximum(ranks, 1), each, fabric, choice)
+                target[at] = calls * price(operation, np.maximum(ranks, 1), each)
             form[at] = forecast.form_of(*((width[row], said.form[row]) for row in (count, volume)))
             for row in (count, volume):
                 bad = (said.status[row] != forecast.OK) & (status[at] == forecast.OK)
@@ -188,6 +356,11 @@ class Communication:
         """Kernel and operation of each row of :meth:`times`."""
         return tuple(dict.fromkeys(self.functions.fitted.kernels))
 
+    @cached_property
+    def kinds(self) -> NDArray[np.str_]:
+        """The kind of each row of :meth:`times`; see :func:`ranksight.model.application.blocking.kind_of`."""
+        return np.array([kind_of(name.rpartition(BETWEEN)[2]) for name in self.names])
+
     @property
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
@@ -196,7 +369,8 @@ class Communication:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         content = {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
-        return content if self.messages is None else content | {"messages": self.messages.to_dict()}
+        parts = {"messages": self.messages, "blocking": self.blocking, "forms": self.forms}
+        return content | {name: part.to_dict() for name, part in parts.items() if part is not None}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Communication:
@@ -208,4 +382,66 @@ class Communication:
         if not isinstance(given, dict):
             raise InputError("'communication' is damaged", "fit the model again")
         messages = Messages.from_dict(content["messages"]) if "messages" in content else None
-        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages)
+        blocking = Blocking.from_dict(content["blocking"]) if "blocking" in content else None
+        forms = Forms.from_dict(content["forms"]) if "forms" in content else None
+        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages, blocking, forms)
+
+
+def _mixed(
+    weights: Array, centres: Array, spread: Array, exact: NDArray[np.bool_], reach: float
+) -> tuple[Array, Array, Array]:
+    """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
+
+    Parameters
+    ----------
+    weights, centres, spread : (c, r, k)
+    exact : (r, k) bool
+        Where all centres are the same.
+    reach : float
+        Standard deviations to the ends.
+    """
+    none = ~np.isfinite(centres).all(axis=0)
+    plain = np.where(none, 0.0, centres)
+    middle = (weights * plain).sum(axis=0)
+    down = up = reach * np.sqrt((weights * spread**2).sum(axis=0))
+    if len(centres) > 1:
+        tail = float(ndtr(-reach))
+        low, half, high = quantiles((tail, 0.5, 1 - tail), weights, plain, spread, np.full(plain.shape, NORMAL))
+        middle, down, up = (np.where(exact, *both) for both in ((middle, half), (down, half - low), (up, high - half)))
+    return np.where(none, -np.inf, middle), down, up
+
+
+def _exchanged(
+    alone: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: NDArray[np.bool_]
+) -> Exchanged:
+    """Put together what :meth:`Communication.exchanged` gives.
+
+    Parameters
+    ----------
+    alone : Forecast
+        Times on the network, (o, k).
+    middle, down, up : (o, k)
+        Logarithms of the times in the program, and how far the ends of the intervals of BF_comm are below and above.
+    scaled : (o, k)
+        Logarithms of the times on the network.
+    exact : (o, k) bool
+        Where the time in the program was measured: nothing else is uncertain there.
+    """
+    value = np.exp(middle)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fall, rise = np.log(alone.value / alone.lower), np.log(alone.upper / alone.value)
+    fall, rise = (np.where(exact, 0.0, np.where(np.isnan(end), 0.0, end)) for end in (fall, rise))
+    lower, upper = value * np.exp(-np.hypot(fall, down)), value * np.exp(np.hypot(rise, up))
+    theirs = forecast.form_of(((fall + rise) ** 2, alone.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))
+    times = replace(alone, value=value, lower=lower, upper=upper, form=theirs, noise=1 - theirs)
+    measured = np.asarray(np.where(value > 0, exact, True).all(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle, low, high = (
+            (end.sum(axis=0) / np.exp(scaled).sum(axis=0))[None]
+            for end in (value, value * np.exp(-down), value * np.exp(up))
+        )
+    status = np.where(np.isfinite(middle), forecast.OK, forecast.NO_DATA).astype(np.intp)
+    reason = np.full(status.shape, "", dtype=object)
+    known = measured[None].astype(np.float64)
+    factor = Forecast(middle, low, high, status, reason, 1 - known, known, alone.level)
+    return Exchanged(times, factor, measured)

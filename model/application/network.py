@@ -6,8 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ranksight.comm.costs.collective import OPERATIONS
 from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.costs.selection import TABLES, Selector, algorithms_of, forced, selector, stated
 from ranksight.comm.network import NetworkParameters
+from ranksight.errors import InputError
+from ranksight.model.application.blocking import STATED
+from ranksight.model.priors import ALGORITHMS
+
+USUAL = "openmpi-5.0"
+"""The library whose algorithms are taken where none is stated."""
+LIBRARY = "library "
+"""How the name of a hypothesis begins that takes a library's algorithms."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +37,17 @@ class Network:
     distribution: str = "block"
 
     def fabric(self) -> Fabric:
-        """Links inside and between nodes; InputError where the table describes none."""
+        """Links inside and between nodes; InputError where the table describes none.
+
+        Where only messages between nodes are described, every rank is taken to have a node of its own.
+        """
         links = {
             name: NetworkParameters.from_dict(self.table[name], f"network.{name}")
             for name in ("intra", "inter")
             if isinstance(self.table.get(name), Mapping)
         }
-        return Fabric(links.get("intra"), links.get("inter"), self.ranks_per_node, self.distribution)
+        alone = "inter" in links and "intra" not in links
+        return Fabric(links.get("intra"), links.get("inter"), 1 if alone else self.ranks_per_node, self.distribution)
 
     def placed(self, ranks_per_node: int | None, distribution: str | None) -> Network:
         """The same network with ranks placed in another way; as it is where no messages between nodes are described."""
@@ -58,7 +72,39 @@ class Network:
         """Rebuild from :meth:`to_dict`; KeyError, TypeError or ValueError where it is damaged."""
         return cls(dict(content["table"]), int(content["ranks_per_node"]), str(content.get("distribution", "block")))
 
-    @property
-    def choice(self) -> str:
-        """The MPI library whose collective algorithms are taken: ``collectives`` of the table, or Open MPI."""
-        return str(self.table.get("collectives", "openmpi-5.0"))
+    def algorithms(self) -> dict[str, str]:
+        """Algorithms of collectives as the table's ``algorithms`` states them; InputError where one is not known."""
+        given = self.table.get("algorithms", {})
+        if not isinstance(given, Mapping):
+            raise InputError("[network.algorithms] is no table", 'write allreduce = "ring"')
+        return stated({str(name): str(kind) for name, kind in given.items()}, "[network.algorithms]")
+
+    def stating(self, algorithms: Mapping[str, str]) -> Network:
+        """The same network with these algorithms of collectives, besides those stated already."""
+        return replace(self, table={**self.table, "algorithms": {**self.algorithms(), **algorithms}})
+
+    def choice(self, kind: str = "", way: str = STATED) -> Selector:
+        """The choice of collective algorithms: as the table states it, else Open MPI's.
+
+        Parameters
+        ----------
+        kind, way : str
+            An operation and one of its :meth:`ways`, which it takes instead.
+        """
+        if way.startswith(LIBRARY):
+            return selector(way.removeprefix(LIBRARY))
+        algorithms = self.algorithms() | ({kind: way} if way != STATED else {})
+        rules = selector(str(self.table.get("collectives", USUAL)))
+        return forced(algorithms, rules) if algorithms else rules
+
+    def ways(self, kind: str) -> dict[str, float]:
+        """Hypotheses of the algorithm of a kind of operations, and their prior weights; see
+        :mod:`ranksight.model.application.blocking`."""
+        if kind not in OPERATIONS or "collectives" in self.table or kind in self.algorithms():
+            return {STATED: 1.0}
+        groups = {
+            "default": (STATED,),
+            "libraries": tuple(LIBRARY + name for name in TABLES if name != USUAL),
+            "algorithms": tuple(name for name in algorithms_of(kind) if name != "hierarchical"),
+        }
+        return {way: ALGORITHMS[group] / len(ways) for group, ways in groups.items() for way in ways}

@@ -149,8 +149,10 @@ class Diagnosis:
         return self._kept("waits", lambda: waits.table(self._observed.get("waits", [])))
 
     def blocking(self) -> pd.DataFrame:
-        """BF_comm as measured; see :func:`ranksight.model.diagnosis.exchanges.blocking_table`."""
-        return self._kept("blocking", lambda: exchanges.blocking_table(self._observed.get("exchanges", {})))
+        """BF_comm where it was measured and at the configurations asked for; see
+        :func:`ranksight.model.diagnosis.exchanges.blocking_table`."""
+        points = np.unique(np.concatenate([self.model.training, self.evidence.points]), axis=0)
+        return self._table("blocking", lambda: exchanges.blocking_table(self.model, points, self.level))
 
     def fitted_costs(self) -> pd.DataFrame:
         """Operations' times as measured; see :func:`ranksight.model.diagnosis.exchanges.fitted_table`."""
@@ -178,7 +180,7 @@ class Diagnosis:
         packing = set(law.kernels) - set(sent.callers)
         mine = np.array([kernel in packing for kernel in evidence.kernels], dtype=bool)
         surface = float(evidence.computing[mine, -1].sum())
-        return layouts.better(found, sent, evidence.points[-1], network.fabric(), network.choice, surface)
+        return layouts.better(found, sent, evidence.points[-1], network.fabric(), network.choice(), surface)
 
     @property
     def _node(self) -> int:

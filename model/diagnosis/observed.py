@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,10 @@ from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 
-if TYPE_CHECKING:
-    from ranksight.comm.costs.fabric import Fabric
-
 Array = NDArray[np.float64]
 
 
-def observe(
-    experiment: Experiment,
-    series: Series,
-    platform: Any = None,
-    fabric: Fabric | None = None,
-    clock: float | None = None,
-) -> dict[str, Any]:
+def observe(experiment: Experiment, series: Series, platform: Any = None, clock: float | None = None) -> dict[str, Any]:
     """Plain data for the model's extras, under ``diagnosis``.
 
     Parameters
@@ -40,8 +31,6 @@ def observe(
         Means over ranks that the functions were fitted to.
     platform : Platform, optional
         The machine measured.
-    fabric : Fabric, optional
-        Its network.
     clock : float, optional
         Hz that the runs had; the platform's when not given.
 
@@ -67,7 +56,7 @@ def observe(
         found["balance"] = balance
     if waits := observe_waits(experiment):
         found["waits"] = waits
-    if exchanges := observe_exchanges(experiment, fabric):
+    if exchanges := observe_exchanges(experiment):
         found["exchanges"] = exchanges
     return found
 

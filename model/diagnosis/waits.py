@@ -25,7 +25,7 @@ import pandas as pd
 from ranksight.comm import matched
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
-from ranksight.comm.waiting import split
+from ranksight.comm.waiting import shares_cores, split
 from ranksight.experiment import Experiment, Run
 
 MOVING = "spcwr"
@@ -41,10 +41,6 @@ CERTAIN = 4.0
 """Standard deviations by which waiting must follow the number of the rank, over all runs, for a chain to be told."""
 ORDERED = 0.5
 """Rank correlation (Spearman) with the number of the rank below which a configuration is not said to wait in turn."""
-BY_CLOCK = (("compute_time", "compute_cpu_time"), ("wall_time", "cpu_time"))
-"""Times by the clock and the processor times of the same stretches."""
-HINDERED = 1.1
-"""Time by the clock over processor time from which ranks had no cores of their own."""
 FEWEST = 4
 """Ranks from which an order is looked for."""
 MOST_EVENTS = 4_000_000
@@ -88,22 +84,6 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         ranks = int(point[experiment.parameters.index("ranks")])
         found += _of_configuration(point, ranks, several, told.get(point, []))
     return found
-
-
-def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
-    """Whether ranks of a run had to wait for cores: its times hold the scheduler's waiting.
-
-    They had where they were more than the cores, or where they took longer by the clock than by their processor time,
-    between MPI calls or in all, because others used the cores. MPI libraries poll while they wait; where one sleeps
-    instead, nothing tells its waiting from the scheduler's.
-    """
-    if run.crowded:
-        return True
-    if counters is None:
-        return False
-    pairs = [pair for pair in BY_CLOCK if set(pair) <= set(counters.columns)]
-    sums = [counters[[*pair]].dropna().sum() for pair in pairs]
-    return any(took > HINDERED * worked > 0 for took, worked in sums)
 
 
 def _matched(experiment: Experiment, run: Run) -> pd.Series[float] | None:

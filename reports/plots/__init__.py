@@ -1,7 +1,7 @@
 """Plots. Every function draws into the axes it is given (``ax=``), or into new ones, and returns them."""
 
 from ranksight.reports.plots.breakdown import plot_breakdown
-from ranksight.reports.plots.communication import plot_pairs, plot_traffic
+from ranksight.reports.plots.communication import plot_factor, plot_pairs, plot_traffic
 from ranksight.reports.plots.compute import plot_compute
 from ranksight.reports.plots.kernel import plot_kernel, plot_residuals
 from ranksight.reports.plots.prediction import plot_prediction
@@ -13,6 +13,7 @@ from ranksight.reports.plots.validation import plot_validation
 __all__ = [
     "plot_breakdown",
     "plot_compute",
+    "plot_factor",
     "plot_kernel",
     "plot_pairs",
     "plot_prediction",

@@ -14,6 +14,8 @@ from ranksight.reports.traffic import Pairs, Traffic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ranksight.model.application.communication import Exchanged
+
 MOST_LINES = 8
 
 
@@ -41,6 +43,20 @@ def plot_traffic(sweep: Sweep, traffic: Traffic, quantity: str = "bytes", ax: Ax
     second_axis(ax, {"bytes": "B", "messages": "", "seconds": "s"}[quantity])
     ax.set_ylabel(f"{'time' if quantity == 'seconds' else quantity} per rank")
     legend(ax, handles, labels, fontsize="medium", loc="best")
+    return ax
+
+
+def plot_factor(sweep: Sweep, sent: Exchanged, ax: Axes | None = None) -> Any:
+    """BF_comm with its interval over ranks, filled where it was measured; returns the axes."""
+    ax = new_axes(ax)
+    value, low, high = (getattr(sent.factor, end)[0] for end in ("value", "lower", "upper"))
+    ax.fill_between(sweep.values, low, high, color=LINES[0], alpha=0.2, lw=0)
+    ax.plot(sweep.values, value, color=LINES[0], lw=1.8)
+    ax.plot(sweep.values[sent.measured], value[sent.measured], "o", color=LINES[0])
+    ax.axhline(1.0, color="0.5", lw=0.8, ls="--")
+    value_axis(ax, sweep.along, sweep.values)
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel("BF_comm")
     return ax
 
 

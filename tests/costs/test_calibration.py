@@ -67,7 +67,7 @@ def test_existing_timings_complete_a_platform_file(
     fabric = Fabric.from_dict(load(str(tmp_path / "mine.toml")).network, 2)
     assert fabric.far.eager_limit == 65536
     assert main(["import", "pingpong", str(files[1]), "-o", "imported", "--quiet"]) == 0
-    assert main([*line, "--level", "intra", "--timings", "imported", "--quiet"]) == 0
+    assert main([*line[:-1], "--level", "intra", "--timings", "imported", "--quiet"]) == 0
     assert set(load(str(tmp_path / "mine.toml")).network) == {"inter", "intra"}
 
 

@@ -1,4 +1,4 @@
-"""Waiting told from transfer, the blocking factor, and the cost of message tables."""
+"""Waiting told from transfer, and the cost of message tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.messages import message_times
 from ranksight.comm.network import NetworkParameters
-from ranksight.comm.waiting import blocking_factor, split
+from ranksight.comm.waiting import split
 from ranksight.errors import InputError
 from ranksight.experiment import MESSAGE_COLUMNS
 
@@ -70,16 +70,6 @@ def test_parts_always_sum_to_the_time_and_none_is_negative(times: list[float], o
 def test_tables_reduced_over_ranks_are_refused() -> None:
     with pytest.raises(InputError, match="reduced over ranks"):
         split(table([("f", -1, "Barrier", 4, 0, 1, 0, 1.0, 0)]))
-
-
-def test_blocking_factor_counts_others_once() -> None:
-    # 10 s in all, 6 s computing, 1 s starting MPI: 3 s for messages that alone take 2 s.
-    assert blocking_factor(10.0, 6.0, 2.0, 1.0) == pytest.approx(1.5)
-    assert np.isnan(blocking_factor(5.0, 5.0, 0.0))
-    with pytest.raises(InputError, match="longer than"):
-        blocking_factor(5.0, 6.0, 1.0)
-    with pytest.raises(InputError, match="no message"):
-        blocking_factor(5.0, 4.0, 0.0)
 
 
 def test_message_tables_cost_their_rows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,16 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.costs.cost import cost
+from ranksight.comm.network import NetworkParameters
 from ranksight.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.application import Network
+from ranksight.model.application.network import Network
 from ranksight.model.assembly import fit
-from ranksight.model.diagnosis.exchanges import blocking_table, fitted_table, observe_exchanges
+from ranksight.model.diagnosis.exchanges import fitted_table, observe_exchanges
 from ranksight.platforms import load
 
 RANKS, SIZES = (2, 4, 8, 16), (8, 8192)
-FABRIC = Network(dict(load("icelake-8360y").network or load("generic").network), 64).fabric()
+LINK = NetworkParameters.linear(2e-6, 1e-10).to_dict()
+PLATFORM = replace(load("generic"), network={"inter": LINK, "collectives": "mpich"})
 
 
 def took(ranks: int, size: float) -> float:
@@ -49,25 +52,33 @@ def test_the_form_of_a_collective_is_found_from_ranks_that_wait_for_nobody(tmp_p
     assert row["points"] == len(RANKS) * len(SIZES)
 
 
-def test_the_blocking_factor_is_what_is_left_over_what_the_network_takes(tmp_path: Path) -> None:
-    table = blocking_table(observe_exchanges(write(tmp_path / "e"), FABRIC)).set_index("ranks")
+def test_the_blocking_factor_is_what_was_measured_over_what_the_network_takes(tmp_path: Path) -> None:
+    model = fit(write(tmp_path / "e"), platform=PLATFORM)
+    table = model.diagnose(ranks=[64]).blocking().set_index(pd.Index([2, 4, 8, 16, 64]))
+    network = Network(dict(PLATFORM.network), PLATFORM.cores)
     for ranks in RANKS:
-        alone = sum(100 * float(cost("allreduce", ranks, size, FABRIC)) for size in SIZES)
-        assert table.loc[ranks, "messages"] == pytest.approx(alone)
-        assert table.loc[ranks, "factor"] == pytest.approx(0.5 / alone)
+        alone = sum(100 * float(cost("allreduce", ranks, size, network.fabric(), network.choice())) for size in SIZES)
+        mean = np.mean(np.r_[np.full(ranks - 1, 1.5), 1.0])
+        measured = sum(100 * took(ranks, size) * mean for size in SIZES)
+        assert table.loc[ranks, "configuration"] == {"ranks": ranks}
+        assert table.loc[ranks, "communication"] == pytest.approx(measured)
+        assert table.loc[ranks, "network"] == pytest.approx(alone)
+        assert table.loc[ranks, "factor"] == pytest.approx(measured / alone)
+        assert table.loc[ranks, "method"] == "measured"
+    assert table.loc[64, "method"] == "fitted"
 
 
 def test_ranks_that_share_cores_tell_nothing(tmp_path: Path) -> None:
-    table = blocking_table(observe_exchanges(write(tmp_path / "e", cores="4"), FABRIC))
-    assert table["ranks"].tolist() == [2, 4]
+    table = fit(write(tmp_path / "e", cores="4"), platform=PLATFORM).diagnose(ranks=[64]).blocking()
+    assert table["method"].tolist() == ["measured", "measured", "fitted", "fitted", "fitted"]
 
 
 def test_a_diagnosis_tells_both(tmp_path: Path) -> None:
-    model = fit(write(tmp_path / "e"), platform=load("generic"))
+    model = fit(write(tmp_path / "e"), platform=PLATFORM)
     model.save(tmp_path / "m.json")
     found = type(model).load(tmp_path / "m.json").diagnose(ranks=[64])
     assert found.to_dict()["fitted_costs"][0]["operation"] == "Allreduce"
-    assert len(found.blocking()) == len(RANKS)
+    assert [row["method"] for row in found.to_dict()["blocking"]] == [*["measured"] * len(RANKS), "fitted"]
 
 
 def test_sizes_that_do_not_vary_are_told_as_such(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def papers() -> ModuleType:
     """docs/papers.py."""
     spec = importlib.util.spec_from_file_location("papers_page", ROOT / "docs" / "papers.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.model.application.communication import MEANINGS
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.html.writing import value
-from ranksight.reports.plots import plot_pairs, plot_traffic
+from ranksight.reports.plots import plot_factor, plot_pairs, plot_traffic
 from ranksight.reports.traffic import Pairs, Traffic, pairs
 
 MOST = 40
@@ -30,6 +31,7 @@ def build(context: Context) -> dict[str, Any] | None:
         timed = bool(np.isfinite(traffic.seconds).any())
         figures += [_lines(context, traffic, "seconds")] if timed else []
         figures.append(_lines(context, traffic, "bytes"))
+        figures += _factor(context)
         rows = _rows(traffic)
     diagnosis = context.sweep.diagnosis
     waits = [] if diagnosis is None else _waits(diagnosis.waits())
@@ -112,15 +114,39 @@ def _waits(table: Any) -> list[dict[str, Any]]:
 
 
 def _blocking(table: Any) -> list[dict[str, Any]]:
-    """How long messages hold the program up, over what they take alone."""
+    """Communication time and BF_comm over configurations."""
     return [
         {
             "where": ", ".join(f"{name} {number:g}" for name, number in row["configuration"].items()),
-            "beside": value(row["application"] - row["computation"], "time"),
-            "messages": value(row["messages"], "time"),
+            "communication": value(row["communication"], "time"),
+            "network": value(row["network"], "time"),
             "factor": f"{row['factor']:.3g}",
+            "interval": f"{row['lower']:.3g} to {row['upper']:.3g}",
+            "method": row["method"],
+            "meaning": MEANINGS[row["meaning"]],
         }
         for row in table.head(MOST).to_dict("records")
+    ]
+
+
+def _factor(context: Context) -> list[Figure]:
+    """BF_comm over the parameter, with its interval; nothing where it was not measured."""
+    sweep, sent = context.sweep, context.sweep.breakdown.exchanged
+    if sent is None or sent.assumed or context.model.equation.network is None:
+        return []
+    if not np.isfinite(sent.factor.value).any():
+        return []
+    ends = [f"{x:.3g}" for x in sent.factor.value[0][np.isfinite(sent.factor.value[0])][[0, -1]].tolist()]
+    return [
+        draw(
+            "blocking-factor",
+            lambda ax: plot_factor(sweep, sent, ax),
+            f"BF_comm over {sweep.along} with its {sweep.level:.0%} interval, from {ends[0]} to {ends[1]}.",
+            (5.4, 3.6),
+            list(range(len(sweep.values))),
+            [("BF_comm", [f"{x:.3g}" for x in sent.factor.value[0].tolist()])],
+            sweep.places(),
+        )
     ]
 
 

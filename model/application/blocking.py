@@ -1,0 +1,255 @@
+"""BF_comm: the measured time of communication over the modelled one, as rates over ranks and sizes.
+
+    T_comm,measured = sum over kinds of operations k of  BF_k T_k,      BF_comm = T_comm,measured / sum T_k
+
+(Ding et al. 2018, equation 1 and Table 2). Below 1 communication overlaps with computation or with itself, above 1
+ranks wait for each other. Messages between two ranks are one kind, each collective operation another, as one may
+overlap while the other waits. ln BF_k is a Gaussian process (:mod:`ranksight.model.kernel_time.rates`), with more or
+less scatter from run to run as further hypotheses. At a measured configuration BF_k is what was measured there. What
+the slowest rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication
+again.
+
+Which algorithm a library takes for a collective depends on its version, its settings and the nodes. Where nobody states
+it (``collectives`` or ``algorithms`` of a platform's ``[network]``), every library and algorithm is a hypothesis of how
+the time grows. Its posterior weight is the marginal likelihood of its BF_k: the right one needs a rate that hardly
+changes. Hypotheses are scaled to the library's own level at the measured configurations, and mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
+from ranksight.errors import InputError
+from ranksight.model.kernel_time.rates import Rates
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.priors import COMMUNICATION_SCATTER, REPEATED, UNSEEN
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+POINT_TO_POINT = "point-to-point"
+"""Kind of all messages between two ranks, with the operations that end them."""
+STATED = ""
+"""Name of the hypothesis that takes the algorithms as the network states them."""
+LEAST_WEIGHT = 0.01
+"""Posterior weight below which a hypothesis is dropped."""
+SAME = 1e-9
+"""Difference of logarithms up to which configurations are the same."""
+
+
+def kind_of(operation: str) -> str:
+    """The kind of an operation; empty where it is no communication of the model, such as making communicators."""
+    name = operation_name(operation)
+    if name in OPERATIONS:
+        return name
+    return POINT_TO_POINT if any(name in held for held in (SENDS, FETCHES, NEIGHBOURS, RECEIVES)) else ""
+
+
+def costs_time(operation: str) -> bool:
+    """Whether an operation is one whose time on a network is known."""
+    name = operation_name(operation)
+    return name in SENDS or name in OPERATIONS
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What communication took in the program at n configurations, without T_imbalance.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+    points : (n, m)
+        Configurations.
+    logs, errors : (q, n)
+        Logarithms of the seconds of each kind, NaN where there are none, and their standard errors.
+    """
+
+    kinds: tuple[str, ...]
+    points: Array
+    logs: Array
+    errors: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "kinds": list(self.kinds),
+            "points": self.points.tolist(),
+            "logs": with_gaps(self.logs),
+            "errors": self.errors.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Taken:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'blocking'"):
+            kinds = tuple(map(str, content["kinds"]))
+            points, logs, errors = (from_gaps(content[name]) for name in ("points", "logs", "errors"))
+        if points.ndim != 2 or not logs.shape == errors.shape == (len(kinds), len(points)):
+            raise InputError("'blocking' does not fit together", "fit the model again")
+        return cls(kinds, points, logs, errors)
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """BF_comm of each kind under each hypothesis of its algorithm; K rows in all.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+    columns : tuple of int
+        Parameters whose logarithms are coordinates.
+    kinds, ways : tuple of str
+        Of each row; the way is :data:`STATED`, ``library NAME`` or an algorithm.
+    weights : (K,)
+        Posterior weights, 1 in sum over the ways of a kind.
+    levels : (K,)
+        Logarithms of the scale of each way.
+    scatter : (K,)
+        Standard deviation of ln BF from run to run.
+    rates : Rates
+        ln BF of each row relative to the scaled way.
+    taken : Taken
+        What all was learned from.
+    """
+
+    parameters: tuple[str, ...]
+    columns: tuple[int, ...]
+    kinds: tuple[str, ...]
+    ways: tuple[str, ...]
+    weights: Array
+    levels: Array
+    scatter: Array
+    rates: Rates
+    taken: Taken
+
+    def at(self, points: Array) -> tuple[Array, Array, Mask]:
+        """Means and standard deviations of ln BF at `points` (k, m), and where it was measured; each (K, k)."""
+        inputs = coordinates(points, self.columns)
+        mean, spread = self.rates.at(inputs)
+        same = np.asarray((np.abs(inputs[:, None] - self.rates.inputs[None]) < SAME).all(axis=2))
+        there = np.asarray(same[None] & np.isfinite(self.rates.values)[:, None])
+        at = there.argmax(axis=2)
+        exact = np.asarray(there.any(axis=2))
+        mean = np.where(exact, np.take_along_axis(self.rates.values, at, axis=1), mean)
+        beyond = self.beyond(points)
+        again = np.where(exact, 0.0, self.scatter[:, None])
+        return mean, np.asarray(np.sqrt(spread**2 + again**2 + REPEATED**2 + (UNSEEN * beyond) ** 2)), exact
+
+    def beyond(self, points: Array) -> Array:
+        """How far `points` (k, m) are outside of what was measured, in e-folds of the coordinates, (k,)."""
+        inputs = coordinates(points, self.columns)
+        low, high = self.rates.inputs.min(axis=0), self.rates.inputs.max(axis=0)
+        return np.asarray(np.maximum(np.maximum(inputs - high, low - inputs), 0.0).sum(axis=1))
+
+    @cached_property
+    def rows(self) -> dict[str, list[int]]:
+        """Rows of each kind."""
+        found: dict[str, list[int]] = {}
+        for row, kind in enumerate(self.kinds):
+            found.setdefault(kind, []).append(row)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "parameters": list(self.parameters),
+            "columns": list(self.columns),
+            "kinds": list(self.kinds),
+            "ways": list(self.ways),
+            "weights": self.weights.tolist(),
+            "levels": with_gaps(self.levels),
+            "scatter": self.scatter.tolist(),
+            "rates": self.rates.to_dict(),
+            "taken": self.taken.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Blocking:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'blocking'"):
+            parameters, kinds, ways = (tuple(map(str, content[name])) for name in ("parameters", "kinds", "ways"))
+            columns = tuple(int(at) for at in content["columns"])
+            weights, levels, scatter = (from_gaps(content[name]) for name in ("weights", "levels", "scatter"))
+            rates, taken = Rates.from_dict(content["rates"]), Taken.from_dict(content["taken"])
+        rows = (len(kinds),)
+        fits = len(ways) == len(kinds) == len(rates.values) and weights.shape == levels.shape == scatter.shape == rows
+        fine = kinds and fits and bool(np.isfinite(levels).all() and (weights >= 0).all() and (scatter >= 0).all())
+        if not fine or rates.inputs.shape[1] != len(columns) or not all(0 <= at < len(parameters) for at in columns):
+            raise InputError("'blocking' does not fit together", "fit the model again")
+        return cls(parameters, columns, kinds, ways, weights, levels, scatter, rates, taken)
+
+
+def coordinates(points: Array, columns: tuple[int, ...]) -> Array:
+    """Logarithms (k, d) of the parameters that are coordinates at `points` (k, m)."""
+    return np.asarray(np.log(np.maximum(points[:, list(columns)], 1e-300)))
+
+
+def fit_blocking(
+    parameters: tuple[str, ...],
+    taken: Taken,
+    cost: Mapping[tuple[str, str], Array],
+    prior: Callable[[str], Mapping[str, float]],
+) -> Blocking | None:
+    """Learn BF_comm.
+
+    Parameters
+    ----------
+    parameters : tuple of str
+    taken : Taken
+    cost : mapping of (kind, way) to (n,)
+        Modelled seconds at the configurations of `taken`.
+    prior : callable
+        Prior weights of the ways of a kind.
+
+    Returns
+    -------
+    Blocking or None
+        None where nothing that was measured is modelled.
+    """
+    ranks = parameters.index("ranks")
+    varied = [at for at, column in enumerate(taken.points.T) if len(np.unique(column)) > 1 and (column > 0).all()]
+    columns = (ranks, *(at for at in varied if at != ranks))
+    inputs, d = coordinates(taken.points, columns), len(columns)
+    variants = tuple(sorted({tuple(at in (0, other) for at in range(d)) for other in range(d)}))
+    rows: list[tuple[str, str, float, float, float]] = []
+    values, errors = [], []
+    for kind, took, error in zip(taken.kinds, taken.logs, taken.errors, strict=True):
+        ways = {way: share for way, share in prior(kind).items() if (kind, way) in cost}
+        if STATED not in ways:
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.array([took - np.log(cost[kind, way]) for way in ways])
+        known = np.isfinite(ratio).all(axis=0)
+        if not known.any():
+            continue
+        level = ratio[:, known].mean(axis=1) - ratio[list(ways).index(STATED), known].mean()
+        ratio = np.where(known, ratio - level[:, None], np.nan)
+        pairs = list(product(range(len(ways)), COMMUNICATION_SCATTER))
+        which = [at for at, _ in pairs]
+        wide = np.hypot(error, np.array([[scatter] for _, scatter in pairs]))
+        each = Rates(inputs, ratio[which], wide, variants)
+        evidence = logsumexp(each.likelihood + np.log(each.grid.prior), axis=1)
+        evidence += np.log(list(ways.values()))[which]
+        weights = np.exp(evidence - logsumexp(evidence))
+        kept = np.flatnonzero(weights >= LEAST_WEIGHT)
+        weights = weights / weights[kept].sum()
+        for row in kept.tolist():
+            at, scatter = pairs[row]
+            rows.append((kind, list(ways)[at], float(weights[row]), float(level[at]), scatter))
+            values.append(ratio[at])
+            errors.append(wide[row])
+    if not rows:
+        return None
+    kinds, names, *numbers = zip(*rows, strict=True)
+    rates = Rates(inputs, np.array(values), np.array(errors), variants)
+    return Blocking(parameters, columns, kinds, names, *map(np.array, numbers), rates, taken)

@@ -1,0 +1,79 @@
+"""Times of messages where no network is described: fitted forms of one call.
+
+    t = a log2 P + b s + c
+
+of each kind of operations (:func:`ranksight.model.application.blocking.kind_of`), with P ranks and s bytes a call (Ding
+et al. 2018; Calotoiu et al. 2013). It is fitted to the mean over ranks of what the calls took, with completions counted
+to the messages that they end, so that BF_comm is what the form leaves over. The form is linear in calls and bytes: what
+holds for sums over kernels holds for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ranksight.comm.costs.fitted import FittedCost, fit_identifiable
+from ranksight.errors import InputError, InsufficientError
+from ranksight.model.application.blocking import kind_of
+from ranksight.model.plaindata import reading
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The fitted form of each kind.
+
+    Attributes
+    ----------
+    costs : mapping of str to FittedCost
+    """
+
+    costs: Mapping[str, FittedCost]
+
+    def __call__(self, operation: str, ranks: ArrayLike, size: ArrayLike) -> Array:
+        """Seconds of one call of an operation at the broadcast `ranks` and `size` (B); 0 where it has no form."""
+        found = self.costs.get(kind_of(operation))
+        return np.zeros(np.broadcast(ranks, size).shape) if found is None else found(ranks, size)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {kind: {"names": list(one.names), "coefficients": list(one.coefficients), "residual": one.residual,
+                       "points": one.points} for kind, one in self.costs.items()}  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Forms:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        costs = {}
+        with reading("'forms'"):
+            for kind, one in content.items():
+                names, numbers = tuple(map(str, one["names"])), tuple(map(float, one["coefficients"]))
+                unknown = tuple(np.nan for _ in names)
+                costs[str(kind)] = FittedCost(names, numbers, unknown, float(one["residual"]), int(one["points"]))
+        for each in costs.values():
+            terms = set(each.names) <= {"log2 P", "s", "1"} and len(each.names) == len(each.coefficients) > 0
+            if not terms or not all(0 <= number < np.inf for number in each.coefficients):
+                raise InputError("'forms' does not fit together", "fit the model again")
+        return cls(costs)
+
+
+def fit_forms(calls: Mapping[str, tuple[Array, Array, Array]]) -> Forms | None:
+    """Fit the form of each kind; None where none can be.
+
+    Parameters
+    ----------
+    calls : mapping of kind to ((n,), (n,), (n,))
+        Ranks, bytes a call and seconds a call of each run, means over ranks.
+    """
+    costs = {}
+    for kind, (ranks, size, seconds) in calls.items():
+        try:
+            costs[kind] = fit_identifiable(ranks, size, seconds)
+        except InsufficientError:
+            continue
+    return Forms(costs) if costs else None

@@ -1,0 +1,190 @@
+"""Communication times as measured, of the runs whose ranks had a core each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.comm.waiting import shares_cores
+from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.model.application.blocking import STATED, Taken, costs_time, kind_of
+from ranksight.units import format_si, in_full
+
+Array = NDArray[np.float64]
+
+ALL = ""
+"""Name of all kinds together, where they were not timed one by one."""
+SENSIBLE = 20.0
+"""BF_comm beyond which measurements contradict each other."""
+EXCESS = 0.02
+"""Share of a program's wall time by which its kernels may exceed it."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What communication took in one run.
+
+    Attributes
+    ----------
+    point : tuple of float
+        Configuration.
+    seconds : mapping of str to float
+        Mean over ranks of each kind; of all together under :data:`ALL` where the kinds were not timed.
+    least : float
+        Seconds of the rank with least of all kinds, over the mean.
+    wall : float
+        Wall time of the program in the same run, s; NaN where it was not measured.
+    """
+
+    point: tuple[float, ...]
+    seconds: Mapping[str, float]
+    least: float
+    wall: float
+
+
+def measured(experiment: Experiment) -> Iterator[Measured]:
+    """Communication times of the runs with several ranks, each of which had a core of its own."""
+    for run in experiment.runs:
+        counters = experiment.table(run, "counters")
+        if run.configuration.get("ranks", 1) < 2 or shares_cores(run, counters):
+            continue
+        messages = experiment.table(run, "messages")
+        seconds, each = _by_kind(run, messages)
+        whole = pd.DataFrame() if counters is None else counters[counters["kernel"] == WHOLE]
+        if not seconds and "mpi_time" in whole and whole["mpi_time"].notna().any():
+            each = whole["mpi_time"].dropna().to_numpy(dtype=float)
+            seconds = {ALL: float(each.mean())}
+        if not seconds or not each.mean() > 0:
+            continue
+        wall = float(whole["wall_time"].max()) if "wall_time" in whole else np.nan
+        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        yield Measured(point, seconds, float(each.min() / each.mean()), wall)
+
+
+def _by_kind(run: Run, messages: pd.DataFrame | None) -> tuple[dict[str, float], Array]:
+    """Seconds of each kind, mean over ranks, and of each rank; nothing where operations were not timed."""
+    if messages is None or "seconds" not in messages or not messages["seconds"].notna().all():
+        return {}, np.zeros(0)
+    kinds = messages["operation"].astype(str).map(kind_of)
+    table = messages.assign(kind=kinds)[kinds.to_numpy() != ""]
+    if not (table["seconds"] > 0).any():
+        return {}, np.zeros(0)
+    ranks = np.arange(int(run.configuration["ranks"])) if (table["rank"] >= 0).all() else table["rank"].unique()
+    sums = table.pivot_table("seconds", "rank", "kind", "sum", observed=True).reindex(ranks).fillna(0.0)
+    return {str(kind): float(column.mean()) for kind, column in sums.items()}, sums.sum(axis=1).to_numpy(dtype=float)
+
+
+def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
+    """Ranks, bytes a call and seconds a call of each kind of operations, one value a run, means over ranks.
+
+    Calls are those that move something; seconds are of all operations of the kind, with those that complete messages.
+    """
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for run in experiment.runs:
+        counters, table = experiment.table(run, "counters"), experiment.table(run, "messages")
+        ranks = float(run.configuration.get("ranks", 1))
+        if ranks < 2 or table is None or shares_cores(run, counters):
+            continue
+        seconds, _ = _by_kind(run, table)
+        moving = table[[costs_time(str(name)) for name in table["operation"]]]
+        sums = (
+            moving.assign(kind=moving["operation"].astype(str).map(kind_of)).groupby("kind")[["count", "bytes"]].sum()
+        )
+        for kind, count, volume in sums.itertuples():
+            if count > 0 and seconds.get(kind, 0.0) > 0:
+                found.setdefault(kind, []).append((ranks, volume / count, seconds[kind] * ranks / count))
+    return {kind: tuple(np.array(rows, dtype=np.float64).T) for kind, rows in found.items()}
+
+
+def taken(
+    found: list[Measured], waiting: Mapping[tuple[float, ...], float], cost: Mapping[tuple[str, str], Array]
+) -> Taken:
+    """What communication took at each configuration of `found`, over repetitions.
+
+    Parameters
+    ----------
+    found : list of Measured
+    waiting : mapping of configuration to float
+        T_imbalance there: seconds that the mean rank waits for the slowest.
+    cost : mapping of (kind, way) to (n,)
+        Modelled seconds at the configurations, in the order of :func:`configurations`.
+    """
+    points = configurations(found)
+    places = {tuple(point): at for at, point in enumerate(points.tolist())}
+    kinds = tuple(kind for kind, way in cost if way == STATED)
+    logs: dict[str, list[list[float]]] = {kind: [[] for _ in places] for kind in kinds}
+    for one in found:
+        at, mean = places[one.point], sum(one.seconds.values())
+        own = max(one.least, 1 - waiting.get(one.point, 0.0) / mean)
+        alone = {kind: float(cost[kind, STATED][at]) for kind in kinds}
+        whole = max(sum(alone.values()), 1e-300)
+        for kind in kinds:
+            # Where kinds were not timed, each has the factor of all.
+            took = one.seconds[ALL] * alone[kind] / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
+            if own * took > 0:
+                logs[kind][at].append(float(np.log(own * took)))
+    means = [[np.mean(one) if one else np.nan for one in each] for each in logs.values()]
+    errors = [
+        [np.std(one, ddof=1) / np.sqrt(len(one)) if len(one) > 1 else 0.0 for one in each] for each in logs.values()
+    ]
+    shape = (len(kinds), len(points))
+    return Taken(kinds, points, np.reshape(means, shape), np.reshape(errors, shape))
+
+
+def configurations(found: list[Measured]) -> Array:
+    """The configurations of `found`, each once, (n, m)."""
+    return np.array(list(dict.fromkeys(one.point for one in found)), dtype=np.float64)
+
+
+def apart(found: list[Measured], computed: Mapping[tuple[float, ...], float], names: Sequence[str]) -> bool:
+    """Whether kernels' times do not hold the communication: with it they take no longer than the program did.
+
+    Parameters
+    ----------
+    computed : mapping of configuration to float
+        Seconds that the slowest rank computes.
+    names : sequence of str
+        Kernels that have a time; MPI functions among them hold it.
+    """
+    if any(name.rpartition("/")[2].lower().removeprefix("p").startswith("mpi_") for name in names):
+        return False
+    sums = [(computed.get(one.point, 0.0) + one.least * sum(one.seconds.values()), one.wall) for one in found]
+    return bool(sums) and all(took <= (1 + EXCESS) * wall for took, wall in sums)
+
+
+def contradiction(
+    parameters: tuple[str, ...],
+    found: list[Measured],
+    computed: Mapping[tuple[float, ...], float],
+    modelled: Mapping[tuple[float, ...], float],
+) -> str:
+    """What contradicts what where BF_comm is below 0 or above :data:`SENSIBLE`; empty where it is not.
+
+    Parameters
+    ----------
+    computed : mapping of configuration to float
+        Seconds that the slowest rank computes.
+    modelled : mapping of configuration to float
+        Seconds that its messages take on the network.
+    """
+    for one in found:
+        where = ", ".join(f"{in_full(x)} {name}" if name == "ranks" else f"{name} {in_full(x)}"
+                          for name, x in zip(parameters, one.point, strict=True))  # fmt: skip
+        kernels, network = computed.get(one.point, 0.0), modelled.get(one.point, 0.0)
+        took = sum(one.seconds.values())
+        if kernels > (1 + EXCESS) * one.wall:
+            return (
+                f"BF_comm is below 0 at {where}: the kernels' times add up to {format_si(kernels, 's')}, the program's "
+                f"wall time is {format_si(one.wall, 's')}; times of nested kernels, or of other runs, do not add up"
+            )
+        if network > 0 and took > SENSIBLE * network:
+            return (
+                f"BF_comm is {took / network:.0f} at {where}: MPI took {format_si(took, 's')} as measured, its "
+                f"messages take {format_si(network, 's')} on the described network; check the units of [network], "
+                "otherwise ranks wait for each other"
+            )
+    return ""
