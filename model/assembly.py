@@ -14,7 +14,6 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, read
 from ranksight.leftout import warning
 from ranksight.metrics import Reduction, metric
-from ranksight.model.application.application import Application
 from ranksight.model.application.blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
@@ -239,7 +238,7 @@ def assemble(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
     )
     told("the program's time: %s", in_words(application))
-    if application != Application():
+    if application.known:
         extras["application"] = application.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused

@@ -98,6 +98,11 @@ class Application:
     cache: SharedCache | None = None
 
     @property
+    def known(self) -> bool:
+        """Whether anything but functions is known of the application's time."""
+        return self.imbalance > 1 or any(getattr(self, name) is not None for name in _READ if name != "weights")
+
+    @property
     def laws(self) -> tuple[Sharing, ...]:
         """What tells kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)

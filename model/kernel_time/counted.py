@@ -53,6 +53,8 @@ SATURATED = 0.97
 """Traffic over the bandwidth of a domain from which on the domain is full."""
 HYPOTHESES = 3
 """Compositions whose waiting stalls are measured by."""
+CLOCKS = (0.5, 1.6)
+"""Cycles a second over the platform's clock that a core at work can have: lowest frequency of vector units, turbo."""
 FEWEST = 3
 """Configurations that a kernel needs."""
 WIDE = 50.0
@@ -528,6 +530,11 @@ def learn_counted(
     time, time_error = of("time")
     cycles, _ = of("cycles")
     points, inputs, shape = series.points, where.inputs(series.points), time.shape
+    ratio = cycles - time
+    usual = np.log(frequency) if frequency > 1 else float(np.nanmedian(ratio)) if np.isfinite(ratio).any() else 0.0
+    # Cycles far from those of the time are not what the time was spent on: files, sleep, another program's turn.
+    spent = ~np.isfinite(ratio) | ((ratio > usual + np.log(CLOCKS[0])) & (ratio < usual + np.log(CLOCKS[1])))
+    cycles = np.where(spent.all(axis=1)[:, None], cycles, np.nan)
     clock = _clock(where, points, time, cycles, frequency)
     f = clock.values[0]
     busy = time + f
@@ -541,6 +548,7 @@ def learn_counted(
     # What few samples say is left to a law that weighs them as such.
     drawn = {key for key, yes in zip(rows, series.sampled.tolist(), strict=True) if yes}
     split &= np.array([not {(kernel, name) for name in SPLIT} & drawn for kernel in kernels])
+    split &= spent.all(axis=1)
     share = np.where(split[:, None] & np.isfinite(busy), np.nan_to_num(stalls), np.nan)
     split &= np.isfinite(share).sum(axis=1) >= FEWEST
     if latencies is None or not split.any():

@@ -80,7 +80,7 @@ def test_written_answers_read_back(
     model: Model, prediction: Prediction, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model.save(tmp_path / "m.json")
-    question = ["predict", str(tmp_path / "m.json"), "--ranks", "3,FARAWAY", "--format"]
+    question = ["predict", str(tmp_path / "m.json"), "--ranks", f"3,{FARAWAY}", "--format"]
     assert main([*question, "json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert main([*question, "csv"]) == 0

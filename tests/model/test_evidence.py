@@ -226,8 +226,8 @@ def test_mean_cycles_tell_the_time_of_the_slowest_rank(tmp_path):
     broken = model.breakdown(np.array([[8.0], [128.0]]))
     assert sum(broken.each.values()).sum(axis=0) == pytest.approx(broken.total.value[0])
     execution, waiting = (broken.each[name][0] for name in ("execution", "imbalance"))
-    assert execution[0] == pytest.approx(CPI * 1e10 / 8 / MACHINE.frequency, rel=1e-3)
-    assert waiting[0] == pytest.approx(counters(8, ("time",))["time"] * (most(8) - 1), rel=1e-3)
+    assert execution[0] == pytest.approx(CPI * 1e10 / 8 / MACHINE.frequency, rel=1e-2)
+    assert waiting[0] == pytest.approx(counters(8, ("time",))["time"] * (most(8) - 1), rel=1e-2)
 
 
 def test_one_configuration_tells_causes_there_and_nowhere_else(tmp_path):
