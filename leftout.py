@@ -3,8 +3,9 @@
 A profile of a process holds more than the program's own work: the MPI library waits, the loader binds symbols. What
 was given to no kernel is kept with each run in its table ``left_out``, one row an object file, rank and metric:
 ``object``, ``rank``, ``metric``, and in the metric's unit ``kept`` (in kernels; the object is empty where the source
-does not say which), ``mpi`` (the MPI library's own and what it had others do for it) and ``other`` (start-up, the
-loader, the system, and code whose caller is unknown).
+does not say which), ``mpi`` (the MPI library's own and what it had others do for it), ``system`` (of samples: run
+times, the loader and the operating system, where the call chain does not show for whom) and ``other`` (start-up, and
+code that nobody is known to have called).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 TABLE = "left_out"
 """Name of the table."""
-COLUMNS = ("object", "rank", "metric", "kept", "mpi", "other")
+COLUMNS = ("object", "rank", "metric", "kept", "mpi", "system", "other")
 MPI = "(MPI library)"
 """Kernel, in what other tools recorded, of all that the MPI library, its transports and process managers did."""
 OTHER = "(system and start-up)"
@@ -29,7 +30,8 @@ OTHER = "(system and start-up)"
 called."""
 SHARE = 0.1
 """Share of what kernels hold from which ``other`` is too much to go unsaid. What MPI does is not counted: ranks that
-wait execute as many of its instructions as they have time for."""
+wait execute as many of its instructions as they have time for. Nor are samples of the system: few libraries keep the
+frame pointers that would show their callers, and starting MPI takes some 50 ms of them on every rank."""
 NAMED = 3
 """Object files that a warning names; more are counted."""
 
@@ -40,14 +42,14 @@ def by_object(parts: pd.DataFrame, metric: str) -> pd.DataFrame:
     Parameters
     ----------
     parts : DataFrame
-        ``group`` (``application``: kept, ``mpi`` or ``other``), ``object``, ``rank`` and ``value``.
+        ``group`` (``application``: kept, ``mpi``, ``system`` or ``other``), ``object``, ``rank`` and ``value``.
     metric : str
         What the values are of.
     """
     import pandas as pd
 
     wide = parts.pivot_table(index=["object", "rank"], columns="group", values="value", aggfunc="sum", fill_value=0.0)
-    wide = wide.rename(columns={"application": "kept"}).reindex(columns=["kept", "mpi", "other"], fill_value=0.0)
+    wide = wide.rename(columns={"application": "kept"}).reindex(columns=["kept", *COLUMNS[-3:]], fill_value=0.0)
     table = wide.astype("float64").reset_index().astype({"object": object, "rank": "int32"}).assign(metric=metric)
     return pd.DataFrame(table[list(COLUMNS)]).rename_axis(columns=None)
 

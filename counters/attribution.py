@@ -30,7 +30,8 @@ from ranksight.symbols import label
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-_ROUNDS = 64
+_ROUNDS = 4096
+"""Calls below each other that shares are followed through; few programs need a hundred."""
 _NOISE = 1e-9
 """Share that is rounding."""
 

@@ -17,9 +17,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from ranksight.counters.objects import Owner, is_address, kernel_name, owner_of
+from ranksight import leftout
+from ranksight.counters.objects import Owner, is_address, kernel_name, owner, owner_of
 from ranksight.errors import InputError
 from ranksight.symbols import beginning, label
 
@@ -69,7 +71,7 @@ class Samples:
     ----------
     table : DataFrame
         ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel`` (of the
-        other two groups the object file, by its short name),
+        other two groups the object file),
         ``by_name`` (whether a run-time function was given to the application for its name alone), ``samples``,
         ``period`` (the sum; 0 where the text has no periods).
     total : int
@@ -95,31 +97,50 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
         In place of the kernel, the object file of what is left out.
     """
     frames = list(frames)
-    seat = label(frames[0].object) if frames else ""
+    seat = frames[0].object if frames else ""
     entered: Frame | None = None
     library: Frame | None = None
     for frame in frames:
         if frame.object == "[unknown]" or frame.object == "":
             continue
-        owner: Owner = owner_of(frame.symbol, frame.object)
-        if owner == "mpi":
-            return "mpi", label(frame.object), False
-        if owner == "runtime" and library is None:
+        whose: Owner = owner_of(frame.symbol, frame.object)
+        if whose == "mpi":
+            return "mpi", frame.object, False
+        if whose == "runtime" and library is None:
             entered = frame
-        elif owner == "application":
+        elif whose == "application":
             return _application(entered or library or frame, seat)
-        elif owner == "library" and library is None:
+        elif whose == "library" and library is None:
             library = frame
     if library is not None and not is_address(library.symbol):
         return _application(entered or library, seat)
     if entered is None:
-        return "other", seat if library is None else label(library.object), False
+        return "other", seat if library is None else library.object, False
     name = kernel_name(*entered)
     if entered.object.rsplit("/", 1)[-1].startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
         return "application", name, False
     if _SERVES_APPLICATION.match(name):
         return "application", name, True
-    return "other", label((library or entered).object), False
+    return "other", (library or entered).object, False
+
+
+def by_object(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """What of `samples` became no kernel (:mod:`ranksight.leftout`).
+
+    Parameters
+    ----------
+    samples : DataFrame
+        ``group`` and ``kernel`` as :attr:`Samples.table` has them, ``rank`` and ``value``.
+    metric : str
+        What the values are of.
+    """
+    kept = (samples["group"] == "application").to_numpy()
+    paths = np.where(kept, "", samples["kernel"].astype(object).replace("", "[unknown]"))
+    unseen = [owner(path) in ("runtime", "system") for path in paths]
+    group = np.where((samples["group"] == "other").to_numpy() & unseen, "system", samples["group"].astype(object))
+    return leftout.by_object(
+        samples.assign(group=group, object=[label(path) if path else "" for path in paths]), metric
+    )
 
 
 def _application(frame: Frame, seat: str) -> tuple[Group, str, bool]:

@@ -16,10 +16,9 @@ import pandas as pd
 
 from ranksight.collecting import Availability
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.perfscript import BLOCK, Samples, read
+from ranksight.counters.perfscript import BLOCK, Samples, by_object, read
 from ranksight.errors import ToolError
 from ranksight.launching import Launch
-from ranksight.leftout import by_object
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")
@@ -193,8 +192,7 @@ class Sampled:
 
         Of each event by its own name; as `metric` where one is named, of a recording of a single event.
         """
-        kept = self.periods.assign(group="application", object="")
-        parts = pd.concat([kept, self.left_out.rename(columns={"kernel": "object"})], ignore_index=True)
+        parts = pd.concat([self.periods.assign(group="application"), self.left_out], ignore_index=True)
         parts = parts.assign(value=parts["period"] * scale)
         return pd.concat(
             [by_object(rows, metric or str(event)) for event, rows in parts.groupby("event", sort=False)],

@@ -73,7 +73,8 @@ class PerfClock:
             table, parents, lost = in_parts(table, files, self.refine, self.spans)
         table = table.assign(time=table["period"] * NANOSECOND)
         left_out = sampled.by_object("time", NANOSECOND)
-        mpi, other = (left_out[name].sum() / launch.ranks for name in ("mpi", "other"))
+        mpi = left_out["mpi"].sum() / launch.ranks
+        other = left_out[["system", "other"]].to_numpy().sum() / launch.ranks
         notes = [f"left out: {mpi:.3g} s per rank in MPI libraries, {other:.3g} s in start-up and the system"]
         if sampled.by_name:
             notes.append(

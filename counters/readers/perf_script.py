@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from ranksight._files import regular_file
-from ranksight.counters.perfscript import BLOCK, Samples
+from ranksight.counters.perfscript import BLOCK, Samples, by_object
 from ranksight.counters.perfscript import read as read_samples
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._samples import meaning, provenance
 from ranksight.errors import InputError
-from ranksight.leftout import MPI, OTHER, TABLE, by_object
+from ranksight.leftout import MPI, OTHER, TABLE
 from ranksight.reading import READERS, Reading
 
 _KEYS = ["kernel", "rank"]
@@ -75,9 +75,9 @@ def _read(path: Path, rank: int | None) -> Reading:
         raise InputError(f"{path} holds no sample", "was anything recorded? see 'perf report'")
     notes: list[str] = []
     group = table["group"].to_numpy()
-    where = np.where(group == "application", "", table["kernel"])
+    paths = table["kernel"]
     kernel = np.where(group == "mpi", MPI, np.where(group == "other", OTHER, table["kernel"]))
-    table = table.assign(kernel=kernel, object=where)
+    table = table.assign(kernel=kernel, path=paths)
     several = rank is None and table["pid"].nunique() > 1
     table = _by_process(table, notes) if several else table.assign(rank=0 if rank is None else rank)
     if table.empty:
@@ -88,7 +88,10 @@ def _read(path: Path, rank: int | None) -> Reading:
     table = table.assign(value=table["samples"] if unweighted else table["period"])
     columns, counts, origin = _sums(table, unweighted)
     left_out = [
-        by_object(rows.assign(value=rows["value"] * (1.0 if unweighted else meaning(str(event)).scale)), str(metric))
+        by_object(
+            rows.assign(kernel=rows["path"], value=rows["value"] * (1.0 if unweighted else meaning(str(event)).scale)),
+            str(metric),
+        )
         for event, rows in table.groupby("event", sort=False)
         for metric in [f"samples of {event}" if unweighted else meaning(str(event)).name]
     ]

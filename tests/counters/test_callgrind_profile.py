@@ -380,3 +380,15 @@ def test_a_stripped_main_beside_an_exported_function_keeps_its_work(tmp_path):
     # main; the entry stub, which the loader alone calls, is start-up
     assert cost.drop(["work", "helper", "in_a_thread"]).tolist() == [70]
     assert found.left_out["Ir"].sum() == 11 + 5 + 3 + 300
+
+
+def test_a_chain_of_calls_of_any_depth_serves_the_program(tmp_path):
+    depth = 300
+    lines = ["events: Ir", "ob=(1) /home/me/app", "fn=(1) main", "1 1", "cob=(2) /home/me/libdeep.so"]
+    lines += ["cfn=f0", "calls=1 0", f"1 {10 * depth}", "ob=(2)"]
+    for level in range(depth):
+        lines += [f"fn=f{level}", "1 10"]
+        if level + 1 < depth:
+            lines += [f"cfn=f{level + 1}", "calls=1 0", f"1 {10 * (depth - level - 1)}"]
+    found = attribute(read(write(tmp_path, "\n".join([*lines, f"totals: {10 * depth + 1}", ""]))))
+    assert found.kernels["Ir"].sum() == 10 * depth + 1

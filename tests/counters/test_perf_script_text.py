@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksight.counters.perfscript import Frame, read, resolve
+from ranksight.counters.perfscript import Frame, by_object, read, resolve
 from ranksight.errors import InputError
 
 APP, MPI, LIBC, LIBM = "/home/me/heat", "/opt/lib/libmpi.so.40", "/usr/lib/libc.so.6", "/usr/lib/libm.so.6"
@@ -56,7 +57,7 @@ def test_lines_with_all_fields():
             1,
             2000003,
         ),
-        (5850, "cycles:u", "mpi", "libmpi"): (1, 2000003),
+        (5850, "cycles:u", "mpi", MPI): (1, 2000003),
         (5850, "cycles:u", "application", "relax"): (1, 2000003),
         (5850, "cycles:u", "other", "[unknown]"): (1, 1000000),
     }
@@ -66,7 +67,7 @@ def test_lines_with_all_fields():
 def test_call_chains_tell_whom_a_sample_served():
     assert rows(read([CHAINS.encode()], "x")) == {
         (7, "cpu-clock", "application", "setup"): (1, 1003009),
-        (7, "cpu-clock", "mpi", "libopen-pal"): (1, 1003009),
+        (7, "cpu-clock", "mpi", "/opt/lib/libopen-pal.so.80"): (1, 1003009),
         (7, "cpu-clock", "application", "exp [libm]"): (1, 1003009),
         (7, "cpu-clock", "other", ""): (1, 1003009),
     }
@@ -89,17 +90,17 @@ def test_pieces_of_any_size(text, size, monkeypatch):
 @pytest.mark.parametrize(
     ("frames", "answer"),
     [
-        ([("memcpy", LIBC), ("opal_copy", "/x/libopen-pal.so.80")], ("mpi", "libopen-pal", False)),
+        ([("memcpy", LIBC), ("opal_copy", "/x/libopen-pal.so.80")], ("mpi", "/x/libopen-pal.so.80", False)),
         ([("__memmove_avx512_unaligned_erms", LIBC)], ("application", "memcpy [libc]", True)),
-        ([("__sched_yield", LIBC)], ("other", "libc", False)),
-        ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", "libc", False)),
+        ([("__sched_yield", LIBC)], ("other", LIBC, False)),
+        ([("__poll", LIBC), ("[unknown]", "[unknown]")], ("other", LIBC, False)),
         ([("_dl_fixup", "/lib64/ld-linux-x86-64.so.2"), ("law", APP)], ("application", "law", False)),
         ([("dgemm_kernel", "/x/libopenblas.so.0"), ("solve", APP)], ("application", "dgemm_kernel", False)),
-        ([("[unknown]", "/x/libX11.so.6")], ("other", "libX11", False)),
+        ([("[unknown]", "/x/libX11.so.6")], ("other", "/x/libX11.so.6", False)),
         ([("[unknown]", "/x/libsolver.so"), ("main", APP)], ("application", "(no symbol) [libsolver]", False)),
-        ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "libucs", False)),
-        ([("MPIR_Wait", APP)], ("mpi", "heat", False)),
-        ([("_start", APP)], ("other", "heat", False)),
+        ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "/x/libucs.so.0", False)),
+        ([("MPIR_Wait", APP)], ("mpi", APP, False)),
+        ([("_start", APP)], ("other", APP, False)),
         ([("compare", APP), ("qsort", LIBC), ("main", APP)], ("application", "compare", False)),
         ([("msort_with_tmp", LIBC), ("qsort_r", LIBC), ("main", APP)], ("application", "qsort_r [libc]", False)),
         ([], ("other", "", False)),
@@ -194,3 +195,15 @@ def test_functions_without_a_symbol_are_told_apart_where_files_were_mapped(tmp_p
         (8, "0x401100 [stripped]"): 1 + chains,
         (8, "0x401180 [stripped]"): 1,
     }
+
+
+def test_what_became_no_kernel_is_kept_by_object():
+    samples = read([CHAINS.encode()], "x").table.assign(rank=0)
+    more = [("other", LIBC, 5.0), ("other", "/x/libX11.so.6", 7.0), ("other", KERNEL, 2.0)]
+    added = pd.DataFrame(more, columns=["group", "kernel", "period"]).assign(rank=0)
+    table = pd.concat([samples, added], ignore_index=True)
+    found = by_object(table.assign(value=table["period"]), "time").set_index("object")
+    assert found.loc["", "kept"] == 2 * 1003009
+    assert found.loc["libopen-pal", "mpi"] == 1003009
+    assert found.loc[["libc", "[kernel.kallsyms]"], "system"].tolist() == [5, 2]
+    assert found.loc["libX11", "other"] == 7
