@@ -149,7 +149,12 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     _configure_commands(commands)
     template = _template(given[at + 1 :], commands.parse_known_args(given[:at])[0])
     for name in dict.fromkeys(("ranks", *template.parameters)):
-        parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
+        try:
+            parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
+        except argparse.ArgumentError:
+            raise UsageError(
+                f"ranksight measure: {{{name}}} cannot be a parameter, --{name} is an option", "give it another name"
+            ) from None
     chosen = parser.parse_args(given[:at])
     chosen.template = _template(template.words, chosen)
     if chosen.list_collectors:
