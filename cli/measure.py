@@ -20,7 +20,7 @@ A case that has to be prepared, and a program that writes where it runs, get a f
 copied for each run, and --prepare COMMAND is run once per configuration in a copy, outside the measurement. --at RANKS
 COMMAND gives the command for numbers of ranks at which it differs. All of them know the parameters:
 
-  ranksight measure --ranks 1,2,4 --workdir cavity --prepare 'decomposePar -force' --at 1 icoFoam -o cavity.exp \
+  ranksight measure --ranks 1,2,4 --workdir cavity --prepare './prepare {ranks}' --at 1 icoFoam -o cavity.exp \\
       -- mpirun -n {ranks} icoFoam -parallel
 
 --distant adds a smaller workload to an experiment of 'ranksight phases': it is run at growing numbers of ranks until
