@@ -11,11 +11,12 @@ from pathlib import Path
 
 _MPI_LIBRARY = re.compile(r"libmpi(ch|_abi)?\.so")
 _LAUNCHERS = (
-    (r"\(Open MPI\)|Open ?RTE|PRRTE|\bprte", "Open MPI"),
-    (r"Intel\(R\) MPI", "Intel MPI"),
-    (r"MVAPICH", "MVAPICH"),
-    (r"HYDRA|MPICH", "MPICH"),
+    ("Intel MPI", re.compile(r"Intel\(R\) MPI(?: Library.*?Version\s+([\d.]+))?", re.DOTALL)),
+    ("Open MPI", re.compile(r"(?:\(Open MPI\)|Open ?RTE\)?)(?:\s+(\d+\.\d+))?|PRRTE|\bprte")),
+    ("MVAPICH", re.compile("MVAPICH")),
+    ("MPICH", re.compile(r"(?:HYDRA|MPICH)(?: build details:\s*Version:\s*(\d+\.\d+))?")),
 )
+"""What a launcher's ``--version`` says of the MPI it belongs to; PRRTE has versions of its own."""
 _LIBRARIES = (
     (b"Open MPI v", "Open MPI"),
     (b"Intel(R) MPI Library", "Intel MPI"),
@@ -23,7 +24,7 @@ _LIBRARIES = (
     (b"MPICH Version", "MPICH"),
 )
 """What ``MPI_Get_library_version`` of each begins with, as the file holds it."""
-_HYDRA = frozenset({"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2"})
+_HYDRA = frozenset({"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2", "MPI ABI"})
 
 
 def linked_libraries(program: str) -> str:
@@ -75,21 +76,22 @@ def family_of_library(library: str) -> str:
         return ""
 
 
-def family_of_launcher(command: str) -> str:
-    """The MPI that a launcher belongs to, as its ``--version`` says; empty where that says nothing.
+def mpi_of_launcher(command: str) -> tuple[str, str]:
+    """Family and version of the MPI that a launcher belongs to, as its ``--version`` says; empty where it does not.
 
     Launchers of batch systems, as ``srun``, start programs of any MPI: they have none.
     """
     if not Path(command).name.startswith(("mpi", "orte", "prte")):
-        return ""
+        return "", ""
     try:
         done = subprocess.run(
             [command, "--version"], capture_output=True, text=True, errors="replace", timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ""
+        return "", ""
     said = done.stdout + done.stderr
-    return next((name for pattern, name in _LAUNCHERS if re.search(pattern, said)), "")
+    found = ((family, match) for family, sign in _LAUNCHERS if (match := sign.search(said)))
+    return next(((family, (match.groups() or [""])[0] or "") for family, match in found), ("", ""))
 
 
 def start_each_other(launcher: str, library: str) -> bool:

@@ -19,7 +19,7 @@ from ranksight import supervising
 from ranksight.errors import InputError, ToolError
 from ranksight.launchers import launcher_of
 from ranksight.launching import Launch, is_program
-from ranksight.linking import family_of_launcher, family_of_library, is_abi, linked, mpi_library, start_each_other
+from ranksight.linking import family_of_library, is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
 from ranksight.telling import told
 
 PATIENCE = 20.0
@@ -62,7 +62,7 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
         if not library:
             continue
         family = "" if is_abi(library) else family_of_library(library)
-        launcher = family_of_launcher(launch.command[0]) if launch.launcher else ""
+        launcher = mpi_of_launcher(launch.command[0])[0] if launch.launcher else ""
         if not start_each_other(launcher, family):
             raise InputError(
                 f"{launch.command[0]} belongs to {launcher}, but {launch.program} is linked with {library} ({family}): "

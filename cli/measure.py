@@ -20,7 +20,7 @@ A case that has to be prepared, and a program that writes where it runs, get a f
 copied for each run, and --prepare COMMAND is run once per configuration in a copy, outside the measurement. --at RANKS
 COMMAND gives the command for numbers of ranks at which it differs. All of them know the parameters:
 
-  ranksight measure --ranks 1,2,4 --workdir cavity --prepare 'decomposePar -force' --at 1 icoFoam -o cavity.exp \
+  ranksight measure --ranks 1,2,4 --workdir cavity --prepare './prepare {ranks}' --at 1 icoFoam -o cavity.exp \\
       -- mpirun -n {ranks} icoFoam -parallel
 
 --distant adds a smaller workload to an experiment of 'ranksight phases': it is run at growing numbers of ranks until
@@ -149,7 +149,12 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     _configure_commands(commands)
     template = _template(given[at + 1 :], commands.parse_known_args(given[:at])[0])
     for name in dict.fromkeys(("ranks", *template.parameters)):
-        parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
+        try:
+            parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
+        except argparse.ArgumentError:
+            raise UsageError(
+                f"ranksight measure: {{{name}}} cannot be a parameter, --{name} is an option", "give it another name"
+            ) from None
     chosen = parser.parse_args(given[:at])
     chosen.template = _template(template.words, chosen)
     if chosen.list_collectors:

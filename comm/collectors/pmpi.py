@@ -11,7 +11,7 @@ from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
 from ranksight.errors import InputError, ToolError
 from ranksight.launching import Launch
-from ranksight.linking import family_of_launcher, is_abi, linked, mpi_library, start_each_other
+from ranksight.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
 from ranksight.reading import Reading
 
 _ABI = "MPI ABI"
@@ -115,7 +115,7 @@ def check_launcher(using: Compiler, launch: Launch) -> None:
     """
     if not launch.launcher or using.family == _ABI:
         return  # a library of the standard ABI may be anybody's
-    family = family_of_launcher(launch.command[0])
+    family = mpi_of_launcher(launch.command[0])[0]
     if not start_each_other(family, using.family):
         raise ToolError(
             f"{launch.command[0]} belongs to {family}, {using.path} to {using.family} {using.release}".rstrip(),

@@ -216,11 +216,11 @@ def _generate(using: Compiler) -> dict[str, str]:
     moving, others = (
         [each for each in functions if (wrappers.rule_of(each).kind == "o") is other] for other in (False, True)
     )
-    found = {}
+    found = {"wrappers_others.c": wrappers.generate(others, numbers, {}, hot=False)}
     for part in range(_PARTS):
         found[f"wrappers_{part}.c"] = wrappers.generate(moving[part::_PARTS], numbers, {} if part else kinds)
-        found[f"wrappers_others_{part}.c"] = wrappers.generate(others[part::_PARTS], numbers, {}, hot=False)
-        found[f"{_FORTRAN}_{part}.c"] = fortran.generate(functions[part::_PARTS], numbers)
+        found[f"{_FORTRAN}_{part}.c"] = fortran.generate(moving[part::_PARTS], numbers)
+        found[f"{_FORTRAN}_others_{part}.c"] = fortran.generate(others[part::_PARTS], numbers, hot=False)
     return found
 
 

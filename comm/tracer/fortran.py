@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from ranksight.comm.tracer.operations import Rule
 from ranksight.comm.tracer.prototypes import Parameter, Prototype
-from ranksight.comm.tracer.wrappers import around, fill, operation_name, rule_of
+from ranksight.comm.tracer.wrappers import SMALL, around, fill, operation_name, rule_of
 
 _HANDLES = {
     "MPI_Comm": "Comm",
@@ -181,10 +181,12 @@ def _by_descriptor(function: Prototype, name: str) -> str:
 """
 
 
-def generate(functions: list[Prototype], numbers: Mapping[str, int]) -> str:
-    """The C source of all wrappers for Fortran; functions of large counts have no name of their own there."""
+def generate(functions: list[Prototype], numbers: Mapping[str, int], hot: bool = True) -> str:
+    """The C source of the wrappers for Fortran; functions of large counts have no name of their own there.
+
+    `hot` says whether programs may call them often (:func:`ranksight.comm.tracer.wrappers.generate`).
+    """
     chosen = [function for function in functions if not function.name.endswith("_c")]
     # Twice the code of C for calls that do more anyway: building is what takes time here.
-    return '#pragma GCC optimize("O1")\n#include "fortran.h"\n\n' + "\n".join(
-        wrapper(function, numbers) for function in chosen
-    )
+    begin = '#pragma GCC optimize("O1")' if hot else SMALL
+    return f'{begin}\n#include "fortran.h"\n\n' + "\n".join(wrapper(function, numbers) for function in chosen)

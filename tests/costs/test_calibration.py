@@ -16,6 +16,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.tracer.building import Compiler
 from ranksight.errors import InputError, ToolError
+from ranksight.linking import mpi_of_launcher
 from ranksight.platforms import load, save
 
 
@@ -88,7 +89,7 @@ def launcher(folder: Path, text: str) -> str:
     ],
 )
 def test_launchers_say_what_they_belong_to(tmp_path: Path, said: str, family: str, release: str) -> None:
-    assert matching.identify(launcher(tmp_path, said)) == (family, release)
+    assert mpi_of_launcher(launcher(tmp_path, said)) == (family, release)
 
 
 def test_a_compiler_of_another_mpi_is_refused_before_running(tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ def test_lines_that_measure_more_prepare_as_well(case: Path) -> None:
         (("--prepare", "a {depth}"), 2, "{depth} has no values"),
         (("--at", "one", "x"), 2, "argument --at: 'one' in 'one' is no number"),
         (("--at", "1"), 2, "--at"),
+        (("--prepare", "a {workdir}"), 2, "{workdir} cannot be a parameter"),
     ],
 )
 def test_bad_lines(
