@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
+VAGUE = 1 / 8
+"""Relative standard error of values from samples whose number is not known: 64 of them."""
 SLOWEST, FASTEST = 0.5, 1.5
 """Parts of a platform's clock under load between which cycles over time lie: power limits below, turbo above."""
 NO_PROCESSOR = 9.1e9
@@ -96,7 +98,7 @@ class _Look:
         return np.where(np.isfinite(both), both, self.column("bytes_mem"))
 
     def variance(self, name: str) -> Values:
-        """What samples leave open of a metric's values; infinite where they were sampled, nobody knows how densely."""
+        """What samples leave open of a metric's values; a good deal where nobody knows how many there were."""
         samples = self.reading.tables.get(TABLE)
         if samples is not None and {"metric", "samples", "worth"} <= set(samples.columns):
             mine = samples[samples["metric"] == name]
@@ -105,7 +107,8 @@ class _Look:
                 keys = pd.MultiIndex.from_arrays([self.table["kernel"].astype(str), self.table["rank"]])
                 return np.asarray(np.nan_to_num(each.reindex(keys).to_numpy(np.float64)), dtype=np.float64)
         said = self.reading.provenance.get(name, "")
-        return np.full(len(self.table), np.inf if said.startswith("sampled") or "(sampled" in said else 0.0)
+        unknown = said.startswith("sampled") or "(sampled" in said
+        return np.nan_to_num(VAGUE * self.column(name)) ** 2 if unknown else np.zeros(len(self.table))
 
     def at(self, row: int | None = None) -> str:
         """Where in the runs this is, in words."""

@@ -42,7 +42,7 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class _Found:
-    """A metric as one table forms it."""
+    """A metric as one table forms it; `table` is its title, empty where the formula is of every processor."""
 
     table: str
     formula: str
@@ -149,7 +149,7 @@ def _rest(reading: Reading) -> dict[str, _Found]:
     served = [*CACHES, *(name for name in FURTHER if name in counters.columns)]
     formula = read_formula(f"max(0, {' - '.join([ALL, *served])})", "loads_mem")
     note = "" if FURTHER[0] in served else "loads that met a line already on its way are among them"
-    only = replace(load_once("generic"), metrics={"loads_mem": Metric(formula, "", note)})
+    only = replace(load_once("generic"), title="", metrics={"loads_mem": Metric(formula, "", note)})
     return _Columns(reading, counters).form(only, bare=True)
 
 
@@ -166,7 +166,10 @@ def _with(reading: Reading, made: Mapping[str, _Found]) -> Reading:
 
         told = [tables[TABLE]] if TABLE in tables else []
         tables[TABLE] = pd.concat([*told, sampling(counters, worth)], ignore_index=True)
-    said = {name: found.provenance for name, found in made.items()}
+    said = {
+        name: f"{found.provenance}; as on {found.table}" if found.table else found.provenance
+        for name, found in made.items()
+    }
     return replace(reading, counters=counters, tables=tables, provenance={**reading.provenance, **said})
 
 

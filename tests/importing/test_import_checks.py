@@ -155,7 +155,9 @@ def test_samples_differ_by_chance() -> None:
         {"kernel": "solve", "rank": 0, "metric": ["cycles", "stall_cycles"], "samples": [5.0, 7.0], "worth": 1e6}
     )
     assert warned(reading(columns, tables={"sampling": samples})) == {}
-    assert warned(reading(columns, provenance={"cycles": "sampled (CPU_CLK)"})) == {}
+    unknown = {"cycles": "sampled (CPU_CLK)", "stall_cycles": "sampled (STALLS)"}
+    assert warned(reading(columns, provenance=unknown)) == {}
+    assert warned(reading({**columns, "stall_cycles": np.array([15e6])}, provenance=unknown)) != {}
     assert warned(reading(columns)) != {}
 
 

@@ -65,6 +65,7 @@ def test_events_of_haswell_become_stalls(tmp_path: Path, options: tuple[str, ...
     path = vtune(tmp_path, HASWELL)
     assert main(["import", str(path), "--parameter", r"ranks=n(\d+)", "-o", str(made), *options]) == 0
     assert kernel(made)["stall_cycles"] == 2e9 + 3e8
+    assert read(made).runs[0].provenance["stall_cycles"].endswith("; as on Intel Haswell-EP (Xeon E5 v3)")
 
 
 def test_columns_of_a_table_are_found_by_the_names_that_it_gives_them(tmp_path: Path) -> None:
