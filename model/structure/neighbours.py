@@ -164,10 +164,11 @@ class Neighbours:
         value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
         status = np.where(broken, forecast.NOT_POSITIVE, status)
         reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
-        # What is not exact is known less the farther away: its error grows with every doubling of the ranks.
+        reach = float(ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value)
+        # Bytes that no law meets exactly leave the faces by more with every doubling of the ranks.
         with np.errstate(divide="ignore", invalid="ignore"):
             doublings = np.fmax(np.log2(ranks / self.measured[-1]), 0.0)
-        reach = float(ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value) * (1 + doublings)
+        reach *= 1 + np.outer([name == "bytes_sent" for name in self.metrics], doublings)[:, None]
         down, up = np.minimum(lower, upper) - reach, np.maximum(lower, upper) + reach
         form = np.ones(value.shape)
         return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, 1 - form, level)
@@ -439,8 +440,10 @@ def fit_neighbours(
     # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
     leading = plain & np.isin(metrics, list(LEADING))[:, None]
     leading |= faced & (metrics == "bytes_sent")[:, None]
-    lawful = {shared[i][0] for i in np.flatnonzero(leading.any(axis=1))}
-    allowed = np.array([kernel in lawful for kernel, _ in shared])[:, None]
+    lawful: dict[str, NDArray[np.bool_]] = {}
+    for (kernel, _), on in zip(shared, leading, strict=True):
+        lawful[kernel] = lawful.get(kernel, np.zeros(len(grids), dtype=bool)) | on
+    allowed = np.stack([lawful[kernel] for kernel, _ in shared])
     error, equal = (
         [np.stack([getattr(each[at], name) for each in laws], axis=1) for at in (0, 1)]
         for name in ("residual", "equal")
