@@ -131,8 +131,8 @@ class Neighbours:
         wide = some & (high > forecast.WIDEST * low)
         if wide.any():
             status[wide] = forecast.WIDE
-            for k in np.flatnonzero(wide.any(axis=0)):
-                reason[wide[:, k], k] = self._undecided(points[[k]])
+            open_points = np.flatnonzero(wide.any(axis=0))
+            reason[wide] = self._undecided(points[open_points[[0, -1]]])
         form = np.ones(value.shape)
         return Forecast(value, lower, upper, status, reason, form, 1 - form, level)
 
@@ -141,7 +141,7 @@ class Neighbours:
         ends, status, reason = self._coefficients_at(points, level)
         value, lower, upper = (np.full((*self.weight.shape, len(points)), np.nan) for _ in range(3))
         broken = np.zeros(value.shape, dtype=bool)
-        ranks = points[:, self.parameters.index("ranks")]
+        ranks, over = points[:, self.parameters.index("ranks")], np.array(self.over_ranks)
         for k, count in enumerate(ranks):
             if count < 1 or not float(count).is_integer():
                 status[:, :, k], reason[:, :, k] = forecast.DOMAIN, f"{count:g} ranks cannot be placed on a grid"
@@ -159,8 +159,7 @@ class Neighbours:
                             least = -CLOSE * np.abs(mine @ np.abs(basis).max(axis=0))
                             broken[rows, g, k] = each.min(axis=1) < least
                         each = np.maximum(each, 0.0)
-                        reduced = [_reduce(x, times, self.over_ranks[i]) for i, x in zip(rows, each, strict=True)]
-                        target[rows, g, k] = reduced
+                        target[rows, g, k] = _reduced(each, times, over[rows])
         value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
         status = np.where(broken, forecast.NOT_POSITIVE, status)
         reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
@@ -358,13 +357,11 @@ def _classes(grid: Cartesian, ranks: int, faced: bool) -> tuple[Array, Ints]:
     return basis, times
 
 
-def _reduce(values: Array, times: Ints, how: str) -> float:
-    if how == "max":
-        return float(values.max())
-    if how == "min":
-        return float(values.min())
-    total = float((values * times).sum())
-    return total if how == "sum" else total / float(times.sum())
+def _reduced(values: Array, times: Ints, over: NDArray[np.str_]) -> Array:
+    """Values (s, c) of classes that hold `times` ranks each, reduced over all ranks as `over` (s,) says."""
+    total = values @ times
+    ways = [over == "max", over == "min", over == "sum"]
+    return np.asarray(np.select(ways, [values.max(axis=1), values.min(axis=1), total], total / times.sum()))
 
 
 def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, ...]]:
@@ -434,8 +431,11 @@ def fit_neighbours(
     shared = sorted(set.intersection(*(set(group.names) for group in groups.values()))) if groups else []
     if not shared:
         return None
+    for place, group in groups.items():
+        at = {name: row for row, name in enumerate(group.names)}
+        groups[place] = Group(group.ranks, shared, group.values[[at[name] for name in shared]])
     metrics = np.array([name for _, name in shared], dtype=object)
-    laws = [[_solved(groups.values(), shared, grid, faced) for faced in (False, True)] for grid in grids]
+    laws = [[_solved(groups.values(), grid, faced) for faced in (False, True)] for grid in grids]
     plain, faced = (np.stack([each[at].follows for each in laws], axis=1) for at in (0, 1))
     # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
     leading = plain & np.isin(metrics, list(LEADING))[:, None]
@@ -518,12 +518,13 @@ class _Law:
     equal: NDArray[np.bool_]
 
 
-def _solved(groups: Collection[Group], shared: list[tuple[str, str]], grid: Cartesian, faced: bool) -> _Law:
+def _solved(groups: Collection[Group], grid: Cartesian, faced: bool) -> _Law:
     """The law with or without faces: with one cost for all directions where that is exact, else one for each."""
-    solved = np.zeros((len(shared), TERMS, len(groups)))
-    residual, follows, equal = np.zeros(len(shared)), *np.ones((2, len(shared)), dtype=bool)
+    size = len(next(iter(groups)).names)
+    solved = np.zeros((size, TERMS, len(groups)))
+    residual, follows, equal = np.zeros(size), *np.ones((2, size), dtype=bool)
     for at, group in enumerate(groups):
-        one = _Fit.of(group, shared, grid, faced)
+        one = _Fit.of(group, grid, faced)
         solved[:, : 1 + grid.dimensions, at] = one.solution
         residual, follows = np.maximum(residual, one.error), follows & one.holds
         costs = one.solution[:, 1:]
@@ -549,7 +550,7 @@ class _Fit:
     holds: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, group: Group, shared: list[tuple[str, str]], grid: Cartesian, faced: bool) -> _Fit:
+    def of(cls, group: Group, grid: Cartesian, faced: bool) -> _Fit:
         """Solve by least squares.
 
         The law is not claimed where it has as many coefficients as there are different ranks in the runs, unless all
@@ -558,8 +559,7 @@ class _Fit:
         direction to the next. How much the costs differ is then the law's error.
         """
         d = grid.dimensions
-        values = group.values[[group.names.index(name) for name in shared]]
-        names = np.array([name for _, name in shared], dtype=object)
+        values, names = group.values, np.array([name for _, name in group.names], dtype=object)
         loose = ~np.isin(names, list(COUNTS)) | (names == "bytes_sent")
         scale = np.abs(values).mean(axis=1)
         placed = grid.surface if faced else grid
