@@ -45,7 +45,8 @@ Ints = NDArray[np.int64]
 CLOSE = 5e-3
 """Largest error of the law, relative to the kernel's mean: that of counts, with what alignment changes in them."""
 NEAR = 0.15
-"""The same for the root mean square error of loads by cache level, which depend on addresses as well."""
+"""The same for the root mean square error of what varies over ranks: loads by cache level, which depend on addresses as
+well, and bytes, where neighbours have unlike parts of the domain."""
 EXACT = 1e-6
 """Largest relative error of rounding."""
 LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
@@ -56,6 +57,8 @@ ALIKE = 1.3
 """Largest ratio of the costs of two directions where nothing else separates the law from growth with the ranks."""
 MIXED = 0.5
 """Prior weight of all grids that are periodic in some dimensions only, where one that is in all or none has 1."""
+UNEQUAL = 0.05
+"""Factor of the weight of a grid on which directions cost differently, where on another they cost the same."""
 ONCE = 0.5
 """Prior weight of sending once to a neighbour that is met both ways, where sending both ways has 1."""
 TERMS = 1 + MOST_DIMENSIONS
@@ -128,8 +131,8 @@ class Neighbours:
         wide = some & (high > forecast.WIDEST * low)
         if wide.any():
             status[wide] = forecast.WIDE
-            for k in np.flatnonzero(wide.any(axis=0)):
-                reason[wide[:, k], k] = self._undecided(points[[k]])
+            open_points = np.flatnonzero(wide.any(axis=0))
+            reason[wide] = self._undecided(points[open_points[[0, -1]]])
         form = np.ones(value.shape)
         return Forecast(value, lower, upper, status, reason, form, 1 - form, level)
 
@@ -138,7 +141,7 @@ class Neighbours:
         ends, status, reason = self._coefficients_at(points, level)
         value, lower, upper = (np.full((*self.weight.shape, len(points)), np.nan) for _ in range(3))
         broken = np.zeros(value.shape, dtype=bool)
-        ranks = points[:, self.parameters.index("ranks")]
+        ranks, over = points[:, self.parameters.index("ranks")], np.array(self.over_ranks)
         for k, count in enumerate(ranks):
             if count < 1 or not float(count).is_integer():
                 status[:, :, k], reason[:, :, k] = forecast.DOMAIN, f"{count:g} ranks cannot be placed on a grid"
@@ -156,12 +159,15 @@ class Neighbours:
                             least = -CLOSE * np.abs(mine @ np.abs(basis).max(axis=0))
                             broken[rows, g, k] = each.min(axis=1) < least
                         each = np.maximum(each, 0.0)
-                        reduced = [_reduce(x, times, self.over_ranks[i]) for i, x in zip(rows, each, strict=True)]
-                        target[rows, g, k] = reduced
+                        target[rows, g, k] = _reduced(each, times, over[rows])
         value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
         status = np.where(broken, forecast.NOT_POSITIVE, status)
         reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
         reach = float(ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value)
+        # Bytes that no law meets exactly leave the faces by more with every doubling of the ranks.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            doublings = np.fmax(np.log2(ranks / self.measured[-1]), 0.0)
+        reach *= 1 + np.outer([name == "bytes_sent" for name in self.metrics], doublings)[:, None]
         down, up = np.minimum(lower, upper) - reach, np.maximum(lower, upper) + reach
         form = np.ones(value.shape)
         return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, 1 - form, level)
@@ -351,13 +357,11 @@ def _classes(grid: Cartesian, ranks: int, faced: bool) -> tuple[Array, Ints]:
     return basis, times
 
 
-def _reduce(values: Array, times: Ints, how: str) -> float:
-    if how == "max":
-        return float(values.max())
-    if how == "min":
-        return float(values.min())
-    total = float((values * times).sum())
-    return total if how == "sum" else total / float(times.sum())
+def _reduced(values: Array, times: Ints, over: NDArray[np.str_]) -> Array:
+    """Values (s, c) of classes that hold `times` ranks each, reduced over all ranks as `over` (s,) says."""
+    total = values @ times
+    ways = [over == "max", over == "min", over == "sum"]
+    return np.asarray(np.select(ways, [values.max(axis=1), values.min(axis=1), total], total / times.sum()))
 
 
 def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, ...]]:
@@ -427,17 +431,28 @@ def fit_neighbours(
     shared = sorted(set.intersection(*(set(group.names) for group in groups.values()))) if groups else []
     if not shared:
         return None
+    for place, group in groups.items():
+        at = {name: row for row, name in enumerate(group.names)}
+        groups[place] = Group(group.ranks, shared, group.values[[at[name] for name in shared]])
     metrics = np.array([name for _, name in shared], dtype=object)
-    laws = [[_solved(groups.values(), shared, grid, faced) for faced in (False, True)] for grid in grids]
+    laws = [[_solved(groups.values(), grid, faced) for faced in (False, True)] for grid in grids]
     plain, faced = (np.stack([each[at].follows for each in laws], axis=1) for at in (0, 1))
     # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
     leading = plain & np.isin(metrics, list(LEADING))[:, None]
     leading |= faced & (metrics == "bytes_sent")[:, None]
-    lawful = {shared[i][0] for i in np.flatnonzero(leading.any(axis=1))}
-    allowed = np.array([kernel in lawful for kernel, _ in shared])[:, None]
-    faced &= np.isin(metrics, list(COUNTS))[:, None] & (metrics != "messages")[:, None] & ~plain
+    lawful: dict[str, NDArray[np.bool_]] = {}
+    for (kernel, _), on in zip(shared, leading, strict=True):
+        lawful[kernel] = lawful.get(kernel, np.zeros(len(grids), dtype=bool)) | on
+    allowed = np.stack([lawful[kernel] for kernel, _ in shared])
+    error, equal = (
+        [np.stack([getattr(each[at], name) for each in laws], axis=1) for at in (0, 1)]
+        for name in ("residual", "equal")
+    )
+    faced &= (
+        np.isin(metrics, list(COUNTS))[:, None] & (metrics != "messages")[:, None] & (~plain | (error[1] < error[0]))
+    )
     fits = (plain | faced) & allowed
-    residual = np.stack([np.where(faced[:, g], both[1].residual, both[0].residual) for g, both in enumerate(laws)], 1)
+    residual, same = (np.where(faced, *each[::-1]) for each in (error, equal))
     # A grid whose law is exact makes those unlikely that only come near.
     exact = fits & (residual == 0)
     fits &= exact | ~exact.any(axis=1, keepdims=True)
@@ -468,7 +483,7 @@ def fit_neighbours(
         over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
         coefficients=coefficients,
         index=index.reshape(len(rows), len(columns), TERMS),
-        weight=fits[np.ix_(rows, columns)] * _priors(kept),
+        weight=(fits * np.where(same, 1.0, UNEQUAL))[np.ix_(rows, columns)] * _priors(kept),
         residual=residual[np.ix_(rows, columns)],
         faces=faced[np.ix_(rows, columns)],
     )
@@ -493,22 +508,29 @@ class _Law:
         Relative error; 0 where the law is exact.
     follows : (s,) bool
         Whether the law holds.
+    equal : (s,) bool
+        Whether all directions cost the same, or about the same where the law is not exact.
     """
 
     solved: Array
     residual: Array
     follows: NDArray[np.bool_]
+    equal: NDArray[np.bool_]
 
 
-def _solved(groups: Collection[Group], shared: list[tuple[str, str]], grid: Cartesian, faced: bool) -> _Law:
+def _solved(groups: Collection[Group], grid: Cartesian, faced: bool) -> _Law:
     """The law with or without faces: with one cost for all directions where that is exact, else one for each."""
-    solved = np.zeros((len(shared), TERMS, len(groups)))
-    residual, follows = np.zeros(len(shared)), np.ones(len(shared), dtype=bool)
+    size = len(next(iter(groups)).names)
+    solved = np.zeros((size, TERMS, len(groups)))
+    residual, follows, equal = np.zeros(size), *np.ones((2, size), dtype=bool)
     for at, group in enumerate(groups):
-        one = _Fit.of(group, shared, grid, faced)
+        one = _Fit.of(group, grid, faced)
         solved[:, : 1 + grid.dimensions, at] = one.solution
         residual, follows = np.maximum(residual, one.error), follows & one.holds
-    return _Law(solved, residual, follows)
+        costs = one.solution[:, 1:]
+        same = np.ptp(costs, axis=1) <= EXACT * np.abs(costs).max(axis=1)
+        equal &= np.where(one.error > 0, _alike(costs), same)
+    return _Law(solved, residual, follows, equal)
 
 
 @dataclass(frozen=True)
@@ -528,7 +550,7 @@ class _Fit:
     holds: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, group: Group, shared: list[tuple[str, str]], grid: Cartesian, faced: bool) -> _Fit:
+    def of(cls, group: Group, grid: Cartesian, faced: bool) -> _Fit:
         """Solve by least squares.
 
         The law is not claimed where it has as many coefficients as there are different ranks in the runs, unless all
@@ -537,26 +559,36 @@ class _Fit:
         direction to the next. How much the costs differ is then the law's error.
         """
         d = grid.dimensions
-        values = group.values[[group.names.index(name) for name in shared]]
-        counts = np.array([name in COUNTS for _, name in shared])
+        values, names = group.values, np.array([name for _, name in group.names], dtype=object)
+        loose = ~np.isin(names, list(COUNTS)) | (names == "bytes_sent")
         scale = np.abs(values).mean(axis=1)
         placed = grid.surface if faced else grid
         sides = [placed.sides(p) * np.tile(grid.faces(p) if faced else np.ones(d), 2) for p in group.ranks]
         near = np.concatenate([each[:, :d] + each[:, d:] for each in sides])
-        seen = sum(len(np.unique(each[:, :d] + each[:, d:], axis=0)) for each in sides)
+        rows = [np.unique(each[:, :d] + each[:, d:], axis=0) for each in sides]
         solution, error = np.zeros((len(values), 1 + d)), np.full(len(values), np.inf)
         holds = np.zeros(len(values), dtype=bool)
 
         def take(which: NDArray[np.bool_], found: Array, missed: Array) -> None:
+            """Take what is found where nobody gets less than nothing, and each neighbour a whole number of messages."""
+            found = np.where(np.abs(found) < EXACT * scale[:, None], 0.0, found)
+            which = which & ~(np.isin(names, list(SENT)) & (found < 0).any(axis=1))
+            whole = np.abs(found - np.round(found)).max(axis=1) <= EXACT * np.maximum(scale, 1.0)
+            which &= (names != "messages") | (missed > 0) | whole
             solution[which], error[which], holds[which] = found[which], missed[which], True
 
-        full, missed, scatter, several = _each_direction(np.concatenate(sides), near, values)
-        if full is not None:
+        for constant in (True, False):
+            # Without a constant a rank that has no neighbour says nothing.
+            seen = sum(len(each) if constant else int(each.any(axis=1).sum()) for each in rows)
+            full, missed, scatter = _each_direction(np.concatenate(sides), near, values, constant)
+            if full is None:
+                continue
             # Steps up or down by less than the error are none.
-            clear = (np.abs(full[:, 1:]) > np.maximum(CLOSE, 2 * scatter)[:, None] * scale[:, None]).any(axis=1)
-            close = np.where(counts, missed <= CLOSE * scale, scatter <= NEAR) & clear
+            steps = np.abs(full[:, 1:]) * np.ptp(near, axis=0)
+            clear = (steps > (np.maximum(CLOSE, 2 * scatter) * scale)[:, None]).any(axis=1)
+            close = np.where(loose, scatter <= NEAR, missed <= CLOSE * scale) & clear & ~holds
             size = np.where(scatter > EXACT, scatter, 0.0)
-            if seen > several:
+            if seen > constant + d:
                 take(close, full, size)
             else:
                 mean = full[:, 1:].mean(axis=1, keepdims=True)
@@ -565,34 +597,31 @@ class _Fit:
         total = near.sum(axis=1)
         for constant in (True, False):
             basis = np.stack([np.ones(len(total)), total], axis=1)[:, not constant :]
-            if np.ptp(total) == 0 or seen <= basis.shape[1]:
+            if np.ptp(total) == 0 or sum(map(len, rows)) <= basis.shape[1]:
                 continue
             found = np.linalg.lstsq(basis, values.T, rcond=None)[0].T
-            exact = (np.abs(found @ basis.T - values).max(axis=1) <= EXACT * scale) & (scale > 0)
-            exact &= np.abs(found[:, -1]) * np.ptp(total) > CLOSE * scale
+            difference = found @ basis.T - values
+            clear = (np.abs(found[:, -1]) * np.ptp(total) > CLOSE * scale) & (scale > 0)
+            exact = (np.abs(difference).max(axis=1) <= EXACT * scale) & clear
+            size = np.sqrt((difference**2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)
             costs = np.repeat(found[:, -1:], d, axis=1)
             base = found[:, :1] if constant else np.zeros((len(found), 1))
-            take(exact, np.concatenate([base, costs], axis=1), np.zeros(len(found)))
-        solution = np.where(np.abs(solution) < EXACT * scale[:, None], 0.0, solution)
-        names = np.array([name for _, name in shared], dtype=object)
-        holds &= ~(np.isin(names, list(SENT)) & (solution < 0).any(axis=1))
-        # A neighbour gets a whole number of messages.
-        whole = np.abs(solution - np.round(solution)).max(axis=1) <= EXACT * np.maximum(scale, 1.0)
-        holds &= (names != "messages") | (error > 0) | whole
+            near_by = loose & clear & ~holds & (size <= NEAR)
+            take(exact | near_by, np.concatenate([base, costs], axis=1), np.where(exact, 0.0, size))
         return cls(solution, np.where(holds, error, 0.0), holds)
 
 
-def _each_direction(sides: Array, near: Array, values: Array) -> tuple[Array | None, Array, Array, int]:
-    """A constant and a cost for each direction (s, 1 + d), and how well they fit.
+def _each_direction(sides: Array, near: Array, values: Array, constant: bool) -> tuple[Array | None, Array, Array]:
+    """A constant, if there is one, and a cost for each direction (s, 1 + d), and how well they fit.
 
     Returns
     -------
     The coefficients, None where the runs do not separate the directions; largest and relative root mean square error
-    (s,); the number of coefficients.
+    (s,).
     """
     d = near.shape[1]
-    columns, means = [np.ones(len(near))], np.zeros((1 + d, 1))
-    means[0, 0] = 1.0
+    columns, means = [np.ones(len(near))] * constant, np.zeros((1 + d, int(constant)))
+    means[0] = 1.0
     for at in range(d):
         # Lower and upper faces differ a little (alignment); a direction has as many of the one as of the other.
         lower, upper = sides[:, at], sides[:, d + at]
@@ -608,7 +637,7 @@ def _each_direction(sides: Array, near: Array, values: Array) -> tuple[Array | N
     scatter = np.sqrt((difference**2).mean(axis=1)) / np.where(scale > 0, scale, 1.0)
     known = np.linalg.matrix_rank(basis) == basis.shape[1]
     costs: Array = (solution @ means.T).astype(np.float64)
-    return costs if known else None, np.abs(difference).max(axis=1), scatter, 1 + d
+    return costs if known else None, np.abs(difference).max(axis=1), scatter
 
 
 def _alike(costs: Array) -> NDArray[np.bool_]:

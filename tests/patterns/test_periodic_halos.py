@@ -166,6 +166,34 @@ def test_a_part_of_the_dimensions_that_is_decided_leaves_the_others_open(tmp_pat
     assert said(law, "messages", 16)[:3] == pytest.approx([means(channel, 16)["messages"]] * 3)
 
 
+def test_bytes_that_vary_over_the_ranks_follow_the_faces(tmp_path: Path) -> None:
+    """As where ranks have unlike numbers of atoms: messages are exact, bytes of a rank are off by up to a tenth."""
+    periodic = exchange((True, True, True))
+
+    def uneven(ranks: int) -> list[tuple[int, int, float]]:
+        return [(rank, peer, size * (1 + 0.1 * np.sin(7.0 * rank + ranks))) for rank, peer, size in periodic(ranks)]
+
+    law = law_of(tmp_path, uneven, (1, 2, 3, 4, 6, 8, 12, 18))
+    assert law is not None
+    for p in (32, 64):
+        value, low, high, _ = said(law, "bytes_sent", p)
+        true = means(uneven, p)["bytes_sent"]
+        assert value == pytest.approx(true, rel=0.1)
+        assert low <= true <= high
+        assert low < 0.95 * value
+    narrow, wide = (said(law, "bytes_sent", p) for p in (18, 144))
+    assert wide[2] / wide[0] > narrow[2] / narrow[0]
+
+
+def test_one_cost_in_all_directions_is_likelier_than_several(tmp_path: Path) -> None:
+    """Six ranks show one dimension; on a grid that ends in the others they would cost twice as much there."""
+    law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 3, 4, 6, 8))
+    assert law is not None
+    weight = dict(zip(law.grids, law.weight[law.metrics.index("messages")].tolist(), strict=True))
+    assert weight[Cartesian(3, (True, True, True))] > 50 * weight[Cartesian(3, (True, False, False))] > 0
+    assert said(law, "messages", 64)[:3] == pytest.approx([means(PROGRAMS["periodic"], 64)["messages"]] * 3)
+
+
 def test_laws_come_back_from_plain_data(tmp_path: Path) -> None:
     law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
     assert law is not None
