@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         metavar="PATH",
-        help="fit the network to timings that exist, measuring none: CSV (op,bytes,start,duration) or an imported experiment",
+        help="fit the network to timings that exist: CSV (op,bytes,start,duration) or an imported experiment",
     )
     parser.add_argument(
         "--level", choices=("intra", "inter"), default="inter", help="where --timings were taken (default: %(default)s)"
