@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight._files import check_output
-from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import say, tell
 from ranksight.errors import InputError, UsageError
 from ranksight.reports.terminal import Column, Table, Text, next_step, show
@@ -60,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         metavar="PATH",
-        help="fit the network to timings that exist, measuring none: CSV (op,bytes,start,duration) or an experiment",
+        help="fit the network to timings that exist: CSV (op,bytes,start,duration) or an imported experiment",
     )
     parser.add_argument(
         "--level", choices=("intra", "inter"), default="inter", help="where --timings were taken (default: %(default)s)"
@@ -170,7 +169,7 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
 
 
 def _written(what: str, output: Path) -> None:
-    show("", Text(what, hanging=-1), next_step(shell_line("ranksight", "fit", "EXPERIMENT", "--platform", output)))
+    show("", Text(what, hanging=-1), next_step(f"ranksight fit EXPERIMENT --platform {output}"))
 
 
 def _print_network(found: NetworkCalibration) -> None:

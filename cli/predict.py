@@ -308,8 +308,9 @@ def _over(prediction: Prediction) -> list[Block]:
         rows.append([_named(line[0]), line[0].metric, ends[0], Cell(curve, "cyan"), ends[1]])
     if len(factors := sorted(_exchanged(prediction), key=lambda row: row["configuration"][varied[0]])) >= CURVE:
         numbers = [float(row["factor"]) for row in factors]
-        curve = Cell(sparkline(numbers, low=0.0), "cyan")
-        rows.append(["(communication)", "BF_comm", format_factor(numbers[0]), curve, format_factor(numbers[-1])])
+        ends = [format_factor(numbers[0]), format_factor(numbers[-1])]
+        curve = sparkline(numbers, low=0.0)
+        rows.append(["(communication)", "BF_comm", ends[0], Cell(curve, "cyan"), ends[1]])
     first, last = (f"{in_full(end(point[varied[0]] for point in points))}" for end in (min, max))
     columns = [
         Column("kernel", "name"),

@@ -294,7 +294,8 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
         if sent.forms is None or not apart(found, computed, timed):
             return None, ""
     cost = sent.by_kind(points, network)
-    alone = dict(zip(keys, sum(each for (_, way), each in cost.items() if way == STATED).tolist(), strict=True))
+    each = [seconds for (_, way), seconds in cost.items() if way == STATED]
+    alone = dict(zip(keys, np.sum(each, axis=0).tolist(), strict=True))
     remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
     ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
     return replace(sent, blocking=fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways)), remark

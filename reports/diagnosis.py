@@ -242,8 +242,8 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
     text: list[Block] = []
     blocking = found.blocking()
     if len(blocking):
-        rows = blocking.to_dict("records")
-        shown = [
+        factors = blocking.to_dict("records")
+        shown: list[list[str | Cell]] = [
             [
                 ", ".join(f"{name} {in_full(x)}" for name, x in row["configuration"].items()),
                 format_si(row["communication"], "s"),
@@ -251,13 +251,13 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
                 f"{format_factor(row['lower'])} .. {format_factor(row['upper'])}",
                 row["method"],
             ]
-            for row in rows
+            for row in factors
         ]
         columns = [Column("at", "name"), Column("communication"), Column("BF_comm"),
                    Column(f"{found.level:.0%} interval", "word", 1), Column("", "word")]  # fmt: skip
         text += [
             Table(columns, shown[:most] + shown[most:][-1:], 2),
-            Text(f"BF_comm {MEANINGS[rows[-1]['meaning']]}", 2),
+            Text(f"BF_comm {MEANINGS[factors[-1]['meaning']]}", 2),
         ]
     fitted = found.fitted_costs()
     rows = [[row["operation"], row["formula"]] for row in fitted[fitted["formula"] != ""].head(most).to_dict("records")]

@@ -67,7 +67,8 @@ class Measured:
             kernels = tuple(model.fitted.kernels[row] for row in index)
             some = some * told.part(kernels, self.points) - told.left(kernels, some, self.points)
         held = np.isfinite(some).any(axis=0)
-        apart = model.equation.communication is not None and model.equation.network is not None
+        sent = model.equation.communication
+        apart = sent is not None and sent.priced(model.equation.network)
         what = "measured, without messages" if apart else "measured, sum over kernels"
         return np.where(held, np.nansum(some, axis=0), np.nan), what
 

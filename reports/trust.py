@@ -194,7 +194,7 @@ def _messages(sweep: Sweep) -> list[Fact]:
     equation = sweep.model.equation
     if equation.communication is None:
         return []
-    if equation.network is None:
+    if not equation.communication.priced(equation.network):
         return [
             Fact(
                 "poor",
@@ -202,4 +202,11 @@ def _messages(sweep: Sweep) -> list[Fact]:
                 "Messages were traced, but no network is described, so their time is left out; fit with --platform.",
             )
         ]
-    return [Fact("fair", "Network", "The messages' time is computed for the described network, not measured at scale.")]
+    if equation.network is None:
+        text = "No network is described: calls take the form fitted to measured ones, at larger scale as well."
+        return [Fact("fair", "Network", text)]
+    if equation.communication.blocking is None:
+        text = "The messages' time is computed for the described network; no run measured it (BF_comm is assumed)."
+        return [Fact("poor", "Network", text)]
+    text = "The messages' time is computed for the described network, times BF_comm as measured at smaller scale."
+    return [Fact("fair", "Network", text)]

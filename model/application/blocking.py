@@ -250,6 +250,7 @@ def fit_blocking(
             errors.append(wide[row])
     if not rows:
         return None
-    kinds, names, *numbers = zip(*rows, strict=True)
+    kinds, names, *others = zip(*rows, strict=True)
+    share, scale, scatters = (np.array(column, dtype=np.float64) for column in others)
     rates = Rates(inputs, np.array(values), np.array(errors), variants)
-    return Blocking(parameters, columns, kinds, names, *map(np.array, numbers), rates, taken)
+    return Blocking(parameters, columns, kinds, names, share, scale, scatters, rates, taken)

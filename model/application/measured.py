@@ -127,12 +127,14 @@ def taken(
             took = one.seconds[ALL] * alone[kind] / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
             if own * took > 0:
                 logs[kind][at].append(float(np.log(own * took)))
-    means = [[np.mean(one) if one else np.nan for one in each] for each in logs.values()]
-    errors = [
-        [np.std(one, ddof=1) / np.sqrt(len(one)) if len(one) > 1 else 0.0 for one in each] for each in logs.values()
-    ]
-    shape = (len(kinds), len(points))
-    return Taken(kinds, points, np.reshape(means, shape), np.reshape(errors, shape))
+    means, errors = np.full((len(kinds), len(points)), np.nan), np.zeros((len(kinds), len(points)))
+    for row, each in enumerate(logs.values()):
+        for at, several in enumerate(each):
+            if several:
+                means[row, at] = np.mean(several)
+            if len(several) > 1:
+                errors[row, at] = np.std(several, ddof=1) / np.sqrt(len(several))
+    return Taken(kinds, points, means, errors)
 
 
 def configurations(found: list[Measured]) -> Array:

@@ -28,6 +28,7 @@ from ranksight.model.structure.stated import BETWEEN
 
 if TYPE_CHECKING:
     from ranksight.model.application.communication import Communication
+    from ranksight.model.messages.times import Choice
 
 Array = NDArray[np.float64]
 
@@ -80,7 +81,7 @@ def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:
 
 
 def better(
-    found: pd.DataFrame, sent: Communication, point: Array, fabric: Fabric, choice: str, surface: float
+    found: pd.DataFrame, sent: Communication, point: Array, fabric: Fabric, choice: Choice, surface: float
 ) -> tuple[str, float] | None:
     """The layout that saves most, in words, and the seconds of a rank that it saves; None where none does.
 
@@ -92,8 +93,8 @@ def better(
     point : (m,)
         Configuration.
     fabric : Fabric
-    choice : str
-        The MPI library (:mod:`ranksight.comm.costs.selection`).
+    choice : str, Selector or mapping
+        Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
     surface : float
         Seconds of a rank in kernels that follow the surface.
     """

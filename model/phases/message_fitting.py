@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ranksight.experiment import Experiment, Run
-from ranksight.model.application.communication import Communication, costs_time
+from ranksight.model.application.blocking import costs_time
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.phases.calls import Calls, traced

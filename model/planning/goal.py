@@ -238,7 +238,7 @@ def _messages(model: Model, targets: Array, level: float, value: Array) -> list[
     communication, network = model.equation.communication, model.equation.network
     if communication is None or network is None:
         return []
-    times = communication.times(targets, network.fabric(), level)
+    times = communication.exchanged(targets, network, level).times
     rows, said = communication.functions.rows, communication.functions.predict(targets, level)
     found: Found = {}
     for at, name in enumerate(communication.names):

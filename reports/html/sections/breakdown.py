@@ -68,7 +68,7 @@ def _notes(context: Context, total: Any) -> list[str]:
             "Execution and memory are told apart where instructions, loads by cache level and time were measured and "
             "a platform was given to the fit; here they were not, so all of it stands as kernels without counters."
         )
-    if equation.communication is not None and equation.network is None:
+    if equation.communication is not None and not equation.communication.priced(equation.network):
         notes.append("Messages were traced but no network was described, so their time is missing here.")
     elif equation.communication is None:
         notes.append("No messages were traced: time in MPI is part of the kernels that call it, where it was measured.")
