@@ -1,0 +1,73 @@
+"""Weights of laws: the one that predicted what was held out leads, kernels share what they say."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ranksight.errors import InputError
+from ranksight.model.kernel_time.perwork import Spread
+from ranksight.model.kernel_time.stacking import COST, COUNTED, FUNCTION, Law, Weights, learn_weights, log_score, mix
+from ranksight.model.priors import LAWS
+
+
+def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> Law:
+    centre = np.log(np.array(values))
+    side = np.full(centre.shape, width)
+    return Law(kernels, Spread(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
+
+
+def test_the_law_that_was_right_leads() -> None:
+    kernels = tuple(f"k{at}" for at in range(8))
+    truth = np.full((8, 2), 1.0)
+    scores = {
+        COUNTED: log_score(law(kernels, [[2.0, 2.0]] * 8), kernels, truth),
+        COST: log_score(law(kernels, [[1.01, 0.99]] * 8), kernels, truth),
+    }
+    found = learn_weights(kernels, scores)
+    assert (found.of(kernels, (COUNTED, COST))[:, 1] > 0.95).all()
+
+
+def test_without_a_difference_the_prior_stays() -> None:
+    kernels = ("k",)
+    truth = np.ones((1, 1))
+    same = law(kernels, [[1.0]])
+    found = learn_weights(kernels, {name: log_score(same, kernels, truth) for name in (COUNTED, COST)})
+    assert found.weight[0, 0] / found.weight[0, 1] == pytest.approx(LAWS[COUNTED] / LAWS[COST], rel=0.5)
+    assert found.weight.sum() == pytest.approx(1.0)
+
+
+def test_a_sharp_law_scores_above_a_vague_one_and_a_wrong_one_below() -> None:
+    kernels, truth = ("k",), np.ones((1, 1))
+    sharp, vague, wrong = (
+        log_score(law(kernels, [[value]], width), kernels, truth)[0]
+        for value, width in ((1.0, 0.02), (1.0, 0.5), (1.5, 0.02))
+    )
+    assert sharp > vague > wrong
+
+
+def test_the_mixture_spans_laws_that_disagree() -> None:
+    kernels = ("k",)
+    laws = {COUNTED: law(kernels, [[1.0]]), FUNCTION: law(kernels, [[2.0]])}
+    said, share = mix(kernels, laws, np.full((1, 2, 1), 0.5), 0.9)
+    assert said.lower[0, 0] < 1.0 < 2.0 < said.upper[0, 0]
+    assert share.sum(axis=0) == pytest.approx(np.ones((1, 1)))
+    alone, _ = mix(kernels, laws, np.array([[[1.0], [0.0]]]), 0.9)
+    assert alone.value[0, 0] == pytest.approx(1.0, rel=1e-3)
+    assert np.log(alone.upper / alone.value)[0, 0] == pytest.approx(1.645 * 0.05, rel=0.1)
+
+
+def test_a_law_can_be_left_out() -> None:
+    found = learn_weights(("k",), {COST: np.zeros(1), FUNCTION: np.zeros(1)}).without(COST)
+    assert found.of(("k", "other"), (COST, FUNCTION))[:, 0] == pytest.approx([0.0, 0.0])
+    assert found.weight[0, 1] == pytest.approx(1.0)
+
+
+def test_plain_data_and_back() -> None:
+    found = learn_weights(("k",), {COST: np.zeros(1), FUNCTION: np.ones(1)})
+    again = Weights.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.weight == pytest.approx(found.weight)
+    with pytest.raises(InputError, match="weights"):
+        Weights.from_dict({**found.to_dict(), "laws": ["magic", "more"]})

@@ -1,0 +1,67 @@
+"""Sums of known forms: terms are found, none takes away, intervals cover."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ranksight.errors import InputError
+from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
+from ranksight.model.search.terms import Hypotheses
+
+NAMES = ("ranks",)
+P = np.array([[2.0], [4], [8], [12], [24], [48]])
+FAR = np.array([[192.0], [768.0]])
+
+
+def space() -> Hypotheses:
+    tree = [term(NAMES, {"ranks": (0.0, 1.0, 0.0)}), term(NAMES, {"ranks": (1.0, 0.0, 0.0)})]
+    surface = [term(NAMES, {"ranks": (-share, 0.0, 0.0)}) for share in (0.5, 2 / 3, 1.0)]
+    return forms(NAMES, tree, surface)
+
+
+def law(points: np.ndarray) -> np.ndarray:
+    return 2e-3 + 4e-3 * points[:, 0] ** (-2 / 3) + 3e-4 * np.log2(points[:, 0])
+
+
+def test_a_constant_a_surface_and_a_tree() -> None:
+    found = fit_sums(space(), P, law(P)[None], 0.002 * law(P)[None])
+    mean, deviation = found.at(FAR)
+    assert mean[0] == pytest.approx(law(FAR), rel=0.03)
+    assert (deviation[0] < 0.1 * mean[0]).all()
+
+
+def test_nine_in_ten_are_inside() -> None:
+    generator = np.random.default_rng(2)
+    noise = 0.02
+    true = law(P)[None] * np.ones((300, 1))
+    measured = true * np.exp(generator.normal(0, noise, true.shape))
+    mean, deviation = fit_sums(space(), P, measured, noise * measured).at(FAR[:1])
+    inside = np.abs(mean[:, 0] - law(FAR)[0]) < 1.645 * deviation[:, 0]
+    assert 0.8 <= inside.mean() <= 0.99
+
+
+def test_no_term_takes_away() -> None:
+    falling = 1.0 - 0.01 * P[:, 0]
+    found = fit_sums(space(), P, falling[None], 0.001 * np.ones((1, len(P))))
+    assert (found.coefficient >= 0).all()
+    assert (found.at(FAR)[0] >= 0).all()
+
+
+def test_terms_that_repeat_each_other_are_one() -> None:
+    """One number of ranks measured at six sizes: all terms of the ranks are the constant."""
+    points = np.full((6, 1), 4.0)
+    mean, deviation = fit_sums(space(), points, np.full((1, 6), 3.0), np.full((1, 6), 0.03)).at(points[:1])
+    assert mean[0, 0] == pytest.approx(3.0)
+    assert np.isfinite(deviation).all()
+
+
+def test_plain_data_and_back() -> None:
+    found = fit_sums(space(), P, law(P)[None], 0.01 * law(P)[None])
+    again = Sums.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.at(FAR)[0] == pytest.approx(found.at(FAR)[0])
+    for damage in ({"weight": [[1.0]]}, {"members": [[99]]}, {"points": [[0.0]]}, {"terms": []}):
+        with pytest.raises(InputError):
+            Sums.from_dict({**found.to_dict(), **damage})
