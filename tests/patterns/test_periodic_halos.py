@@ -13,7 +13,8 @@ import pytest
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.dims import dims_create
 from ranksight.experiment import Experiment, Run
-from ranksight.model.structure.neighbours import Neighbours, fit_neighbours
+from ranksight.model.structure.neighbourfit import fit_neighbours
+from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.uncertainty.forecast import OK
 
 STEPS, POINTS = 10, 48
