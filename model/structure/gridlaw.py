@@ -1,4 +1,4 @@
-"""The law of a count on one process grid, least squares over all ranks: a + sum_d n_d b_d, or n_d f_d with faces f_d."""
+"""The law of a count on one process grid: a + sum_d n_d b_d, or n_d f_d b_d with faces f_d, by least squares."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,25 +36,33 @@ ONCE = 0.5
 def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, ...]]:
     """The process grids that fit who sends to whom in all runs, by their table ``peers``, and the ranks of these runs.
 
-    Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program. One operation whose pairs
-    are those of a grid is enough: a program may send other messages by other operations. Where several operations
-    are, their grids are those that fit all of them.
+    Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel`` where it is known.
+    One operation, of all kernels or of one, whose pairs are those of a grid is enough: a program may send other
+    messages besides. Of several the grids are those that fit most of them.
     """
-    talks: dict[int, dict[str, set[tuple[int, int]]]] = {}
+    talks: dict[int, dict[tuple[str, ...], set[tuple[int, int]]]] = {}
     for run in experiment.runs:
         ranks = int(run.configuration["ranks"])
         if ranks in talks or (table := experiment.table(run, "peers")) is None:
             continue
-        talks[ranks] = {
-            str(operation): set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
-            for operation, part in table.groupby("operation", observed=True)
-        }
+        here = talks[ranks] = {}
+        for columns in (["operation"], ["kernel", "operation"]):
+            if set(columns) <= set(table.columns):
+                for name, part in table.groupby(columns, observed=True):
+                    pairs = zip(part["rank"].tolist(), part["peer"].tolist(), strict=True)
+                    here[tuple(map(str, name if isinstance(name, tuple) else (name,)))] = set(pairs)
     # An operation that a run lacks was not used there: one rank has nobody to send to.
-    operations = sorted(set().union(*talks.values()))
-    each = [cartesian_grids([(ranks, said.get(name, set())) for ranks, said in talks.items()]) for name in operations]
-    found = [grids for grids in each if grids]
-    common = [grid for grid in found[0] if all(grid in grids for grids in found)] if found else []
-    return tuple(common), tuple(sorted(talks))
+    names = sorted(set().union(*talks.values()))
+    distinct = {tuple(frozenset(said.get(name, ())) for said in talks.values()) for name in names}
+    each = [cartesian_grids(list(zip(talks, pairs, strict=True))) for pairs in distinct]
+    fitting = Counter(grid for grids in each for grid in grids)
+    most = max(fitting.values(), default=0)
+    found = sorted((grid for grid, count in fitting.items() if count == most), key=_order)
+    return tuple(found), tuple(sorted(talks))
+
+
+def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str]:
+    return grid.dimensions, grid.periodic, grid.rising, grid.ring
 
 
 def _priors(grids: Sequence[Cartesian]) -> Array:

@@ -195,6 +195,23 @@ def test_one_cost_in_all_directions_is_likelier_than_several(tmp_path: Path) -> 
     assert said(law, "messages", 64)[:3] == pytest.approx([means(PROGRAMS["periodic"], 64)["messages"]] * 3)
 
 
+def test_other_messages_of_the_same_operation_hide_no_grid(tmp_path: Path) -> None:
+    """A halo, and another kernel whose ranks send to the first one by the same operation."""
+    sends = PROGRAMS["periodic"]
+    experiment = Experiment.create(tmp_path / "e", "halo", ["ranks"])
+    for p in (1, 2, 4, 8, 27):
+        halo = pd.DataFrame(sends(p), columns=["rank", "peer", "bytes"]).assign(kernel="halo", count=1)
+        gather = pd.DataFrame({"rank": range(1, p), "peer": 0, "bytes": 8.0, "kernel": "gather", "count": 1})
+        peers = pd.concat([halo, gather]).assign(operation="Isend")
+        each = halo.groupby("rank")["count"].sum().reindex(range(p), fill_value=0).astype(float)
+        table = each.rename("messages").reset_index().assign(kernel="halo")
+        experiment.add(Run({"ranks": p}, collector="pmpi"), table, tables={"peers": peers})
+    law = fit_neighbours(experiment, {("halo", "messages")}, lambda run: experiment.table(run, "counters"))
+    assert law is not None
+    assert [(grid.dimensions, grid.periodic) for grid in law.grids] == [(3, (True, True, True))]
+    assert said(law, "messages", 64)[0] == pytest.approx(6)
+
+
 def test_laws_come_back_from_plain_data(tmp_path: Path) -> None:
     law = law_of(tmp_path, PROGRAMS["periodic"], (1, 2, 4, 8))
     assert law is not None
