@@ -159,7 +159,7 @@ def cartesian_grids(talks: Sequence[tuple[int, Collection[tuple[int, int]]]]) ->
         falling ones explain nothing.
     """
     wanted = [(ranks, {pair for pair in pairs if pair[0] != pair[1]}) for ranks, pairs in sorted(talks, key=_ranks)]
-    if not any(pairs for _, pairs in wanted):
+    if not any(pairs for _, pairs in wanted) or any(len(pairs) > 2 * MOST_DIMENSIONS * p for p, pairs in wanted):
         return ()
     alone = {ranks: all((rank, rank) in pairs for rank in range(ranks)) for ranks, pairs in talks}
     for rising in (False, True):

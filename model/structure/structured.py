@@ -9,7 +9,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.levels import fit_levels
-from ranksight.model.structure.neighbours import Tables, fit_neighbours
+from ranksight.model.structure.neighbourfit import Tables, fit_neighbours
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.unserved import find_unserved
 
@@ -25,7 +25,7 @@ def structured(
 ) -> Functions:
     """The functions of a series with what two levels say, what follows the process grid and what is stated.
 
-    For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbours.fit_neighbours`.
+    For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     names = set(zip(series.kernels, series.metrics, strict=True))

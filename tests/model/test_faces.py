@@ -11,7 +11,8 @@ import pytest
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.structure.neighbours import Neighbours, fit_neighbours
+from ranksight.model.structure.neighbourfit import fit_neighbours
+from ranksight.model.structure.neighbours import Neighbours
 
 GRID = Cartesian(2, (False, False))
 

@@ -13,7 +13,8 @@ import pytest
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.dims import dims_create
 from ranksight.experiment import Experiment, Run
-from ranksight.model.structure.neighbours import Neighbours, fit_neighbours
+from ranksight.model.structure.neighbourfit import fit_neighbours
+from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.uncertainty.forecast import OK
 
 STEPS, POINTS = 10, 48
@@ -192,6 +193,23 @@ def test_one_cost_in_all_directions_is_likelier_than_several(tmp_path: Path) -> 
     weight = dict(zip(law.grids, law.weight[law.metrics.index("messages")].tolist(), strict=True))
     assert weight[Cartesian(3, (True, True, True))] > 50 * weight[Cartesian(3, (True, False, False))] > 0
     assert said(law, "messages", 64)[:3] == pytest.approx([means(PROGRAMS["periodic"], 64)["messages"]] * 3)
+
+
+def test_other_messages_of_the_same_operation_hide_no_grid(tmp_path: Path) -> None:
+    """A halo, and another kernel whose ranks send to the first one by the same operation."""
+    sends = PROGRAMS["periodic"]
+    experiment = Experiment.create(tmp_path / "e", "halo", ["ranks"])
+    for p in (1, 2, 4, 8, 27):
+        halo = pd.DataFrame(sends(p), columns=["rank", "peer", "bytes"]).assign(kernel="halo", count=1)
+        gather = pd.DataFrame({"rank": range(1, p), "peer": 0, "bytes": 8.0, "kernel": "gather", "count": 1})
+        peers = pd.concat([halo, gather]).assign(operation="Isend")
+        each = halo.groupby("rank")["count"].sum().reindex(range(p), fill_value=0).astype(float)
+        table = each.rename("messages").reset_index().assign(kernel="halo")
+        experiment.add(Run({"ranks": p}, collector="pmpi"), table, tables={"peers": peers})
+    law = fit_neighbours(experiment, {("halo", "messages")}, lambda run: experiment.table(run, "counters"))
+    assert law is not None
+    assert [(grid.dimensions, grid.periodic) for grid in law.grids] == [(3, (True, True, True))]
+    assert said(law, "messages", 64)[0] == pytest.approx(6)
 
 
 def test_laws_come_back_from_plain_data(tmp_path: Path) -> None:

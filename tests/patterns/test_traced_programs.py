@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -83,6 +84,39 @@ def test_one_call_site_of_three_patterns_is_three_patterns(tmp_path: Path, capsy
         line = next(line for line in said.splitlines() if f"{name} x{ranks}" in line and "Sendrecv " in line)
         assert line.split()[:3] == ["exchange", "Sendrecv", "10"]
         assert line.split()[-1] == str(peers)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_a_periodic_halo_is_uncertain_until_a_run_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = traced("periodic", "pmpi", "16", tmp_path)
+    (run,) = truth.runs
+    counters = truth.table(run, "counters")
+    assert counters is not None
+    true = counters[counters["kernel"] == "exchange"][["messages", "bytes_sent"]].sum() / 16
+    assert true["messages"] == 60
+
+    def predicted(ranks: str) -> tuple[dict[str, list[float]], str]:
+        experiment, model = traced("periodic", "pmpi", ranks, tmp_path), tmp_path / f"{ranks}.json"
+        assert main(["fit", str(experiment.path), "-o", str(model), "--quiet"]) == 0
+        capsys.readouterr()
+        words = ["predict", str(model), "--ranks", "16", "--metric", "messages,bytes_sent", "--kernel", "exchange"]
+        assert main(words) == 0
+        note = " ".join(capsys.readouterr().out.split())
+        assert main([*words, "--format", "csv"]) == 0
+        table = pd.read_csv(io.StringIO(capsys.readouterr().out)).set_index("metric")
+        return {name: table.loc[name, ["value", "lower", "upper"]].tolist() for name in table.index}, note
+
+    few, note = predicted("1,2,4,8")
+    for name, (value, low, high) in few.items():
+        assert low * (1 - 1e-6) <= true[name] <= high * (1 + 1e-6)
+        assert low <= value <= high
+        assert high > 1.1 * low
+    assert "trace 3 ranks to decide" in note
+    more, note = predicted("1,2,3,4,8")
+    for name, ends in more.items():
+        assert ends == pytest.approx([true[name]] * 3)
+    assert "to decide" not in note
 
 
 def peers_and_events() -> tuple[pd.DataFrame, pd.DataFrame]:

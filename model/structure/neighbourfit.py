@@ -1,0 +1,218 @@
+"""Find the requirements that follow the number of neighbours, and the process grids on which they do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.comm.patterns.grid import Cartesian, cartesian_grids
+from ranksight.experiment import ALL_RANKS, Experiment, Run
+from ranksight.metrics import metric
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.series import Series
+from ranksight.model.structure.gridlaw import Group, solve
+from ranksight.model.structure.levels import COUNTS, Levels, fit_levels
+from ranksight.model.structure.neighbours import TERMS, Neighbours
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
+"""Metrics that say how often a kernel works; its others follow the grid if one of these does."""
+MIXED = 0.5
+"""Prior weight of all grids that are periodic in some dimensions only, where one that is in all or none has 1."""
+UNEQUAL = 0.05
+"""Factor of the weight of a grid on which directions cost differently, where on another they cost the same."""
+ONCE = 0.5
+"""Prior weight of sending once to a neighbour that is met both ways, where sending both ways has 1."""
+
+
+def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, ...]]:
+    """The process grids that fit who sends to whom in all runs, by their table ``peers``, and the ranks of these runs.
+
+    Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel`` where it is known.
+    One operation, of all kernels or of one, whose pairs are those of a grid is enough: a program may send other
+    messages besides. Of several the grids are those that fit most of them.
+    """
+    talks: dict[int, dict[tuple[str, ...], set[tuple[int, int]]]] = {}
+    for run in experiment.runs:
+        ranks = int(run.configuration["ranks"])
+        if ranks in talks or (table := experiment.table(run, "peers")) is None:
+            continue
+        here = talks[ranks] = {}
+        for columns in (["operation"], ["kernel", "operation"]):
+            if set(columns) <= set(table.columns):
+                for name, part in table.groupby(columns, observed=True):
+                    pairs = zip(part["rank"].tolist(), part["peer"].tolist(), strict=True)
+                    here[tuple(map(str, name if isinstance(name, tuple) else (name,)))] = set(pairs)
+    # An operation that a run lacks was not used there: one rank has nobody to send to.
+    names = sorted(set().union(*talks.values()))
+    distinct = {tuple(frozenset(said.get(name, ())) for said in talks.values()) for name in names}
+    each = [cartesian_grids(list(zip(talks, pairs, strict=True))) for pairs in distinct]
+    fitting = Counter(grid for grids in each for grid in grids)
+    most = max(fitting.values(), default=0)
+    found = sorted((grid for grid, count in fitting.items() if count == most), key=_order)
+    return tuple(found), tuple(sorted(talks))
+
+
+def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str]:
+    return grid.dimensions, grid.periodic, grid.rising, grid.ring
+
+
+def _priors(grids: Sequence[Cartesian]) -> Array:
+    """Weights of grids before their counts are looked at; domains are periodic in all dimensions or none, mostly."""
+    mixed = np.array([len(set(grid.periodic)) > 1 for grid in grids])
+    size = np.where(mixed, MIXED / np.maximum([2**grid.dimensions - 2 for grid in grids], 1), 1.0)
+    return np.asarray(size * np.where([grid.ring == "peers" for grid in grids], ONCE, 1.0), dtype=np.float64)
+
+
+Tables = Callable[[Run], "pd.DataFrame | None"]
+
+
+def fit_neighbours(
+    experiment: Experiment,
+    names: Collection[tuple[str, str]],
+    tables: Tables,
+    everywhere: bool = False,
+    **settings: Any,
+) -> Neighbours | None:
+    """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    names : collection of (kernel, metric)
+        Series to look at; requirements only.
+    tables : callable
+        Gives each run's table ``kernel``, ``rank`` and one column a metric, or None.
+    everywhere : bool
+        Whether means are over the ranks that have a kernel (counters) and not over all (messages): the law, which knows
+        all ranks, then says nothing of what some ranks of a run lack.
+    **settings
+        Of :func:`ranksight.model.fitting.fitting.fit_series`, for the coefficients.
+    """
+    if "ranks" not in experiment.parameters:
+        return None
+    grids, measured = grids_of(experiment)
+    wanted = {key for key in names if metric(key[1]).kind == "requirement" and metric(key[1]).over_ranks in _ADDED}
+    if not grids or not wanted:
+        return None
+    others = tuple(name for name in experiment.parameters if name != "ranks")
+    groups = _gather(experiment, wanted, tables, others, everywhere)
+    shared = sorted(set.intersection(*(set(group.names) for group in groups.values()))) if groups else []
+    if not shared:
+        return None
+    for place, group in groups.items():
+        at = {name: row for row, name in enumerate(group.names)}
+        groups[place] = Group(group.ranks, shared, group.values[[at[name] for name in shared]])
+    metrics = np.array([name for _, name in shared], dtype=object)
+    laws = [[solve(groups.values(), grid, faced) for faced in (False, True)] for grid in grids]
+    plain, faced = (np.stack([each[at].follows for each in laws], axis=1) for at in (0, 1))
+    # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
+    leading = plain & np.isin(metrics, list(LEADING))[:, None]
+    leading |= faced & (metrics == "bytes_sent")[:, None]
+    lawful: dict[str, NDArray[np.bool_]] = {}
+    for (kernel, _), on in zip(shared, leading, strict=True):
+        lawful[kernel] = lawful.get(kernel, np.zeros(len(grids), dtype=bool)) | on
+    allowed = np.stack([lawful[kernel] for kernel, _ in shared])
+    error, equal = (
+        [np.stack([getattr(each[at], name) for each in laws], axis=1) for at in (0, 1)]
+        for name in ("residual", "equal")
+    )
+    faced &= (
+        np.isin(metrics, list(COUNTS))[:, None] & (metrics != "messages")[:, None] & (~plain | (error[1] < error[0]))
+    )
+    fits = (plain | faced) & allowed
+    residual, same = (np.where(faced, *each[::-1]) for each in (error, equal))
+    # A grid whose law is exact makes those unlikely that only come near.
+    exact = fits & (residual == 0)
+    fits &= exact | ~exact.any(axis=1, keepdims=True)
+    rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(fits.any(axis=0))
+    if not len(rows):
+        return None
+    solved = np.stack(
+        [np.where(faced[:, g, None, None], both[1].solved, both[0].solved) for g, both in enumerate(laws)], axis=1
+    )
+    solved = np.where(fits[..., None, None], solved, 0.0)[np.ix_(rows, columns)]
+    flat = _rounded(solved.reshape(-1, len(groups)))
+    distinct, first, index = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+    coefficients: Fitted | Levels | Array = distinct[:, 0]
+    if len(groups) > 1:
+        each = [shared[rows[at // (len(columns) * TERMS)]] for at in first]
+        points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
+        kernels_of, metrics_of = zip(*each, strict=True)
+        series = Series(others, points, distinct[:, :, None], kernels_of, metrics_of)
+        coefficients = fit_levels(series, **settings) or fit_series(series, **settings)
+    kept = tuple(grids[g] for g in columns)
+    return Neighbours(
+        parameters=experiment.parameters,
+        others=others,
+        grids=kept,
+        measured=measured,
+        kernels=tuple(shared[i][0] for i in rows),
+        metrics=tuple(shared[i][1] for i in rows),
+        over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
+        coefficients=coefficients,
+        index=index.reshape(len(rows), len(columns), TERMS),
+        weight=(fits * np.where(same, 1.0, UNEQUAL))[np.ix_(rows, columns)] * _priors(kept),
+        residual=residual[np.ix_(rows, columns)],
+        faces=faced[np.ix_(rows, columns)],
+    )
+
+
+def _rounded(values: Array) -> Array:
+    """To twelve digits, so that what differs by rounding is the same."""
+    with np.errstate(divide="ignore"):
+        unit = 10.0 ** np.where(values == 0, 0, np.floor(np.log10(np.abs(values))) - 11)
+    return np.asarray(np.round(values / unit) * unit)
+
+
+_ADDED = ("mean", "max", "sum", "min")
+
+
+def _gather(
+    experiment: Experiment,
+    wanted: Collection[tuple[str, str]],
+    tables: Tables,
+    others: tuple[str, ...],
+    everywhere: bool,
+) -> dict[tuple[float, ...], Group]:
+    """The runs at each combination of the other parameters.
+
+    Only the first run of a configuration and metric is taken, since counts repeat.
+    """
+    columns = {name for _, name in wanted}
+    partial: set[tuple[str, str]] = set()
+    parts: dict[tuple[float, ...], dict[int, dict[tuple[str, str], Array]]] = {}
+    for run in experiment.runs:
+        ranks = int(run.configuration["ranks"])
+        table = tables(run)
+        if table is None or (table["rank"] == ALL_RANKS).any():
+            continue
+        place = tuple(float(run.configuration[name]) for name in others)
+        here = parts.setdefault(place, {}).setdefault(ranks, {})
+        for name in columns.intersection(table.columns):
+            if run.sampled(name):
+                continue  # of some ranks and not of others by chance
+            wide = table.pivot(index="kernel", columns="rank", values=name).reindex(columns=range(ranks))
+            wide = wide.dropna(how="all")
+            if everywhere and metric(name).over_ranks in ("mean", "min"):
+                partial |= {(str(kernel), name) for kernel in wide.index[wide.isna().any(axis=1)]}
+            wide = wide.fillna(0.0)
+            for kernel, row in zip(wide.index, wide.to_numpy(dtype=np.float64), strict=True):
+                if (str(kernel), name) in wanted:
+                    here.setdefault((str(kernel), name), row)
+    groups: dict[tuple[float, ...], Group] = {}
+    for place, runs in sorted(parts.items()):
+        names = sorted(set().union(*runs.values()) - partial)
+        # A kernel that a run does not have did nothing there: pack is not called where nobody is near.
+        values = [np.stack([row.get(name, np.zeros(ranks)) for name in names]) for ranks, row in runs.items() if names]
+        if values:
+            groups[place] = Group(tuple(runs), names, np.concatenate(values, axis=1))
+    return groups
