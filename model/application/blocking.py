@@ -265,4 +265,4 @@ def _continued(ways: Mapping[str, float], cost: Array) -> Array:
     share = np.array(list(ways.values()))
     same = np.isclose(cost, cost[list(ways).index(STATED)], rtol=SAME, atol=0.0).all(axis=1)
     same &= [way != STATED and not way.startswith(LIBRARY) for way in ways]
-    return share + CONTINUED * same / max(int(same.sum()), 1)
+    return np.asarray(share + CONTINUED * same / max(int(same.sum()), 1))
