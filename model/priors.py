@@ -24,9 +24,12 @@ other jobs, placement and what the cost equations leave out are in it."""
 FORM_UNSEEN = 0.05
 """Standard deviation of the logarithm of a fitted communication time per e-fold of ranks or sizes beyond the runs, 1:
 other protocols and algorithms from some size on, which a form without a network does not know."""
-ALGORITHMS = {"default": 0.5, "libraries": 0.25, "algorithms": 0.25}
+ALGORITHMS = {"default": 0.3, "libraries": 0.15, "algorithms": 0.15}
 """Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
 another library chooses, or one algorithm at all sizes, such as settings and sites choose."""
+CONTINUED = 0.4
+"""Prior weight of the algorithm that the usual library takes in the runs, going on beyond them, 1: libraries change to
+what is faster, so that a change to what looks slower is doubtful."""
 EXECUTION_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.2, "nothing": 0.1}
 """Prior weights of what execution cycles are proportional to, 1: instructions (Ding et al. 2018, equation 1), or
 floating-point operations where waiting adds instructions."""

@@ -32,7 +32,7 @@ from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SEN
 from ranksight.errors import InputError
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
-from ranksight.model.priors import COMMUNICATION_SCATTER, REPEATED, UNSEEN
+from ranksight.model.priors import COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -41,6 +41,8 @@ POINT_TO_POINT = "point-to-point"
 """Kind of all messages between two ranks, with the operations that end them."""
 STATED = ""
 """Name of the hypothesis that takes the algorithms as the network states them."""
+LIBRARY = "library "
+"""How the name of a hypothesis begins that takes a library's algorithms."""
 LEAST_WEIGHT = 0.01
 """Posterior weight below which a hypothesis is dropped."""
 SAME = 1e-9
@@ -234,12 +236,13 @@ def fit_blocking(
             continue
         level = ratio[:, known].mean(axis=1) - ratio[list(ways).index(STATED), known].mean()
         ratio = np.where(known, ratio - level[:, None], np.nan)
+        share = _continued(ways, np.array([cost[kind, way] for way in ways]))
         pairs = list(product(range(len(ways)), COMMUNICATION_SCATTER))
         which = [at for at, _ in pairs]
         wide = np.hypot(error, np.array([[scatter] for _, scatter in pairs]))
         each = Rates(inputs, ratio[which], wide, variants)
         evidence = logsumexp(each.likelihood + np.log(each.grid.prior), axis=1)
-        evidence += np.log(list(ways.values()))[which]
+        evidence += np.log(share[which])
         weights = np.exp(evidence - logsumexp(evidence))
         kept = np.flatnonzero(weights >= LEAST_WEIGHT)
         weights = weights / weights[kept].sum()
@@ -251,6 +254,15 @@ def fit_blocking(
     if not rows:
         return None
     kinds, names, *others = zip(*rows, strict=True)
-    share, scale, scatters = (np.array(column, dtype=np.float64) for column in others)
+    weight, scale, scatters = (np.array(column, dtype=np.float64) for column in others)
     rates = Rates(inputs, np.array(values), np.array(errors), variants)
-    return Blocking(parameters, columns, kinds, names, share, scale, scatters, rates, taken)
+    return Blocking(parameters, columns, kinds, names, weight, scale, scatters, rates, taken)
+
+
+def _continued(ways: Mapping[str, float], cost: Array) -> Array:
+    """Prior weights (w,) of `ways`, with what is kept for algorithms that cost (w, n) the same as the stated way in
+    all runs: what the library does there, going on."""
+    share = np.array(list(ways.values()))
+    same = np.isclose(cost, cost[list(ways).index(STATED)], rtol=SAME, atol=0.0).all(axis=1)
+    same &= [way != STATED and not way.startswith(LIBRARY) for way in ways]
+    return np.asarray(share + CONTINUED * same / max(int(same.sum()), 1))

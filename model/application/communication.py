@@ -105,6 +105,22 @@ def message_series(experiment: Experiment) -> Series | None:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """What is sent at k configurations.
+
+    Attributes
+    ----------
+    counts : Forecast
+        Calls and bytes of each operation, means over ranks.
+    tables : tuple of MessageTable or None
+        Who sends what to whom, where it is known.
+    """
+
+    counts: Forecast
+    tables: tuple[MessageTable | None, ...]
+
+
+@dataclass(frozen=True)
 class Exchanged:
     """Times of operations in a program.
 
@@ -197,36 +213,30 @@ class Communication:
             Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        return self._times(points, self._tables(points, level), fabric, level, choice)
+        return self._times(points, self._sent(points, level), fabric, choice)
 
-    def _tables(self, points: Array, level: float) -> list[MessageTable | None]:
-        """Who sends what to whom at each configuration; None where not every rank is looked at."""
+    def _sent(self, points: Array, level: float) -> Sent:
+        """What is sent at each configuration; without a table where not every rank is looked at."""
+        counts = self.functions.predict(points, level)
         if self.messages is None:
-            return [None] * len(points)
+            return Sent(counts, (None,) * len(points))
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
         few = (ranks >= 1) & (ranks <= MOST_RANKS) & (ranks == np.floor(ranks))
-        return [self.messages.predict(point, level) if yes else None for point, yes in zip(points, few, strict=True)]
+        each = zip(points, few, strict=True)
+        return Sent(counts, tuple(self.messages.predict(point, level) if yes else None for point, yes in each))
 
-    def _times(
-        self,
-        points: Array,
-        tables: Sequence[MessageTable | None],
-        fabric: Fabric,
-        level: float,
-        choice: Choice,
-        kind: str = "",
-    ) -> Forecast:
+    def _times(self, points: Array, sent: Sent, fabric: Fabric, choice: Choice, kind: str = "") -> Forecast:
         """:meth:`times` of the operations of one kind, or of all."""
 
         def price(operation: str, ranks: Array, size: Array) -> Array:
             return cost(operation, ranks, size, fabric, choice)
 
-        mean = self._of_means(points, price, level)
+        mean = self._of_means(points, sent.counts, price, kind)
         arrays: dict[str, Any] = {
             name: np.array(getattr(mean, name)) for name in ("value", "lower", "upper", "status", "reason")
         }
         keys = [(name.rpartition(BETWEEN)[0], name.rpartition(BETWEEN)[2]) for name in self.names]
-        for k, table in enumerate(tables):
+        for k, table in enumerate(sent.tables):
             if table is None:
                 continue
             doubted = {(row.kernel, row.operation) for row in table.rows if row.reason}
@@ -251,12 +261,12 @@ class Communication:
         found = {}
         kinds = dict.fromkeys(self.kinds.tolist())
         if network is None:
-            said = self._of_means(points, self._form, 0.9)
+            said = self._of_means(points, self.functions.predict(points), self._form)
             return {(kind, STATED): np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
-        tables, fabric = self._tables(points, 0.9), network.fabric()
+        sent, fabric = self._sent(points, 0.9), network.fabric()
         for kind in kinds:
             for way in network.ways(kind):
-                said = self._times(points, tables, fabric, 0.9, network.choice(kind, way), kind)
+                said = self._times(points, sent, fabric, network.choice(kind, way), kind)
                 found[kind, way] = np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0)
         return found
 
@@ -277,10 +287,10 @@ class Communication:
         fitted forms without one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if network is None:
-            alone = self._of_means(points, self._form, level)
+            alone = self._of_means(points, self.functions.predict(points, level), self._form)
         else:
-            tables, fabric = self._tables(points, level), network.fabric()
-            alone = self._times(points, tables, fabric, level, network.choice())
+            sent, fabric = self._sent(points, level), network.fabric()
+            alone = self._times(points, sent, fabric, network.choice())
         with np.errstate(divide="ignore"):
             own = np.log(alone.value)
         reach = float(ndtri((1 + level) / 2))
@@ -297,7 +307,7 @@ class Communication:
                 each = {STATED: alone.value[mine]}
                 for at, row in enumerate(rows):
                     if (way := held.ways[row]) not in each and network is not None:
-                        said = self._times(points, tables, fabric, level, network.choice(kind, way), kind)
+                        said = self._times(points, sent, fabric, network.choice(kind, way), kind)
                         each[way] = said.value[mine]
                     with np.errstate(divide="ignore"):
                         logs[at] = np.log(each[way]) + held.levels[row]
@@ -308,9 +318,18 @@ class Communication:
                 middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
         return replace(_exchanged(alone, middle, scaled, down, up, exact), assumed=held is None)
 
-    def _of_means(self, points: Array, price: Price, level: float) -> Forecast:
-        """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks."""
-        said = self.functions.predict(points, level)
+    def _of_means(self, points: Array, said: Forecast, price: Price, kind: str = "") -> Forecast:
+        """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks.
+
+        Parameters
+        ----------
+        points : (k, m)
+        said : Forecast
+            Counts and bytes there, of :attr:`functions`.
+        price : callable
+        kind : str
+            The operations to be timed; all where empty.
+        """
         rows = self.functions.rows
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
         shape = (len(self.names), len(points))
@@ -321,6 +340,8 @@ class Communication:
             width = np.where(said.value > 0, (said.upper - said.lower) / said.value, 0.0) ** 2
         form = np.zeros(shape)
         for at, name in enumerate(self.names):
+            if kind and self.kinds[at] != kind:
+                continue
             operation = name.rpartition(BETWEEN)[2]
             count, volume = rows[name, "messages"], rows[name, "bytes_sent"]
             for target, which in ((value, "value"), (lower, "lower"), (upper, "upper")):
@@ -333,7 +354,7 @@ class Communication:
                 status[at] = np.where(bad, said.status[row], status[at])
                 reason[at] = np.where(bad, said.reason[row], reason[at])
         return Forecast(
-            value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, 1 - form, level
+            value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, 1 - form, said.level
         )
 
     def judge(self, messages: Forecast, total: Array, status: NDArray[np.intp], reason: NDArray[np.object_]) -> None:

@@ -11,13 +11,11 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.selection import TABLES, Selector, algorithms_of, forced, selector, stated
 from ranksight.comm.network import NetworkParameters
 from ranksight.errors import InputError
-from ranksight.model.application.blocking import STATED
+from ranksight.model.application.blocking import LIBRARY, STATED
 from ranksight.model.priors import ALGORITHMS
 
 USUAL = "openmpi-5.0"
 """The library whose algorithms are taken where none is stated."""
-LIBRARY = "library "
-"""How the name of a hypothesis begins that takes a library's algorithms."""
 
 
 @dataclass(frozen=True)

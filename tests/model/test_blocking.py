@@ -104,8 +104,28 @@ def test_algorithms_that_measurements_cannot_tell_apart_are_all_in_the_interval(
     assert said is not None
     usual = CALLS * float(cost("allreduce", LARGER, SIZE, LINK))
     assert seconds(LARGER) < 0.8 * usual
+    assert said.times.value[0, 0] == pytest.approx(seconds(LARGER), rel=0.2)  # what was seen goes on
     for truth in (seconds(LARGER), usual):
         assert said.times.lower[0, 0] <= truth <= said.times.upper[0, 0]
+
+
+def test_a_total_gives_every_operation_the_same_factor(tmp_path: Path) -> None:
+    experiment = write(tmp_path / "e", timed=False)
+    for ranks in RANKS:
+        whole = pd.DataFrame({"kernel": WHOLE, "rank": np.arange(ranks), "mpi_time": 4 * seconds(ranks)})
+        experiment.add(Run({"ranks": ranks}, collector="timers"), whole)
+    model = fitted(experiment, algorithms=DOUBLING)
+    np.testing.assert_allclose(communication(model, *RANKS), [4 * seconds(ranks) for ranks in RANKS], rtol=1e-9)
+    assert communication(model, 128)[0] == pytest.approx(4 * seconds(128), rel=0.05)
+
+
+def test_repetitions_are_averaged(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a", 2.0), write(tmp_path / "b", 2.2)
+    for run in second.runs:
+        first.add(replace(run, repetition=1, id=""), second.table(run, "counters"), second.table(run, "messages"))
+    model = fitted(first, algorithms=DOUBLING)
+    expected = [np.sqrt(2.0 * 2.2) * seconds(ranks) for ranks in RANKS]
+    np.testing.assert_allclose(communication(model, *RANKS), expected, rtol=1e-9)
 
 
 def test_without_times_the_factor_is_one_within_three(tmp_path: Path) -> None:
