@@ -41,6 +41,7 @@ BENCHMARKS = (
     "distant",
     "planning",
     "simulator",
+    "known_laws",
     "communication",
     "loggp",
     "verdicts",

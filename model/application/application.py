@@ -233,7 +233,10 @@ class Application:
         index = np.array([rows[kernels[at], "cycles"] for at in mine], dtype=np.intp)
         given = rows_of(mixed, np.array(mine, dtype=np.intp))
         ends = {name: getattr(given, name) * clock[mine] for name in ("value", "lower", "upper")}
-        return choose(said, replace(given, **ends), index, given.status == forecast.OK)
+        own = rows_of(said, index)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            closer = (own.status == forecast.OK) & (own.upper / own.lower < given.upper / given.lower)
+        return choose(said, replace(given, **ends), index, (given.status == forecast.OK) & ~closer)
 
     def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast, terms: Terms) -> Forecast:
         """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.

@@ -32,7 +32,7 @@ from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, unseen
 from ranksight.model.plaindata import reading
-from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER
+from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER, TREND
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
@@ -238,7 +238,7 @@ class Counted:
         inverse = Spread(-f.centre, f.up, f.down)
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
-        whole = self.total.at([works[name] for name in self.total.names], inputs).plus(inverse)
+        whole = self.total.at([works[name] for name in self.total.names], inputs, TREND).plus(inverse)
         shape = whole.centre.shape
         none = Spread(*np.full((3, *shape), np.nan))
         if self.execution is None or self.stall is None:

@@ -206,17 +206,16 @@ def _own(said: Forecast, rows: list[int], value: Array) -> Found:
 
 def _by_equation(model: Model, said: Forecast, targets: Array, level: float, found: Found, value: Array) -> Found:
     """The kernels' times that follow the resource equation, replaced by the counters they are made of."""
-    resources = model.equation.resources
-    if resources is None:
+    broken = model.breakdown(targets, level)
+    if broken.terms is None:
         return found
     rows = model.functions.rows
-    parts = model.equation.parts(targets, said, rows, level)
-    assert parts is not None
-    for i, kernel in enumerate(resources.kernels):
+    for kernel in broken.terms.kernels:
         row = rows.get((kernel, "time"))
-        if row is None or row not in found or not np.isclose(parts.value[i], said.value[row]).any():
+        if row is None or row not in found:
             continue
-        pieces = {"instructions": parts.execution[i]} | {name: parts.memory[i, :, at] for at, name in enumerate(LEVELS)}
+        at = broken.kernels.index(kernel)
+        pieces = {"instructions": broken.each["execution"][at]} | {name: broken.each[name][at] for name in LEVELS}
         explained = np.zeros(len(targets))
         for name, seconds in pieces.items():
             counted = rows.get((kernel, name))

@@ -1,8 +1,7 @@
 """Families of one term: a power law, Ding's family, and exponentials.
 
-Ding's family is ``a x^b + c``, ``a e^(b x) + c`` and ``a log x + c`` (Ding et al. 2018, section 2);
-the
-nonlinear b is searched on a dense grid and can be polished (:mod:`ranksight.model.fitting.polish`).
+Ding's family is ``a x^b + c``, ``a e^(b x) + c`` and ``a log x + c`` (Ding et al. 2018, section 2); the nonlinear b is
+searched on a dense grid.
 """
 
 from __future__ import annotations
