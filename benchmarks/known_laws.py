@@ -174,9 +174,9 @@ def run(settings: Settings) -> str:
             rows.append(row("five loops on a simulated core", answers(place, str(simulated / "machine.toml"))))
     text = (
         "Kernels and whole programs, measured at 1 to 48 ranks (the simulated core: 1 to 64), asked for 2 to 16 times "
-        f"as many; {PROGRAMS} random programs a row, seed {SEED}. Errors in percent: median / 90 % below / largest; the "
-        "median error of the best method without a model, chosen afterwards; percent answered; percent of those inside "
-        "the 90 % interval; median ratio of the interval's ends; answers over 25 % off and outside.\n\n"
+        f"as many; {PROGRAMS} random programs a row, seed {SEED}. Errors in percent: median / 90 % below / largest; "
+        "the median error of the best method without a model, chosen afterwards; percent answered; percent of those "
+        "inside the 90 % interval; median ratio of the interval's ends; answers over 25 % off and outside.\n\n"
     )
     part = ["error %", "without a model %", "answered %", "inside %", "ratio", "gross"]
     return text + markdown(["varies", *part, *(f"program: {each}" for each in part)], rows)

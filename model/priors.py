@@ -65,6 +65,7 @@ UNSEEN = 0.01
 """Standard deviation of the logarithm of a time per e-fold of a coordinate beyond the runs, 1: what no run shows."""
 FAR = 6.0
 """E-folds of a coordinate beyond the runs from which on what no run shows grows faster than the distance."""
-TREND = 0.5
-"""Standard deviation of the change of a cost per unit of work beyond the runs, as a part of that change, 1: a trend that
-nothing counted explains may end or turn."""
+CHANGE = 0.5
+"""Standard deviation of the power by which a cost per unit of work changes its slope at a change of regime, 1: between
+a constant time and ideal scaling lies 1. After R e-folds of a coordinate without one, it comes within the next d with
+the probability d / (R + d) (rule of succession of a uniform prior of its place)."""

@@ -226,17 +226,15 @@ class Application:
         for law in self.laws:
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
         if self.counted is not None and times is not None:
-            split = [place[kernel] for kernel, yes in zip(self.counted.kernels, self.counted.split, strict=True) if yes]
-            clock[split] = np.exp(times.clock.centre)
+            known = np.flatnonzero(np.isfinite(self.counted.offset))
+            mine = [place[self.counted.kernels[at]] for at in known]
+            clock[mine] = np.exp(times.clock.centre - self.counted.offset[known][:, None])
         mine = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
         kernels = list(timed)
         index = np.array([rows[kernels[at], "cycles"] for at in mine], dtype=np.intp)
         given = rows_of(mixed, np.array(mine, dtype=np.intp))
         ends = {name: getattr(given, name) * clock[mine] for name in ("value", "lower", "upper")}
-        own = rows_of(said, index)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            closer = (own.status == forecast.OK) & (own.upper / own.lower < given.upper / given.lower)
-        return choose(said, replace(given, **ends), index, (given.status == forecast.OK) & ~closer)
+        return choose(said, replace(given, **ends), index, given.status == forecast.OK)
 
     def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast, terms: Terms) -> Forecast:
         """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.

@@ -30,9 +30,9 @@ from ranksight.experiment import WHOLE
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_composition
 from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
-from ranksight.model.kernel_time.rates import Rates, unseen
-from ranksight.model.plaindata import reading
-from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER, TREND
+from ranksight.model.kernel_time.rates import Rates, changed, unseen
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
@@ -55,6 +55,9 @@ HYPOTHESES = 3
 """Compositions whose waiting stalls are measured by."""
 CLOCKS = (0.5, 1.6)
 """Cycles a second over the platform's clock that a core at work can have: lowest frequency of vector units, turbo."""
+STEADY = 0.05
+"""Largest deviation of the logarithm of cycles over time from its median of kernels whose cycles say how times
+change."""
 FEWEST = 3
 """Configurations that a kernel needs."""
 WIDE = 50.0
@@ -160,6 +163,8 @@ class Counted:
         Bytes of a load that memory serves.
     bandwidth : float
         Measured over described bandwidth of a domain, 1 or more.
+    offset : (K,)
+        Logarithm of time x clock over cycles; NaN where it changes or cycles were not counted.
     """
 
     kernels: tuple[str, ...]
@@ -175,6 +180,7 @@ class Counted:
     caches: Caches | None
     line: float
     bandwidth: float
+    offset: Array
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 
@@ -238,7 +244,9 @@ class Counted:
         inverse = Spread(-f.centre, f.up, f.down)
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
-        whole = self.total.at([works[name] for name in self.total.names], inputs, TREND).plus(inverse)
+        new = np.broadcast_to(changed(inputs, self.total.rates[0].inputs), (len(self.kernels), len(points)))
+        whole = self.total.at([works[name] for name in self.total.names], inputs).plus(inverse)
+        whole = whole.plus(Spread(np.zeros(new.shape), new, new))
         shape = whole.centre.shape
         none = Spread(*np.full((3, *shape), np.nan))
         if self.execution is None or self.stall is None:
@@ -314,6 +322,7 @@ class Counted:
             "caches": None if caches is None else caches.to_dict(),
             "line": self.line,
             "bandwidth": self.bandwidth,
+            "offset": with_gaps(self.offset),
         }
 
     @classmethod
@@ -346,6 +355,7 @@ class Counted:
                 perhaps("caches", Caches.from_dict),
                 float(content["line"]),
                 float(content["bandwidth"]),
+                from_gaps(content["offset"]),
             )
         parts = [part for part in (found.total, found.execution, found.stall) if part is not None]
         if (
@@ -353,7 +363,7 @@ class Counted:
             or not set(columns) <= {0, 1, 2}
             or found.latencies.shape != (4,)
             or not all(0 < x < np.inf for x in (found.frequency, found.line, found.bandwidth))
-            or found.split.shape != (len(kernels),)
+            or not found.split.shape == found.offset.shape == (len(kernels),)
             or len(compositions) != len(kernels)
             or any(name not in ("", *COUNTS) for _, name in compositions)
             or len(found.clock.values) != 1
@@ -538,6 +548,14 @@ def learn_counted(
     clock = _clock(where, points, time, cycles, frequency)
     f = clock.values[0]
     busy = time + f
+    # Cycles repeat better than times; where the two go together they say how times change.
+    apart = busy - cycles
+    known = np.isfinite(apart).any(axis=1)
+    offset = np.full(len(kernels), np.nan)
+    offset[known] = np.nanmedian(apart[known], axis=1)
+    steady = known & (np.nan_to_num(np.abs(apart - offset[:, None])).max(axis=1) <= STEADY)
+    offset = np.where(steady, offset, np.nan)
+    busy = np.where(steady[:, None] & np.isfinite(cycles), cycles + offset[:, None], busy)
     counts = {name: of(name)[0] for name in COUNTS}
     counts[PER_RANK] = np.broadcast_to(where.work.logarithm(points), shape)
     counts[NOTHING] = np.zeros(shape)
@@ -554,7 +572,8 @@ def learn_counted(
     if latencies is None or not split.any():
         empty = tuple[tuple[Composition | None, str], ...]((None, "") for _ in kernels)
         return Counted(
-            kernels, where, clock, np.ones(4), frequency, total, split & False, None, None, empty, None, line, 1.0
+            kernels, where, clock, np.ones(4), frequency, total, split & False, None, None, empty, None, line, 1.0,
+            offset
         )
     share = np.where(split[:, None], share, np.nan)
     relative = np.hypot(time_error, RESOLUTION)
@@ -571,7 +590,7 @@ def learn_counted(
         if name not in (WAITING, BEYOND_L1)
     }
     model = Counted(
-        kernels, where, clock, latencies, frequency, total, split, None, None, compositions, caches, line, 1.0
+        kernels, where, clock, latencies, frequency, total, split, None, None, compositions, caches, line, 1.0, offset
     )
     levels = np.stack([np.exp(of(name)[0]) for name in LEVELS])
     if caches is not None and np.isfinite(levels).any():

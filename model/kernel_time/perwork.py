@@ -102,15 +102,11 @@ class PerWork:
         total = logsumexp(each, axis=0)
         return np.asarray(np.exp(np.where(np.isfinite(total), each - total, -np.inf)))
 
-    def at(self, works: list[Spread], inputs: Array, trend: float = 0.0) -> Spread:
-        """ln y (K, k) at `inputs` (k, d), where the kinds of work are `works`; a change of the rate beyond the runs is
-        known to the part `trend` of itself."""
+    def at(self, works: list[Spread], inputs: Array) -> Spread:
+        """ln y (K, k) at `inputs` (k, d), where the kinds of work are `works`."""
         parts = []
         for work, rate in zip(works, self.rates, strict=True):
             mean, spread = rate.at(inputs)
-            if trend:
-                edge, _ = rate.at(np.clip(inputs, rate.inputs.min(axis=0), rate.inputs.max(axis=0)))
-                spread = np.hypot(spread, trend * (mean - edge))
             parts.append(work.plus(Spread(mean, spread, spread)))
         return average(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
 

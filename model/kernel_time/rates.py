@@ -27,6 +27,7 @@ from scipy.special import logsumexp
 from ranksight.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import (
+    CHANGE,
     FAR,
     RATE_LENGTHS,
     RATE_NOISE,
@@ -301,6 +302,16 @@ def unseen(points: Array, held: Array) -> Array:
     out = np.maximum(np.maximum(points - held.max(axis=0), held.min(axis=0) - points), 0.0)
     squared = (out**2).sum(axis=1)
     return np.asarray(np.sqrt(REPEATED**2 + UNSEEN**2 * squared * (1 + squared / FAR**2)))
+
+
+def changed(points: Array, held: Array) -> Array:
+    """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that may lie in another regime than the
+    runs at `held` (n, d): CHANGE d^2 / (R + d), with d the e-folds beyond the range R of a coordinate, at its
+    largest."""
+    low, high = held.min(axis=0), held.max(axis=0)
+    out = np.maximum(np.maximum(points - high, low - points), 0.0)
+    range_ = np.broadcast_to(high - low, out.shape)
+    return np.asarray((CHANGE * out**2 / np.where(out > 0, range_ + out, 1.0)).max(axis=1, initial=0.0))
 
 
 def _normalised(logarithms: Array) -> Array:
