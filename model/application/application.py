@@ -167,10 +167,7 @@ class Application:
 
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on.
         """
-        further = np.zeros(len(points), dtype=bool)
-        if self.counted is not None:
-            further = self.counted.where.spreads(points)
-            laws.leave(tuple(name for name in laws.laws if name != FUNCTION), further)
+        further = np.zeros(len(points), dtype=bool) if self.counted is None else self.counted.where.spreads(points)
         shared = tuple(name for name in (COUNTED, BANDWIDTH, CACHE) if name in laws.laws)
         for law in self.laws:
             laws.leave(shared, law.crowded(points))

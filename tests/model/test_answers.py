@@ -87,7 +87,7 @@ def test_written_answers_read_back(
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == len(again["predictions"]) == len(prediction.answers)
     for row, plain, answer in zip(rows, again["predictions"], prediction.answers, strict=True):
-        assert row["ranks"] == str(plain["configuration"]["ranks"]) == f"{answer.configuration['ranks']:g}"
+        assert row["ranks"] == str(plain["configuration"]["ranks"]) == f"{answer.configuration['ranks']:.0f}"
         assert row["kernel"] == (plain["kernel"] or "") == (answer.kernel or "")
         assert row["reason"] == plain["reason"] == answer.reason
         if math.isfinite(answer.value):
