@@ -107,8 +107,8 @@ class KernelLaws:
             over_ranks = means_of_samples(self.experiment)
             sharing = fit_sharing(self.experiment, domains, self.units, None, over_ranks, **self.settings)
             if sharing is None and platform is not None and domains.domain is not None:
-                demand = Demand.on_memory(platform)
-                sharing = fit_sharing(self.experiment, domains, self.units, demand, over_ranks, **self.settings)
+                lines = Demand.on_memory(platform)
+                sharing = fit_sharing(self.experiment, domains, self.units, lines, over_ranks, **self.settings)
             demand = None if platform is None else Demand.on(platform)
             if demand is not None:
                 instances = Domains.of_cache(platform, shared_cache(platform), domains)
@@ -193,7 +193,7 @@ def inside_weights(application: Application, functions: Functions, series: Serie
 
 def _present(series: Series) -> Series:
     """The series that have a value."""
-    return series.select(np.isfinite(series.values).any(axis=(1, 2)))
+    return series.select(np.flatnonzero(np.isfinite(series.values).any(axis=(1, 2))))
 
 
 def _times(series: Series, kernels: tuple[str, ...]) -> Array:

@@ -287,8 +287,9 @@ def terms_of(
     columns = [np.concatenate([block[1][at] for block in blocks]) for at in range(9)]
     fine = np.zeros(columns[0].shape, dtype=np.intp)
     empty = np.full(fine.shape, "", dtype=object)
+    none = np.zeros(fine.shape)
     cpi_, blocking, clock_ = (
-        Forecast(*columns[at : at + 3], fine, empty, 0.0 * columns[0], 1 + 0.0 * columns[0], level) for at in (0, 3, 6)
+        Forecast(columns[at], columns[at + 1], columns[at + 2], fine, empty, none, none + 1, level) for at in (0, 3, 6)
     )
     kernels = tuple(name for block in blocks for name in block[0])
     method = tuple(text for block in blocks for text in block[3])

@@ -134,7 +134,7 @@ class Composition:
     def from_dict(cls, content: Mapping[str, Any]) -> Composition:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         with reading("'composition'"):
-            parts = {name: np.array(content[name], dtype=np.float64) for name in _PARTS}
+            parts: dict[str, Any] = {name: np.array(content[name], dtype=np.float64) for name in _PARTS}
             shared = np.array(content["shared"], dtype=np.intp)
         count = len(parts["weight"])
         if (
@@ -172,9 +172,8 @@ def fit_composition(loads: Array, x: Array, capacities: Array, latencies: Array)
     constant, amplitude = _amplitudes(loads, shares, each)
     # A stream that moves nothing within the runs is none that they can show.
     moves = amplitude > 0
-    constant, amplitude, scale, sharpness, shared = (
-        part[moves] for part in (constant, amplitude, scale, sharpness, shared)
-    )
+    constant, amplitude, scale, sharpness = (part[moves] for part in (constant, amplitude, scale, sharpness))
+    shared = shared[moves]
     still = _still(loads, each)
     held = Composition(constant, amplitude, scale, sharpness, shared, amplitude, amplitude)
     error = _error(held, loads, x, capacities, each)
@@ -186,20 +185,20 @@ def fit_composition(loads: Array, x: Array, capacities: Array, latencies: Array)
     alone = _error(still, loads, x, capacities, each)
     n = len(x)
     fit = -0.5 * n * np.log(np.append(error, alone) ** 2 + FLOOR**2)
-    # b, p, a and the choice of capacities are four numbers that the constant composition does not have.
+    # All streams share the prior of there being one.
     prior = np.append(np.full(len(error), np.log((1 - WITHOUT) / max(len(error), 1))), np.log(WITHOUT))
     weight = np.exp(fit + prior - (fit + prior).max())
     every = _joined(held, still)
-    best = np.argsort(-weight, kind="stable")[:KEPT]
-    weight = weight[best] / weight[best].sum()
+    kept = np.argsort(-weight, kind="stable")[:KEPT]
+    weight = weight[kept] / weight[kept].sum()
     return Composition(
-        every.constant[best],
-        every.amplitude[best],
-        every.scale[best],
-        every.sharpness[best],
-        every.shared[best],
+        every.constant[kept],
+        every.amplitude[kept],
+        every.scale[kept],
+        every.sharpness[kept],
+        every.shared[kept],
         weight,
-        np.append(error, alone)[best],
+        np.append(error, alone)[kept],
     )
 
 

@@ -237,7 +237,7 @@ class Rates:
         """The kernels' rates under their leading hypotheses."""
         rows = np.arange(len(self.values))
         known, y = self._relative(rows)
-        inverse = np.linalg.inv(self._covariance(rows, self.grid, self._leading))
+        inverse = np.asarray(np.linalg.inv(self._covariance(rows, self.grid, self._leading)), dtype=np.float64)
         inverse = inverse * (known[:, None, :, None] & known[:, None, None, :])
         variance = 1 / np.maximum(inverse.sum(axis=(2, 3)), 1e-300)
         level = np.einsum("rhnm,rm->rh", inverse, y) * variance
