@@ -22,6 +22,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import reading
+from ranksight.model.priors import REPEATED
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.forecast import Forecast
@@ -125,18 +126,32 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
         return Others(None, min(scatter, 0.5))
     if not (series.points > 0).all():
         return None
-    error = whole * np.hypot(_repeated(rest, wall), TIMERS) / np.sqrt(np.maximum(np.isfinite(rest).sum(axis=1), 1))
+    error = _errors(rest, np.nan_to_num(whole), np.maximum(np.nan_to_num(middle), 0.0))
     space = _hypotheses(series.parameters, series.points)
-    return Others(fit_sums(space, series.points, middle[None], np.nan_to_num(error)[None]), min(scatter, 0.5))
+    return Others(fit_sums(space, series.points, middle[None], error[None]), min(scatter, 0.5))
 
 
-def _repeated(rest: Array, wall: Array) -> float:
-    """Standard deviation of the rest between repetitions, as a share of the program's time."""
-    share = rest / wall
-    count = np.isfinite(share).sum(axis=1)
-    several = count > 1
-    freedom = (count[several] - 1).sum()
-    return float(np.sqrt(np.nansum(np.nanvar(share[several], axis=1) * count[several]) / freedom)) if freedom else 0.0
+def _errors(rest: Array, whole: Array, middle: Array) -> Array:
+    """Standard errors (n,) of the rest (n, r), from how it repeats.
+
+    It scatters as a share of itself where the kernels' scatter is in both times, and as a share of the program's time
+    where they were measured apart; the more likely of the two holds. Without repetitions timers miss :data:`TIMERS`.
+    """
+    count = np.isfinite(rest).sum(axis=1)
+    several = (count > 1) & (whole > 0)
+    freedom = np.where(several, count - 1, 0)
+    if not freedom.sum():
+        return np.asarray(TIMERS * whole)
+    squares = np.zeros(len(rest))
+    squares[several] = np.nanvar(rest[several], axis=1) * count[several]
+    best, found = -np.inf, TIMERS * whole
+    for basis in (whole, np.maximum(middle, NEGLIGIBLE * whole)):
+        positive = np.where(basis > 0, basis, 1.0)
+        variance = max(float((squares / positive**2).sum() / freedom.sum()), 1e-12)
+        likely = -(freedom * np.log(positive)).sum() - freedom.sum() / 2 * np.log(variance)
+        if likely > best:
+            best, found = likely, np.sqrt(variance) * basis
+    return np.asarray(np.hypot(found, REPEATED * middle) / np.sqrt(np.maximum(count, 1)))
 
 
 def _hypotheses(names: tuple[str, ...], points: Array) -> Hypotheses:

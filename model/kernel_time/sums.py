@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from ranksight.errors import InputError
 from ranksight.model.kernel_time.rates import unseen
@@ -27,6 +28,8 @@ from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, va
 Array = NDArray[np.float64]
 Term = tuple[Factor, ...]
 
+ENOUGH = 3.0
+"""Standard errors above zero from which on cutting off at zero changes nothing."""
 SINGULAR = 1e-9
 """Smallest over largest eigenvalue of scaled normal equations below which terms repeat each other."""
 
@@ -137,18 +140,41 @@ def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) ->
     missed = np.where(known, measured, 0.0)[:, None] - np.einsum("hnq,Khq->Khn", scaled, held) * known[:, None]
     misfit = (missed**2 * precision[:, None]).sum(axis=2)
     count = known.sum(axis=1)[:, None]
-    usable &= (held >= 0).all(axis=2) & (count >= space.sizes)
-    usable[~usable.any(axis=1), int(np.argmin(space.sizes))] = True
     left = np.maximum(count - space.sizes, 1)
+    usable &= count >= space.sizes
     larger = np.maximum(np.where(usable, misfit / left, np.inf).min(axis=1, keepdims=True), 1.0)
-    score = -misfit / (2 * larger) - space.sizes / 2 * np.log(np.maximum(count, 2)) + space.prior
+    larger = np.where(np.isfinite(larger), larger, 1.0)
+    real = (space.members >= 0).astype(np.float64)
+    covariance = inverse * larger[..., None, None] / typical[..., None] * (real[:, :, None] * real[:, None, :])
+    held, covariance, chance = _cut_off(held, covariance)
+    usable &= (held >= -SINGULAR).all(axis=2)
+    usable[~usable.any(axis=1), int(np.argmin(space.sizes))] = True
+    score = -misfit / (2 * larger) - space.sizes / 2 * np.log(np.maximum(count, 2)) + space.prior + chance
     score = np.where(usable, score, -np.inf)
     weight = np.exp(score - score.max(axis=1, keepdims=True))
     weight = weight / weight.sum(axis=1, keepdims=True)
-    real = (space.members >= 0).astype(np.float64)
-    covariance = inverse * larger[..., None, None] / typical[..., None]
-    covariance = covariance * (real[:, :, None] * real[:, None, :]) / (scale[:, :, None] * scale[:, None, :])
-    return Sums(space, points, np.where(usable[..., None], held, 0.0) * real / scale, covariance, weight)
+    covariance = covariance / (scale[:, :, None] * scale[:, None, :])
+    held = np.where(usable[..., None], np.maximum(held, 0.0), 0.0)
+    return Sums(space, points, held * real / scale, covariance, weight)
+
+
+def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
+    """Estimates (K, h, q) and covariances with the most doubtful coefficient of each kept above zero, and ln of the
+    probability that it is; moments of the truncated normal distribution."""
+    variance = np.maximum(np.einsum("Khqq->Khq", covariance), 1e-300)
+    sure = np.where(variance > 1e-299, held / np.sqrt(variance), np.inf)
+    at = sure.argmin(axis=2)[..., None]
+    z, own = (np.take_along_axis(each, at, axis=2)[..., 0] for each in (sure, variance))
+    below = np.isfinite(z) & (z < ENOUGH)
+    z = np.where(below, z, 0.0)
+    # The density over the probability above zero, from logarithms as both may vanish.
+    ratio = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
+    moved = np.where(below, np.sqrt(own) * ratio, 0.0)
+    kept = np.where(below, np.clip(1 - ratio * (ratio + z), 0.0, 1.0), 1.0)
+    column = np.take_along_axis(covariance, at[..., None], axis=3)[..., 0]
+    held = held + column * (moved / own)[..., None]
+    covariance = covariance - (column[..., :, None] * column[..., None, :]) * ((1 - kept) / own)[..., None, None]
+    return held, covariance, np.where(below, log_ndtr(z), 0.0)
 
 
 def _design(space: Hypotheses, points: Array) -> Array:
