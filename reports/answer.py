@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranksight.metrics import metric
-from ranksight.model.application.breakdown import PARTS
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
 from ranksight.reports.refusals import next_run
@@ -46,8 +45,11 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
         return said + "."
     if share < SMALL:
         return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency."
-    most = f", most of it to {loss_words(lost[0])} in {lost[0].kernel}" if lost and lost[0].share > MOST else ""
-    most = most or (f", the largest part to {loss_words(lost[0])} in {lost[0].kernel}" if lost else "")
+    most = ""
+    if lost:
+        what = "most of it" if lost[0].share > MOST else "the largest part"
+        most = f", {what} {'to ' if lost[0].kernel else ''}{loss_words(lost[0])}"
+        most += f" in {lost[0].kernel}" if lost[0].kernel else ""
     kept = f"{efficiency:.0%}" if efficiency >= 0.005 else "less than 1%"
     gone = f"{share:.0%}" if share < 0.995 else "nearly all"
     return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}."
@@ -67,7 +69,7 @@ def loss_words(loss: Loss) -> str:
 
 def parts_of(sweep: Sweep) -> list[tuple[str, float, float]]:
     """Part, seconds and share of the time at the last point, the largest first; parts of nothing are left out."""
-    last = {name: float(sweep.breakdown.parts[name][-1]) for name in PARTS}
+    last = {name: float(sweep.breakdown.parts[name][-1]) for name in NAMES}
     total = sum(float(np.nan_to_num(seconds)) for seconds in last.values())
     rows = [(name, seconds, seconds / total if total > 0 else 0.0) for name, seconds in last.items()]
     return sorted((row for row in rows if row[1] > 1e-9 * total), key=lambda row: -row[1])

@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis.diagnosis import Diagnosis, diagnose
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.model import Model
-from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 Array = NDArray[np.float64]
@@ -166,7 +164,7 @@ def sweep(
     )
     points = model.along_ties(points) if free else points
     said, broken = model.ask(points, level)
-    return Sweep(model, along, values, held, points, said, _total(model, said, broken), broken, level)
+    return Sweep(model, along, values, held, points, said, model.whole_time(said, broken), broken, level)
 
 
 def _following(model: Model, along: str) -> set[str]:
@@ -207,14 +205,6 @@ def _values(column: Array, low: float, end: float, count: int, whole: bool) -> A
     if len(measured) > count:  # those that stand for all
         measured = measured[np.unique(np.linspace(0, len(measured) - 1, count).astype(int))]
     return np.unique(np.concatenate([measured, between, [end]]))
-
-
-def _total(model: Model, said: Forecast, broken: Breakdown) -> Forecast:
-    """The whole program's time: what was fitted to it where it was measured, else the sum."""
-    row = model.functions.rows.get((WHOLE, "time"))
-    if row is None:
-        return broken.total
-    return Forecast(level=said.level, **{name: getattr(said, name)[[row]] for name in ARRAYS})
 
 
 def place(name: str, value: float) -> str:
