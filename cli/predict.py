@@ -304,7 +304,7 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     elif found := terms.tables(rows, _by_time(prediction), args.level, 0):
         show(*found[:1], *(block for table in found[1:] for block in ("", table)))
     else:
-        show("no kernel is described by the equation: fit with --platform, and counts of instructions, cycles and loads")
+        show("no kernel is described by the equation: fit with --platform and counts of cycles and loads")
     return 0 if rows else 4
 
 
@@ -318,7 +318,7 @@ def _by_time(prediction: Prediction) -> list[str]:
 
 
 def _terms(prediction: Prediction) -> list[Block]:
-    """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the first and last configuration and between."""
+    """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
     from ranksight.reports import terms
 
     if prediction.terms is None or not (rows := prediction.terms.rows()):

@@ -31,20 +31,27 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
     if not carried(total):
         why = total.reason[0, -1] or "no time was fitted"
-        run = with_run(why, then or next_run(sweep))
-        return f"What was measured of {program} does not carry a prediction at {where}: {run}."
+        said = f"Insufficient data for a prediction of {program} at {where}: "
+        if sweep.supported is None:
+            return f"{said}{with_run(why, then or next_run(sweep))}."
+        upto = f"The data support predictions up to {place(sweep.along, sweep.supported)}."
+        return f"{said}{with_run(why, then) if then else why}. {upto}"
+    bound = ""
+    if sweep.beyond is not None:
+        bound = f" This is the farthest that the data support: at {place(sweep.along, sweep.beyond.value)}, "
+        bound += f"{sweep.beyond.reason}."
     said = (
         f"At {where}, {program} is predicted to take {seconds.format(value)} "
         f"({sweep.level:.0%} interval {seconds.format(low)} to {seconds.format(high)})"
     )
     if against is None:
-        return said + "."
+        return f"{said}.{bound}"
     efficiency = float(against.efficiency(sweep)[-1])
     share = max(0.0, 1 - efficiency)
     if not np.isfinite(efficiency):
-        return said + "."
+        return f"{said}.{bound}"
     if share < SMALL:
-        return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency."
+        return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency.{bound}"
     most = ""
     if lost:
         what = "most of it" if lost[0].share > MOST else "the largest part"
@@ -52,7 +59,7 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
         most += f" in {lost[0].kernel}" if lost[0].kernel else ""
     kept = f"{efficiency:.0%}" if efficiency >= 0.005 else "less than 1%"
     gone = f"{share:.0%}" if share < 0.995 else "nearly all"
-    return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}."
+    return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}.{bound}"
 
 
 def with_run(reason: str, run: str) -> str:

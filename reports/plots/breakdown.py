@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.palette import NAMES, PARTS
-from ranksight.reports.plots._axes import legend, new_axes, number, second_axis
+from ranksight.reports.plots._axes import clamp_values, legend, new_axes, number, second_axis
 from ranksight.reports.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
     ax.set_ylabel("predicted time")
     second_axis(ax, "s")
     ax.set_ylim(0, None)
+    clamp_values(ax, sweep, bottom[sweep.total.status[0] == OK])
     legend(ax, handles[::-1], labels[::-1], fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 

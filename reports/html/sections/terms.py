@@ -26,6 +26,12 @@ TITLES = {
     CLOCK: "Clock",
     OTHERS: "T_others, time outside kernels and messages",
 }
+AXES = {
+    CPI: "CPI_exec (cycles/instruction)",
+    BLOCKING: "BF_mem (stalls/latencies)",
+    CLOCK: "clock",
+    OTHERS: "T_others",
+}
 
 
 def build(context: Context) -> dict[str, Any] | None:
@@ -91,7 +97,7 @@ def _figure(sweep: Sweep, term: str, said: Forecast, rows: Sequence[int], names:
     unit = terms.UNITS[term] or ""
     return draw(
         f"term-{term}",
-        lambda ax: plot_term(sweep, said, rows, labels, terms.HEADS[term], unit, ax),
+        lambda ax: plot_term(sweep, said, rows, labels, AXES[term], unit, ax),
         f"{TITLES[term]}, over {sweep.along} with its {sweep.level:.0%} interval; at {sweep.places()[-1]}: {last}.",
         (7.0 if len(rows) > 1 else 5.4, 3.4),
         sweep.values.tolist(),
