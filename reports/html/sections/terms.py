@@ -65,6 +65,7 @@ def build(context: Context) -> dict[str, Any] | None:
     return {
         "figures": _figures(context.sweep, kernels[:MOST]),
         "rows": [{"kernel": kernel, **each[kernel]} for kernel in kernels],
+        "method": "" if len({each[kernel]["method"] for kernel in kernels}) != 1 else each[kernels[0]]["method"],
         "others": each.get(None, {}).get(OTHERS),
         "level": sweep.level,
         "target": sweep.places()[-1],
