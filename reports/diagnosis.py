@@ -229,12 +229,13 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
 
 def _terms(found: Diagnosis, most: int) -> list[Block]:
     """CPI_exec, BF_mem and clock of the largest kernels and T_others, from the fewest ranks to the target."""
-    rows: list[dict[str, Any]] = found.terms().astype(object).where(lambda held: held.notna(), None).to_dict("records")
+    table = found.terms().astype(object).where(lambda held: held.notna(), None)
+    rows: list[dict[str, Any]] = [{str(name): x for name, x in row.items()} for row in table.to_dict("records")]
     places = list({tuple(row["configuration"].items()): None for row in rows})
     kept = {places[at] for at in terms.spread_over(len(places), TERM_PLACES)}
     described = {row["kernel"] for row in rows}
-    table = found.verdicts()
-    last = table.loc[(table[list(found.model.parameters)] == found.target).all(axis=1)]
+    verdicts = found.verdicts()
+    last = verdicts.loc[(verdicts[list(found.model.parameters)] == found.target).all(axis=1)]
     largest = [kernel for kernel in _heavy(last)["kernel"] if kernel in described][: min(TERM_KERNELS, most)]
     shown = [row for row in rows if tuple(row["configuration"].items()) in kept]
     made = terms.tables(shown, largest, found.level)

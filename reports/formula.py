@@ -39,7 +39,8 @@ def _sum(text: str) -> str:
 
 
 def _product(text: str) -> str:
-    above, below = [], []
+    above: list[str] = []
+    below: list[str] = []
     for factor in _split(text, (" * ",))[::2]:
         written, divides = _factor(factor)
         (below if divides else above).append(written)

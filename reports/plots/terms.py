@@ -36,7 +36,7 @@ def plot_term(
         Of the value axis.
     """
     ax = new_axes(ax)
-    handles = []
+    handles: list[Any] = []
     for at, row in enumerate(rows):
         value, low, high = (np.maximum(getattr(said, end)[row], 0.0) for end in ("value", "lower", "upper"))
         colour = LINES[at % len(LINES)]
