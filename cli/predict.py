@@ -283,7 +283,7 @@ def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> 
 
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
-    from ranksight.model.terms import TERMS
+    from ranksight.model.application.terms import TERMS
     from ranksight.reports import terms
 
     if args.metric:

@@ -22,6 +22,7 @@ from ranksight.model.application.application import Application
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.refined import Refined
+from ranksight.model.application.terms import EquationTerms
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.table import MessageTable
@@ -32,7 +33,6 @@ from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions, join, rows_of
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.wholeunits import WholeUnits
-from ranksight.model.terms import EquationTerms
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
 from ranksight.telling import told
 from ranksight.units import counted

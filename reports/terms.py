@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.terms import BLOCKING, CLOCK, CPI, OTHERS
+from ranksight.model.application.terms import BLOCKING, CLOCK, CPI, OTHERS
 from ranksight.reports.terminal import Cell, Column, Table
 from ranksight.units import format_factor, format_si, in_full
 
@@ -42,7 +42,7 @@ def tables(rows: Sequence[Mapping[str, Any]], kernels: Sequence[str], level: flo
 
     Parameters
     ----------
-    rows : sequence of rows of :data:`ranksight.model.terms.TERMS`
+    rows : sequence of rows of :data:`ranksight.model.application.terms.TERMS`
     kernels : sequence of str
         Those shown, in their order.
     level : float

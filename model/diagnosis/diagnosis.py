@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.application.terms import TERMS, EquationTerms
 from ranksight.model.diagnosis import (
     advice,
     balance,
@@ -32,7 +33,6 @@ from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
-from ranksight.model.terms import TERMS, EquationTerms
 from ranksight.units import counted
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ class Diagnosis:
 
     def terms(self) -> pd.DataFrame:
         """CPI_exec, BF_mem and clock of each kernel and T_others, with intervals, over the line to the target where
-        the model has ranks, else at the configurations asked for; columns :data:`ranksight.model.terms.TERMS`."""
+        the model has ranks, else at the configurations asked for; columns
+        :data:`ranksight.model.application.terms.TERMS`."""
         return self._table("terms", self._terms)
 
     def _terms(self) -> pd.DataFrame:

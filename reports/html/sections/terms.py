@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.terms import BLOCKING, CLOCK, CPI, OTHERS, EquationTerms
+from ranksight.model.application.terms import BLOCKING, CLOCK, CPI, OTHERS, EquationTerms
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports import terms
 from ranksight.reports.html.context import Context

@@ -2,21 +2,21 @@
 
     T = sum_k i_k (CPI_exec,k + BF_mem,k sum_l n_kl l_l / i_k) / f + BF_comm T_comm + T_others
 
-(Ding et al. 2018, equation 1). BF_comm has a table of its own (:meth:`Exchanged.table`).
+(Ding et al. 2018, equation 1). BF_comm has a table of its own
+(:meth:`ranksight.model.application.communication.Exchanged.table`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from ranksight.model.application.laws import Terms
-    from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.application.laws import Terms
+from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 
