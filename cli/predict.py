@@ -3,6 +3,7 @@
   ranksight predict heat.model.json --ranks 1024,2048 --size 256
   ranksight predict heat.model.json --ranks 1024 --size 256 --metric time --format json
   ranksight predict heat.model.json --ranks 1024 --size 256 --messages
+  ranksight predict heat.model.json --ranks 256,512,1024 --size 256 --terms
 
 Every parameter of the model is an option by its name; several values ask for all combinations. An answer that the
 measurements cannot carry is marked insufficient, with the reason; exit code 4 when none is carried.
@@ -19,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _placing
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import UsageError
+from ranksight.errors import InputError, UsageError
 from ranksight.metrics import metric
+from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 from ranksight.units import format_factor, in_full
 
 if TYPE_CHECKING:
     from ranksight.model.answers import Answer
+    from ranksight.model.model import Model
     from ranksight.model.phases.beside import Beside
     from ranksight.model.prediction import Prediction
 
@@ -35,6 +38,8 @@ FEW = 6
 """Rows that a table shows whatever they weigh."""
 BOUND = 1e3
 """Times its value from which on an interval's end is no bound that anyone could use."""
+LARGEST, PLACES = 4, 3
+"""Kernels and configurations that the terms of the equation are shown for."""
 CURVE = 3
 """Values of a parameter from which on a curve says more than its ends."""
 CURVES = 8
@@ -63,6 +68,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="BY",
         help="the table of messages instead: by 'class' of ranks that do the same (default), by 'rank', or by 'links', "
         "who talks to whom",
+    )
+    parser.add_argument(
+        "--terms",
+        action="store_true",
+        help="the terms of the resource equation instead: CPI_exec, BF_mem and clock of every kernel, and T_others",
     )
     parser.add_argument(
         "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
@@ -148,6 +158,8 @@ def run(args: argparse.Namespace) -> int:
         if args.metric:
             raise UsageError("--messages and --metric exclude each other", "ask for one at a time")
         return print_messages(model, args)
+    if args.terms:
+        return _terms_alone(model, args)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
     also: list[str] = []
     if metrics is None and args.format == "table" and "time" in model.fitted.metrics:
@@ -166,7 +178,7 @@ def run(args: argparse.Namespace) -> int:
         _table(prediction, everything=bool(args.kernel))
     if args.format == "table" and not args.quiet:
         more = [Text(f"also modelled: {', '.join(also)}; --metric NAME or --metric all", 0)] if also else []
-        show(*_evidence(prediction), *more, *_phases(phases, missing), *_next(prediction, args))
+        show(*_terms(prediction), *_evidence(prediction), *more, *_phases(phases, missing), *_next(prediction, args))
     return 0 if prediction.answers.ok.any() else 4
 
 
@@ -251,17 +263,76 @@ def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> 
     at = int(np.flatnonzero((prediction.answers.points == list(answers[0].configuration.values())).all(axis=1))[0])
     held = {name: float(part[at]) for name, part in prediction.parts.items()}
     own = sum(answer.value for answer in answers if answer.kernel is not None and answer.value == answer.value)
-    # A kernel that one rank has alone holds what the others wait for it: it is not told again.
-    beside = sum(held.values()) - held["communication"] - own
-    seconds = {"communication": held["communication"], "imbalance": min(held["imbalance"], beside)}
+    # A kernel that one rank has alone holds what the others wait for it: it is not listed again.
+    rest = sum(held.values()) - held["communication"] - held["others"] - own
+    seconds = {"communication": held["communication"], "imbalance": min(held["imbalance"], rest)}
+    unit = metric("time")
     rows: list[list[str | Cell]] = [
-        [f"({name})", metric("time").format(value), "", ""] for name, value in seconds.items() if value >= least
+        [f"({name})", unit.format(value), "", ""] for name, value in seconds.items() if value >= least
     ]
+    others = None if prediction.terms is None else prediction.terms.others
+    if others is not None and held["others"] >= least:
+        low, high = (unit.format(max(float(end[0, at]), 0.0)) for end in (others.lower, others.upper))
+        rows.append([f"({NAMES['others']})", unit.format(held["others"]), f"{low} .. {high}", ""])
     for row in _exchanged(prediction):
         if row["configuration"] == answers[0].configuration:
             ends = f"{format_factor(row['lower'])} .. {format_factor(row['upper'])}"
             rows.append(["(BF_comm)", format_factor(row["factor"]), ends, str(row["meaning"])])
     return rows
+
+
+def _terms_alone(model: Model, args: argparse.Namespace) -> int:
+    """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
+    from ranksight.model.application.terms import TERMS
+    from ranksight.reports import terms
+
+    if args.metric:
+        raise UsageError("--terms and --metric exclude each other", "ask for one at a time")
+    if "time" not in model.fitted.metrics:
+        raise InputError("the model has no metric 'time'", "fit runs that measured times, or cycles with a platform")
+    points = model.combinations(args.asked)
+    prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=["time"])
+    rows = [] if prediction.terms is None else prediction.terms.rows()
+    if args.format == "json":
+        print(json.dumps({"schema_version": 1, "level": args.level, "terms": rows}, indent=1, allow_nan=False))
+    elif args.format == "csv":
+        import csv
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow([*prediction.parameters, *TERMS[1:]])
+        writer.writerows([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
+    elif found := terms.tables(rows, _by_time(prediction), args.level, 0):
+        show(*found[:1], *(block for table in found[1:] for block in ("", table)))
+    else:
+        show("no kernel is described by the equation: fit with --platform and counts of cycles and loads")
+    return 0 if rows else 4
+
+
+def _by_time(prediction: Prediction) -> list[str]:
+    """Kernels by their largest time, the largest first."""
+    most: dict[str, float] = {}
+    for answer in prediction.answers:
+        if answer.kernel is not None and answer.metric == "time" and answer.value == answer.value:
+            most[answer.kernel] = max(most.get(answer.kernel, 0.0), answer.value)
+    return sorted(most, key=lambda kernel: -most[kernel])
+
+
+def _terms(prediction: Prediction) -> list[Block]:
+    """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
+    from ranksight.reports import terms
+
+    if prediction.terms is None or not (rows := prediction.terms.rows()):
+        return []
+    places = list({tuple(row["configuration"].items()): None for row in rows})
+    kept = {places[at] for at in terms.spread_over(len(places), PLACES)}
+    described = {row["kernel"] for row in rows}
+    largest = [kernel for kernel in _by_time(prediction) if kernel in described][:LARGEST]
+    found = terms.tables(
+        [row for row in rows if tuple(row["configuration"].items()) in kept],
+        largest,
+        prediction.answers.said.level,
+    )
+    return ["", Text("terms of the equation; --terms lists all", style="bold"), *found]
 
 
 def _exchanged(prediction: Prediction) -> list[Mapping[str, Any]]:

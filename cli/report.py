@@ -5,8 +5,9 @@
 
 The front says in a sentence what the model predicts at the target, what stands in the way and how far it can be
 trusted; then come where the time goes, all kernels, communication, platform, what was refused, and the evidence.
---PARAMETER VALUE sets the target: without it, 16 times the most ranks measured, and the largest measured value of the
-others. An experiment adds its measured points; configurations that the model was not fitted to are held against it.
+--PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
+support, with the next one beyond it shown as insufficient, and the largest measured value of the others. An experiment
+adds its measured points; configurations that the model was not fitted to are held against it.
 """
 
 from __future__ import annotations

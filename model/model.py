@@ -22,6 +22,7 @@ from ranksight.model.application.application import Application
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.refined import Refined
+from ranksight.model.application.terms import EquationTerms
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.table import MessageTable
@@ -220,7 +221,12 @@ class Model:
         held = {} if broken is None else broken.parts
         exchanged = None if broken is None else broken.exchanged
         sent = [] if exchanged is None or self.equation.network is None else exchanged.table(self.parameters, points)
-        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent)
+        terms = None
+        if "time" in wanted:
+            only = None if kernels is None else tuple(kernels)
+            others = None if broken is None else broken.others
+            terms = EquationTerms(self.parameters, points, refined.terms, others, only)
+        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms)
 
     def _check(self, points: NDArray[np.float64]) -> None:
         """Raise InputError where points ask for what no program runs on."""
@@ -383,17 +389,26 @@ class Model:
 
     def _total(self, name: str, rows: NDArray[np.intp], refined: Refined, broken: Breakdown | None) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
+        if name == "time" and broken is not None and len(rows):
+            return self.whole_time(refined.said, broken)
         direct = [int(row) for row in rows if self.fitted.kernels[row] == WHOLE]
-        if name == "time" and broken is not None and self.equation.others is not None:
-            return broken.total
         if direct:
             return rows_of(refined.said, np.array(direct[:1]))
         if not metric(name).additive or not len(rows):
             return None
-        if name == "time" and broken is not None:
-            return broken.total
         rho = self.correlation.get(name, whole.Correlation())
         return whole.judged(whole.add(refined.said, rows, self.shares[rows], rho))
+
+    def whole_time(self, said: Forecast, broken: Breakdown) -> Forecast:
+        """The whole program's time of what :meth:`ask` gave, one row.
+
+        The sum of all parts where T_others is known or the program was not measured as a whole; else what was fitted
+        to its time.
+        """
+        row = self.functions.rows.get((WHOLE, "time"))
+        if row is None or self.equation.others is not None:
+            return broken.total
+        return rows_of(said, np.array([row]))
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from ranksight.units import counted, in_full
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ranksight.model.application.terms import EquationTerms
+
 SCHEMA_VERSION = 1
 
 
@@ -23,7 +25,8 @@ SCHEMA_VERSION = 1
 class Prediction:
     """All answers to one question, what is to be known of the configurations asked for, and, where the program's time
     was asked for, the seconds of each of :data:`ranksight.model.application.breakdown.PARTS` at each configuration,
-    and BF_comm, a row of :data:`ranksight.model.application.communication.EXCHANGED` for each."""
+    BF_comm, a row of :data:`ranksight.model.application.communication.EXCHANGED` for each, and the terms of the
+    equation."""
 
     application: str
     parameters: tuple[str, ...]
@@ -31,14 +34,18 @@ class Prediction:
     notes: tuple[str, ...] = ()
     parts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     communication: Sequence[Mapping[str, Any]] = ()
+    terms: EquationTerms | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: ``{"schema_version": 1, "notes": [...], "communication": [...], "predictions": [...]}``, with
-        ``communication`` where messages have a time."""
+        """Plain data: ``{"schema_version": 1, "notes": [...], "communication": [...], "terms": [...],
+        "predictions": [...]}``, with ``communication`` where messages have a time and ``terms``, rows of
+        :data:`ranksight.model.application.terms.TERMS`, where an equation describes kernels or T_others is known."""
         answers = list(self.answers.to_dicts())
         content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "notes": list(self.notes)}
         if self.communication:
             content["communication"] = [dict(row) for row in self.communication]
+        if rows := [] if self.terms is None else self.terms.rows():
+            content["terms"] = rows
         return {**content, "predictions": answers}
 
     def __repr__(self) -> str:

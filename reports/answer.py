@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranksight.metrics import metric
-from ranksight.model.application.breakdown import PARTS
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
 from ranksight.reports.refusals import next_run
@@ -32,25 +31,35 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
     if not carried(total):
         why = total.reason[0, -1] or "no time was fitted"
-        run = with_run(why, then or next_run(sweep))
-        return f"What was measured of {program} does not carry a prediction at {where}: {run}."
+        said = f"Insufficient data for a prediction of {program} at {where}: "
+        if sweep.supported is None:
+            return f"{said}{with_run(why, then or next_run(sweep))}."
+        upto = f"The data support predictions up to {place(sweep.along, sweep.supported)}."
+        return f"{said}{with_run(why, then) if then else why}. {upto}"
+    bound = ""
+    if sweep.beyond is not None:
+        bound = f" This is the farthest that the data support: at {place(sweep.along, sweep.beyond.value)}, "
+        bound += f"{sweep.beyond.reason}."
     said = (
         f"At {where}, {program} is predicted to take {seconds.format(value)} "
         f"({sweep.level:.0%} interval {seconds.format(low)} to {seconds.format(high)})"
     )
     if against is None:
-        return said + "."
+        return f"{said}.{bound}"
     efficiency = float(against.efficiency(sweep)[-1])
     share = max(0.0, 1 - efficiency)
     if not np.isfinite(efficiency):
-        return said + "."
+        return f"{said}.{bound}"
     if share < SMALL:
-        return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency."
-    most = f", most of it to {loss_words(lost[0])} in {lost[0].kernel}" if lost and lost[0].share > MOST else ""
-    most = most or (f", the largest part to {loss_words(lost[0])} in {lost[0].kernel}" if lost else "")
+        return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency.{bound}"
+    most = ""
+    if lost:
+        what = "most of it" if lost[0].share > MOST else "the largest part"
+        most = f", {what} {'to ' if lost[0].kernel else ''}{loss_words(lost[0])}"
+        most += f" in {lost[0].kernel}" if lost[0].kernel else ""
     kept = f"{efficiency:.0%}" if efficiency >= 0.005 else "less than 1%"
     gone = f"{share:.0%}" if share < 0.995 else "nearly all"
-    return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}."
+    return f"{said}: {kept} efficient in {against.kind} scaling, so {gone} of the time is lost{most}.{bound}"
 
 
 def with_run(reason: str, run: str) -> str:
@@ -67,7 +76,7 @@ def loss_words(loss: Loss) -> str:
 
 def parts_of(sweep: Sweep) -> list[tuple[str, float, float]]:
     """Part, seconds and share of the time at the last point, the largest first; parts of nothing are left out."""
-    last = {name: float(sweep.breakdown.parts[name][-1]) for name in PARTS}
+    last = {name: float(sweep.breakdown.parts[name][-1]) for name in NAMES}
     total = sum(float(np.nan_to_num(seconds)) for seconds in last.values())
     rows = [(name, seconds, seconds / total if total > 0 else 0.0) for name, seconds in last.items()]
     return sorted((row for row in rows if row[1] > 1e-9 * total), key=lambda row: -row[1])

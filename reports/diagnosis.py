@@ -14,6 +14,7 @@ from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.diagnosis.ranking import clear
 from ranksight.model.diagnosis.verdicts import UNTOLD
 from ranksight.model.uncertainty.forecast import BORROWED, REASONS
+from ranksight.reports import terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 from ranksight.units import format_factor, format_si, in_full
 
@@ -33,6 +34,8 @@ WAITS = ("serialisation", "late arrival")
 """Troubles that are told by times in MPI as measured, and not by the model."""
 NAME = 36
 """Columns of a kernel's name in running text."""
+TERM_KERNELS, TERM_PLACES = 4, 3
+"""Kernels and configurations that the terms of the equation are shown for."""
 POINTS = 6
 """Bars of a curve over ranks."""
 
@@ -54,7 +57,7 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += [*_configuration(dict(zip(parameters, point, strict=True)), part, most, curves), ""]
     if "ranks" in parameters:
         said += [*_scaling(found, most), "", *_efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
-    said += _pairs(found, most) + _exchanges(found, most)
+    said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most)
     if "ranks" in parameters:
         said += _advice(found, most)
     while said and said[-1] == "":
@@ -222,6 +225,21 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
     columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
     return [Table([Column("efficiencies at ranks", "word"), *columns], rows)]
+
+
+def _terms(found: Diagnosis, most: int) -> list[Block]:
+    """CPI_exec, BF_mem and clock of the largest kernels and T_others, from the fewest ranks to the target."""
+    table = found.terms().astype(object).where(lambda held: held.notna(), None)
+    rows: list[dict[str, Any]] = [{str(name): x for name, x in row.items()} for row in table.to_dict("records")]
+    places = list({tuple(row["configuration"].items()): None for row in rows})
+    kept = {places[at] for at in terms.spread_over(len(places), TERM_PLACES)}
+    described = {row["kernel"] for row in rows}
+    verdicts = found.verdicts()
+    last = verdicts.loc[(verdicts[list(found.model.parameters)] == found.target).all(axis=1)]
+    largest = [kernel for kernel in _heavy(last)["kernel"] if kernel in described][: min(TERM_KERNELS, most)]
+    shown = [row for row in rows if tuple(row["configuration"].items()) in kept]
+    made = terms.tables(shown, largest, found.level)
+    return [Text("terms of the equation", style="bold"), *made, ""] if made else []
 
 
 def _pairs(found: Diagnosis, most: int) -> list[Block]:

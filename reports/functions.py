@@ -15,6 +15,7 @@ from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
+from ranksight.reports.formula import readable
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.units import in_full
 
@@ -35,7 +36,7 @@ FEW = 6
 NAMED = 3
 """Repetitions left out that are named; others are counted."""
 COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", "share", "scatter",
-           "repetitions_needed", "points", "samples", "remark", "status", "reason")  # fmt: skip
+           "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip
 """What a table for machines has of :func:`functions`."""
 
 
@@ -66,12 +67,22 @@ def functions(model: Model) -> list[dict[str, Any]]:
                 "points": int(fitted.count[i]),
                 "samples": float(fitted.samples[i]) if np.isfinite(fitted.samples[i]) else float("nan"),
                 "remark": remarks.get(i, ""),
+                "note": _two_values(model, i),
                 "share": float(model.shares[i]),
                 "status": "insufficient" if fitted.status[i] else "ok",
                 "reason": reason,
             }
         )
     return rows
+
+
+def _two_values(model: Model, i: int) -> str:
+    """What is missing where function `i` is one at each of two values of a parameter; empty elsewhere."""
+    levels = model.functions.levels
+    if levels is None or not levels.differs(i) or model.functions.formula(i) != levels.formula(i):
+        return ""
+    low, high = map(in_full, levels.levels)
+    return f"two values of {levels.parameter} ({low}, {high}): no growth law in {levels.parameter}; measure a third"
 
 
 def _order(row: dict[str, Any]) -> tuple[int, str, float]:
@@ -107,7 +118,7 @@ def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> lis
         lines: list[list[str | Cell]] = []
         for row in here:
             error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
-            text = row["formula"] + (f"  ({row['remark']})" if row["remark"] else "")
+            text = readable(row["formula"]) + (f"  ({row['remark']})" if row["remark"] else "")
             function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
             if row["status"] != "ok":
                 reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
@@ -124,6 +135,8 @@ def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> lis
             Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
         ]
         found.append("")
+    for note in dict.fromkeys(filter(None, (row["note"] for row in rows))):
+        found += [Text(note, style="yellow"), ""]
     if len(rows) > len(shown):
         found += [f"... and {len(rows) - len(shown)} more; --format csv prints all", ""]
     if checked is not None:

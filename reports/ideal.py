@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 SMALL = 0.05
 """Share of the time below which what is lost is not worth a word."""
+OTHERS = "others"
+"""The part that no kernel has: launch, input and output, halted cycles."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,16 @@ class Loss:
 
     Attributes
     ----------
-    kernel, part : str
-        Part is one of :data:`ranksight.model.application.breakdown.PARTS`.
+    kernel : str or None
+        None for what lies outside of kernels.
+    part : str
+        One of :data:`ranksight.reports.palette.NAMES`.
     seconds : float
     share : float
         Of all that is lost.
     """
 
-    kernel: str
+    kernel: str | None
     part: str
     seconds: float
     share: float
@@ -88,6 +92,12 @@ def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
     """What each part of each kernel takes at the target beyond ideal scaling, the largest first."""
     names = list(sweep.breakdown.each)
     stack = np.stack([sweep.breakdown.each[name] for name in names])
+    rest = np.zeros((len(names), 1, stack.shape[2]))
+    if sweep.breakdown.others is not None:
+        names.append(OTHERS)
+        stack = np.concatenate([stack, np.zeros((1, *stack.shape[1:]))])
+        rest = np.concatenate([rest, sweep.breakdown.others.value[None]])
+    stack, kernels = np.concatenate([stack, rest], axis=1), (*sweep.breakdown.kernels, None)
     extra = np.nan_to_num(stack[:, :, -1] - against.ratio[-1] * stack[:, :, against.reference])
     lost = extra[extra > 0].sum()
     order = np.argsort(-extra, axis=None)
@@ -97,5 +107,5 @@ def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
         seconds = float(extra[part, kernel])
         if seconds <= 0:
             break
-        found.append(Loss(sweep.breakdown.kernels[kernel], names[part], seconds, float(seconds / lost)))
+        found.append(Loss(kernels[kernel], names[part], seconds, float(seconds / lost)))
     return found

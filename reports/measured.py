@@ -18,6 +18,9 @@ from ranksight.model.series.series import Series, series_from_experiment
 
 Array = NDArray[np.float64]
 
+WHOLLY, COMPUTED, SUMMED = "measured", "measured computation", "measured sum of kernels"
+"""What the measured time of a program is: its own; its kernels' where messages are modelled apart; all kernels'."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -58,18 +61,18 @@ class Measured:
         """
         rows = model.functions.rows
         if (WHOLE, "time") in rows:
-            return self.value[rows[WHOLE, "time"]], "measured"
+            return self.value[rows[WHOLE, "time"]], WHOLLY
         index = [row for (kernel, name), row in rows.items() if name == "time" and kernel != WHOLE]
         some = self.value[index]
         if not len(some):
-            return np.full(len(self.points), np.nan), "measured"
+            return np.full(len(self.points), np.nan), WHOLLY
         if (told := model.equation.imbalances) is not None:
             kernels = tuple(model.fitted.kernels[row] for row in index)
             some = some * told.part(kernels, self.points) - told.left(kernels, some, self.points)
         held = np.isfinite(some).any(axis=0)
         sent = model.equation.communication
         apart = sent is not None and sent.priced(model.equation.network)
-        what = "measured, without messages" if apart else "measured, sum over kernels"
+        what = COMPUTED if apart else SUMMED
         return np.where(held, np.nansum(some, axis=0), np.nan), what
 
 

@@ -19,7 +19,9 @@ PARTS = {
     "direct": "#999999",
     "imbalance": "#56B4E9",
     "communication": "#0072B2",
+    "others": "#7F5539",
 }
+"""Colour of each part of a program's time, in the order in which parts are stacked and listed."""
 NAMES = {
     "execution": "execution",
     "loads_l1": "loads from L1",
@@ -30,6 +32,7 @@ NAMES = {
     "direct": "kernels without counters",
     "imbalance": "imbalance",
     "communication": "communication",
+    "others": "outside kernels and messages",
 }
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Colours of lines, one a kernel or operation."""
@@ -43,4 +46,5 @@ DARK = {
     "#EDEDED": "#23282E",
     "#FEFEFE": "#14171A",
     "#7F7F7F": "#9A9A9A",
+    "#7F5539": "#C4936A",
 }

@@ -6,7 +6,7 @@ series of the model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,20 +14,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis.diagnosis import Diagnosis, diagnose
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.model import Model
-from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 Array = NDArray[np.float64]
 
 RANKS = "ranks"
-REACH, ELSE = 16.0, 2.0
-"""How many times the largest measured value the target is where none is named, of ranks and of other parameters: twice
-the side of a domain is eight times the work."""
+REACH, ELSE = (1.0, 2.0, 4.0, 8.0, 16.0), (1.0, 2.0)
+"""Times the largest measured value among which the target is chosen where none is named, of ranks and of other
+parameters: twice the side of a domain is eight times the work."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """The nearest value beyond the target at which the data no longer support an answer.
+
+    Attributes
+    ----------
+    value : float
+        Of the parameter.
+    low, high : float
+        Ends of the interval there; NaN where there is none.
+    reason : str
+    """
+
+    value: float
+    low: float
+    high: float
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,8 @@ class Sweep:
         What the time is made of, by kernel.
     level : float
         Probability of the intervals.
+    beyond : Beyond or None
+        Where the data end; None where a target was named, or the data support the farthest that is tried.
     """
 
     model: Model
@@ -63,6 +82,14 @@ class Sweep:
     total: Forecast
     breakdown: Breakdown
     level: float
+    beyond: Beyond | None = None
+
+    @property
+    def supported(self) -> float | None:
+        """The largest value up to which the data support the program's time; None where they do nowhere."""
+        fine = (self.total.status[0] == OK) & np.isfinite(self.total.value[0])
+        upto = np.flatnonzero(np.logical_and.accumulate(fine))
+        return float(self.values[upto[-1]]) if len(upto) else None
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -132,7 +159,7 @@ def sweep(
     along : str, optional
         The parameter; ``ranks`` where they varied, else the first that did.
     to : float, optional
-        The target; the largest measured value times :data:`REACH` when not given.
+        The target; when not given the farthest of :data:`REACH` times the largest measured value that the data support.
     at : mapping of str to float, optional
         Values of the other parameters; each one's largest measured value when not given.
     level : float
@@ -155,18 +182,41 @@ def sweep(
     held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name not in {along, *free}}
     column = _measured(model, along, held)
     low, high = float(column.min()), float(column.max())
-    end = high * (REACH if along == RANKS else ELSE) if to is None else float(to)
+
+    def asked(values: Array) -> Array:
+        rows = [[x if name == along else held.get(name, most[name]) for name in model.parameters] for x in values]
+        return model.along_ties(np.array(rows)) if free else np.array(rows)
+
+    beyond = None
+    if to is None:
+        factors = np.array(REACH if along == RANKS else ELSE)
+        end, beyond = _farthest(model, high * factors, asked, level)
+    else:
+        end = float(to)
     if not (np.isfinite(end) and end > 0):
         raise InputError(f"{along} is asked at {end:g}", "give a number above 0")
     if along == RANKS and (end < 1 or end % 1):
         raise InputError(f"ranks are asked at {end:g}", "give whole numbers of ranks, 1 or more")
     values = _values(column, low, end, count, whole=along == RANKS)
-    points = np.array(
-        [[x if name == along else held.get(name, most[name]) for name in model.parameters] for x in values]
-    )
-    points = model.along_ties(points) if free else points
+    points = asked(values)
     said, broken = model.ask(points, level)
-    return Sweep(model, along, values, held, points, said, _total(model, said, broken), broken, level)
+    return Sweep(model, along, values, held, points, said, model.whole_time(said, broken), broken, level, beyond)
+
+
+def _farthest(
+    model: Model, values: Array, asked: Callable[[Array], Array], level: float
+) -> tuple[float, Beyond | None]:
+    """The farthest of rising `values` up to which the data support the program's time, and the next; the first where
+    they support none, the last where no time was measured."""
+    if "time" not in model.fitted.metrics:
+        return float(values[-1]), None
+    total = model.whole_time(*model.ask(asked(values), level))
+    fine = (total.status[0] == OK) & np.isfinite(total.value[0])
+    count = int(np.logical_and.accumulate(fine).sum())
+    if count in (0, len(values)):
+        return float(values[count - 1 if count else 0]), None
+    low, high = (float(end[0, count]) for end in (total.lower, total.upper))
+    return float(values[count - 1]), Beyond(float(values[count]), low, high, str(total.reason[0, count]))
 
 
 def _following(model: Model, along: str) -> set[str]:
@@ -207,14 +257,6 @@ def _values(column: Array, low: float, end: float, count: int, whole: bool) -> A
     if len(measured) > count:  # those that stand for all
         measured = measured[np.unique(np.linspace(0, len(measured) - 1, count).astype(int))]
     return np.unique(np.concatenate([measured, between, [end]]))
-
-
-def _total(model: Model, said: Forecast, broken: Breakdown) -> Forecast:
-    """The whole program's time: what was fitted to it where it was measured, else the sum."""
-    row = model.functions.rows.get((WHOLE, "time"))
-    if row is None:
-        return broken.total
-    return Forecast(level=said.level, **{name: getattr(said, name)[[row]] for name in ARRAYS})
 
 
 def place(name: str, value: float) -> str:

@@ -30,7 +30,7 @@ GAP = 2
 PLAINLY: dict[str, Any] = {"width": 4 * WIDEST, "highlight": False, "markup": False, "emoji": False}
 """Of a console that takes text as it is; blocks are laid out here, and what does not fit is left to the terminal."""
 BARS = "▁▂▃▄▅▆▇█"
-PLAINER = str.maketrans(BARS + "…", "_.,-=+*#~")
+PLAINER = str.maketrans(dict(zip(BARS + "…·", "_.,-=+*#~*", strict=True)) | {"²": "^2", "³": "^3", "√": "sqrt "})
 """What stands for signs that a stream cannot hold."""
 
 

@@ -87,9 +87,8 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
     points = found.points[fresh]
     rows = sweep.model.functions.rows
     if (WHOLE, "time") in rows:
-        said = sweep.model.forecast(points, sweep.level)
-        row = rows[WHOLE, "time"]
-        value, low, high = said.value[row], said.lower[row], said.upper[row]
+        total = sweep.model.whole_time(*sweep.model.ask(points, sweep.level))
+        value, low, high = total.value[0], total.lower[0], total.upper[0]
     else:
         broken = sweep.model.breakdown(points, sweep.level)
         alone = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]

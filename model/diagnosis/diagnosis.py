@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.errors import InputError
+from ranksight.model.application.terms import TERMS, EquationTerms
 from ranksight.model.diagnosis import (
     advice,
     balance,
@@ -154,6 +155,18 @@ class Diagnosis:
         points = np.unique(np.concatenate([self.model.training, self.evidence.points]), axis=0)
         return self._table("blocking", lambda: exchanges.blocking_table(self.model, points, self.level))
 
+    def terms(self) -> pd.DataFrame:
+        """CPI_exec, BF_mem and clock of each kernel and T_others, with intervals, over the line to the target where
+        the model has ranks, else at the configurations asked for; columns
+        :data:`ranksight.model.application.terms.TERMS`."""
+        return self._table("terms", self._terms)
+
+    def _terms(self) -> pd.DataFrame:
+        given = self.line if "ranks" in self.model.parameters else self.evidence
+        broken, only = given.broken, self.only or None
+        found = EquationTerms(given.parameters, given.points, broken.terms, broken.others, only)
+        return pd.DataFrame(found.rows(), columns=list(TERMS))
+
     def fitted_costs(self) -> pd.DataFrame:
         """Operations' times as measured; see :func:`ranksight.model.diagnosis.exchanges.fitted_table`."""
         return self._kept("fitted_costs", lambda: exchanges.fitted_table(self._observed.get("exchanges", {})))
@@ -225,6 +238,7 @@ class Diagnosis:
             "balance": self.balance,
             "waits": self.waits,
             "blocking": self.blocking,
+            "terms": self.terms,
             "fitted_costs": self.fitted_costs,
             **({"advice": self.advice} if scales else {}),
         }

@@ -220,13 +220,19 @@ class Levels:
             growth = np.where((whole >= 0)[:, None], value[whole] / last[whole], np.nan)
             return np.asarray(last * growth, dtype=np.float64)
 
+    def _ends(self, i: int) -> list[str]:
+        if self.fitted is None:
+            return [f"{value:.4g}" for value in self.constants[i]]
+        return [fitted.formula(i) for fitted in self.fitted]
+
+    def differs(self, i: int) -> bool:
+        """Whether series `i` has another function at each of the two levels."""
+        return len(set(self._ends(i))) > 1
+
     def formula(self, i: int) -> str:
         """The functions at the two levels, as people read them."""
         low, high = self.levels
-        if self.fitted is None:
-            ends = [f"{value:.4g}" for value in self.constants[i]]
-        else:
-            ends = [fitted.formula(i) for fitted in self.fitted]
+        ends = self._ends(i)
         if ends[0] == ends[1]:
             return ends[0]
         return f"{ends[0]} at {self.parameter} = {low:g}, {ends[1]} at {self.parameter} = {high:g}"

@@ -18,6 +18,7 @@ from ranksight.model.planning.candidates import candidates
 from ranksight.model.planning.choice import Choice, choose_runs
 from ranksight.model.planning.cost import cost_of
 from ranksight.model.planning.goal import goal
+from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
 from ranksight.reports.ideal import Ideal, Loss, ideal, losses
@@ -91,7 +92,8 @@ class Context:
 
     @cached_property
     def plan(self) -> Choice | None:
-        """The runs that would narrow the prediction most; None where nothing can be planned."""
+        """The runs that would narrow the prediction most; None where nothing can be planned, or where
+        the prediction would stay too wide to be of use after all of them."""
         sweep, model = self.sweep, self.model
         if not sweep.timed:
             return None
@@ -101,9 +103,11 @@ class Context:
         try:
             offered = candidates(model.parameters, model.training, target, {}, {})
             asked = goal(model, target, "time", None, sweep.level)
-            return choose_runs(asked, offered, cost_of(model, first), most=3, repetitions=repetitions)
+            found = choose_runs(asked, offered, cost_of(model, first), most=3, repetitions=repetitions)
         except RanksightError:
             return None
+        low, high = float(found.after.lower[0, 0]), float(found.after.upper[0, 0])
+        return found if low > 0 and high <= WIDEST * low else None
 
     @cached_property
     def answer(self) -> str:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from ranksight import __version__
 from ranksight._files import check_output, write_output
 from ranksight._names import printable
+from ranksight.reports.formula import readable
 from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
@@ -39,7 +40,7 @@ def render(context: Context, title: str | None = None) -> str:
         "shown": writing.shower(context.kernels),
         "whole": writing.whole,
         "percent": writing.percent,
-        "formula": writing.formula,
+        "formula": readable,
         "size": writing.size,
         "embed": writing.embed,
         "plural": lambda count, one, many=None: f"{count:,} {one if count == 1 else many or one + 's'}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,6 @@ from ranksight.reports.plots._axes import micro
 from ranksight.units import format_factor
 
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
-_FORMULA = re.compile(r"\*")
 
 
 def embed(data: Any) -> Markup:
@@ -56,11 +54,6 @@ def percent(share: float) -> str:
 def spread(factor: float) -> str:
     """How far the ends of an interval lie from its middle: ``±12 %``, or ``×/÷ 3.1`` where that says more."""
     return f"±{100 * (factor - 1):.2g} %" if factor < 1.995 else f"×/÷ {format_factor(factor, 2)}"
-
-
-def formula(text: str) -> str:
-    """A formula with a sign for times that is no asterisk."""
-    return _FORMULA.sub("·", text)
 
 
 def size(count: float) -> str:

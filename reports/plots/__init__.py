@@ -8,6 +8,7 @@ from ranksight.reports.plots.prediction import plot_prediction
 from ranksight.reports.plots.ranking import plot_ranking
 from ranksight.reports.plots.roofline import plot_roofline
 from ranksight.reports.plots.save import save_figure
+from ranksight.reports.plots.terms import plot_term
 from ranksight.reports.plots.validation import plot_validation
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "plot_ranking",
     "plot_residuals",
     "plot_roofline",
+    "plot_term",
     "plot_traffic",
     "plot_validation",
     "save_figure",

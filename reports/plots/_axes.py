@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.uncertainty.forecast import OK
 from ranksight.units import format_si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ranksight.reports.sweep import Sweep
+
 NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 """Leading digits of ticks."""
+ROOM = 4.0
+"""Times the supported values that an axis shows of what they do not support."""
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
@@ -52,6 +57,27 @@ def value_axis(ax: Any, along: str, values: NDArray[np.float64]) -> None:
         ax.set_xticks(ticks, [number(x) for x in ticks])
         ax.minorticks_off()
     ax.set_xlabel(along)
+
+
+def clamp_values(ax: Any, sweep: Sweep, shown: Any = ()) -> None:
+    """End the value axis near what the data support: bounds that nobody can use must not flatten the rest.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    shown : array
+        Further values that are to be seen, such as measured ones.
+    """
+    total = sweep.total
+    fine = (total.status[0] == OK) & np.isfinite(total.value[0])
+    if fine.all() or not (fine.any() or len(shown)):
+        return
+    known = np.concatenate([total.lower[0, fine], total.upper[0, fine], np.asarray(shown, dtype=np.float64)])
+    known = known[np.isfinite(known) & (known > 0)]
+    if not len(known):
+        return
+    low, high = ax.get_ylim()
+    ax.set_ylim(max(low, float(known.min()) / ROOM if low > 0 else low), min(high, float(known.max()) * ROOM))
 
 
 def number(value: float) -> str:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.model.application.breakdown import PARTS as NAMED
+from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.palette import NAMES, PARTS
-from ranksight.reports.plots._axes import legend, new_axes, number, second_axis
+from ranksight.reports.plots._axes import clamp_values, legend, new_axes, number, second_axis
 from ranksight.reports.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
-    """Predicted time stacked by its parts: execution, each memory level, imbalance, communication; returns the axes."""
+    """Predicted time stacked by its parts: execution, each memory level, imbalance, communication, the rest;
+    returns the axes."""
     ax = new_axes(ax)
     parts = sweep.breakdown.parts
     places = np.arange(len(sweep.values))
     bottom = np.zeros(len(places))
     handles, labels = [], []
-    most = float(np.nanmax(sum(np.nan_to_num(parts[name]) for name in NAMED), initial=0.0))
-    for name in NAMED:
+    most = float(np.nanmax(sum(np.nan_to_num(parts[name]) for name in NAMES), initial=0.0))
+    for name in NAMES:
         height = np.maximum(np.nan_to_num(parts[name]), 0.0)
         if not height.max(initial=0.0) > 1e-4 * most:
             continue
@@ -51,6 +52,7 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
     ax.set_ylabel("predicted time")
     second_axis(ax, "s")
     ax.set_ylim(0, None)
+    clamp_values(ax, sweep, bottom[sweep.total.status[0] == OK])
     legend(ax, handles[::-1], labels[::-1], fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.reports.ideal import Ideal
-from ranksight.reports.measured import Measured
+from ranksight.reports.measured import COMPUTED, Measured
 from ranksight.reports.palette import BAND, COMPUTATION, IDEAL, MEASURED, PREDICTED, RANGE
-from ranksight.reports.plots._axes import legend, log_values, new_axes, second_axis, value_axis
+from ranksight.reports.plots._axes import ROOM, clamp_values, legend, log_values, new_axes, second_axis, value_axis
 from ranksight.reports.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def plot_prediction(
     ----------
     sweep : Sweep
     found : Measured, optional
-        Points: filled where the model was fitted to them, open squares where it was not.
+        Points: filled where they were used in the fit, open squares where they were held out.
     against : Ideal, optional
         Drawn as a dotted line.
     """
@@ -46,9 +46,9 @@ def plot_prediction(
     keep(band, f"{sweep.level:.0%} interval")
     apart = sweep.breakdown.parts["communication"] + sweep.breakdown.parts["imbalance"]
     measured, what = found.total(sweep.model) if found is not None else (np.empty(0), "")
-    if what.endswith("without messages") and (apart > 0.01 * value).any():
+    if what == COMPUTED and (apart > 0.01 * value).any():
         (inner,) = ax.plot(x, value - apart, color=COMPUTATION, lw=1.4, ls=(0, (5, 2)))
-        keep(inner, "predicted, without messages")
+        keep(inner, "predicted computation")
     if against is not None:
         (best,) = ax.plot(x, against.time, color=IDEAL, lw=1.4, ls=":")
         keep(best, f"ideal {against.kind} scaling")
@@ -56,19 +56,29 @@ def plot_prediction(
         here = found.along(sweep.model, sweep.along, dict(sweep.held)) & np.isfinite(measured)
         column = found.points[:, sweep.model.parameters.index(sweep.along)]
         for mask, marker, label in (
-            (here & found.trained, "o", f"{what}, fitted to"),
-            (here & ~found.trained, "s", f"{what}, predicted before"),
+            (here & found.trained, "o", f"{what}, used in the fit"),
+            (here & ~found.trained, "s", f"{what}, held out"),
         ):
             if mask.any():
                 face = MEASURED if marker == "o" else "none"
                 (dots,) = ax.plot(column[mask], measured[mask], marker, color=MEASURED, mfc=face, ms=5.5, mew=1.4)
                 keep(dots, label)
     keep(shade, "measured range")
-    value_axis(ax, sweep.along, x)
+    if (next_ := sweep.beyond) is not None:
+        span = [z for z in (next_.low, next_.high) if np.isfinite(z) and z > 0]
+        (bar,) = ax.plot([next_.value] * len(span), span, color=IDEAL, lw=6, alpha=0.5, solid_capstyle="butt")
+        keep(bar, "insufficient data")
+    value_axis(ax, sweep.along, x if sweep.beyond is None else np.append(x, sweep.beyond.value))
     positive = value[np.isfinite(value) & (value > 0)]
     if len(positive):
+        near = np.concatenate([low, high, value, *([] if against is None else [against.time])])
+        near = near[np.isfinite(near) & (near > 0)]
+        if sweep.beyond is not None:
+            ax.set_ylim(near.min() / 1.2, near.max() * ROOM)
         log_values(ax)
+        here = found.along(sweep.model, sweep.along, dict(sweep.held)) if found is not None else np.empty(0, bool)
+        clamp_values(ax, sweep, measured[here & np.isfinite(measured)] if len(here) else ())
     second_axis(ax, "s")
     ax.set_ylabel("time")
-    legend(ax, handles, labels, fontsize="medium", loc="best")
+    legend(ax, handles, labels, fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax

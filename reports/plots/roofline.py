@@ -57,12 +57,12 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     named = table[table["nearest"].astype(bool)].assign(share=lambda rows: rows["kernel"].map(share))
     _name(ax, named.nlargest(NAMED, "share"))
     what = " and ".join(dict.fromkeys(table["operations"]))
-    second_axis(ax, "")
-    ax.set(xlabel=f"{what} a byte", ylabel=f"{what} a second and rank")
+    second_axis(ax, "/s")
+    ax.set(xlabel=f"{what} per byte", ylabel=f"{what} per second and rank")
     ticks = [x for x in ax.get_xticks() if low <= x <= high]
     ax.set_xticks(ticks, [number(float(x)) for x in ticks])
     ax.minorticks_off()
-    legend(ax, handles, labels, fontsize="medium", loc="lower right")
+    legend(ax, handles, labels, fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -51,3 +52,29 @@ def test_the_wheel_holds_modules_and_data(tmp_path: Path) -> None:
     for file in tracked("*.toml"):
         if file.parent != Path():
             assert f"ranksight/{file.as_posix()}" in names
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_documents_and_tests(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0 and "No module named" in done.stderr:
+        pytest.skip("the packages that build a source distribution are not installed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as source:
+        names = {name.partition("/")[2] for name in source.getnames()}
+    for folder in ("docs", "tests", "benchmarks"):
+        for file in (ROOT / folder).rglob("*"):
+            if file.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in file.parts[len(ROOT.parts) :]):
+                assert file.relative_to(ROOT).as_posix() in names
+    assert {"CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"} <= names
+    assert not any("__pycache__" in name for name in names)
+
+
+def test_the_citation_is_of_this_version() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as source:
+        project = tomllib.load(source)["project"]
+    cited = dict(line.split(": ", 1) for line in (ROOT / "CITATION.cff").read_text().splitlines() if ": " in line)
+    assert cited["version"] == project["version"]
+    assert cited["license"] == project["license"]

@@ -105,8 +105,8 @@ def test_insufficient_evidence_is_written_and_returned(
     stored.write_text(json.dumps(content))
     output = tmp_path / "r.html"
     assert main(["report", str(stored), "-o", str(output)]) == 4
-    assert "does not carry a prediction" in capsys.readouterr().out.replace("\n", " ")
-    assert "does not carry a prediction" in output.read_text()
+    assert "Insufficient data for a prediction" in capsys.readouterr().out.replace("\n", " ")
+    assert "Insufficient data for a prediction" in output.read_text()
 
 
 def test_a_program_without_time_is_reported_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

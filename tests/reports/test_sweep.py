@@ -14,8 +14,11 @@ from ranksight.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.reports.answer import answer
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.sections.front import _obstacles
 from ranksight.reports.ideal import ideal, losses
 from ranksight.reports.measured import measured
+from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots.ranking import ranked
 from ranksight.reports.refusals import refusals
 from ranksight.reports.sweep import place, sweep
@@ -117,7 +120,7 @@ def test_what_was_measured_is_joined_in_the_models_order(model: Model, known: Ex
     assert found.value[row, at] == pytest.approx(2e-4 * 32)
     total, what = found.total(model)
     assert total[at] == pytest.approx(0.02 + 2e-4 * 32 + 5e-4)
-    assert what == "measured, sum over kernels"
+    assert what == "measured sum of kernels"
     here = found.along(model, "ranks", {"size": 200.0})
     assert found.points[here, 0].tolist() == [1, 2, 4, 8, 16, 32]
 
@@ -156,3 +159,36 @@ def test_the_matrix_is_that_of_the_run_with_most_ranks(known: Experiment, fresh:
     assert (found.ranks, found.step) == (32, 1)
     assert found.bytes.sum() == 32 * 300
     assert (found.bytes[np.arange(32), np.roll(np.arange(32), 1)] == 300).all()
+
+
+def scattering(tmp_path: Path) -> Model:
+    """A program whose times at few ranks leave open how it goes on."""
+    experiment = Experiment.create(tmp_path / "exp", "open", ["ranks"])
+    for p, seconds in ((4, 10.0), (8, 5.6), (16, 3.1), (24, 3.3)):
+        rows = [{"kernel": "work", "rank": rank, "time": seconds} for rank in range(p)]
+        experiment.add(Run({"ranks": p}, collector="made-up"), pd.DataFrame(rows))
+    return assemble(experiment)[0]
+
+
+def test_the_target_is_the_farthest_that_the_data_support(model: Model, tmp_path: Path) -> None:
+    assert sweep(model).beyond is None, "all that is tried is supported"
+    found = sweep(scattering(tmp_path))
+    assert found.beyond is not None
+    assert found.values[-1] == found.supported < found.beyond.value == 2 * found.values[-1]
+    assert (found.total.status == 0).all()
+    asked = sweep(found.model, to=found.beyond.value)
+    assert asked.total.status[0, -1] != 0
+    assert asked.beyond is None
+    assert asked.supported is not None
+    assert asked.supported < found.beyond.value
+    said = answer(found, ideal(found))
+    assert f"at {found.beyond.value:.0f} ranks, {found.beyond.reason}" in said
+    assert f"up to {asked.supported:.0f} ranks" in answer(asked, None)
+
+
+def test_axes_end_near_what_the_data_support(tmp_path: Path) -> None:
+    found = sweep(scattering(tmp_path), to=24 * 4096)
+    assert found.total.upper[0, -1] > 100, "the bound there is no use to anyone"
+    assert _obstacles(Context(found.model, found))["rows"] == []
+    low, high = plot_prediction(found).get_ylim()
+    assert low <= 3.1 <= 10.0 <= high < 100

@@ -13,6 +13,7 @@ from ranksight.reports.html.sections import (
     ranking,
     refused,
     roofline,
+    terms,
 )
 from ranksight.reports.html.sections._section import Section
 
@@ -22,6 +23,7 @@ SECTIONS = (
     Section("efficiency", "Efficiencies", efficiency.build),
     Section("ranking", "Kernels over scale", ranking.build),
     Section("kernels", "Verdicts", kernels.build),
+    Section("terms", "Terms of the equation", terms.build),
     Section("roofline", "Roofline", roofline.build),
     Section("pages", "Kernel by kernel", pages.build),
     Section("communication", "Communication", communication.build),

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.application.breakdown import PARTS
 from ranksight.reports.answer import parts_of
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
@@ -25,9 +24,9 @@ def build(context: Context) -> dict[str, Any] | None:
     if not sweep.timed:
         return None
     parts = sweep.breakdown.parts
-    total = np.sum([np.nan_to_num(parts[name]) for name in PARTS], axis=0)
+    total = np.sum([np.nan_to_num(parts[name]) for name in NAMES], axis=0)
     known = [
-        name for name in PARTS if np.nanmax(np.nan_to_num(parts[name]), initial=0.0) > 1e-4 * total.max(initial=0.0)
+        name for name in NAMES if np.nanmax(np.nan_to_num(parts[name]), initial=0.0) > 1e-4 * total.max(initial=0.0)
     ]
     if not known:
         return None
@@ -63,7 +62,7 @@ def build(context: Context) -> dict[str, Any] | None:
 def _notes(context: Context, total: Any) -> list[str]:
     sweep, equation = context.sweep, context.model.equation
     notes = []
-    if equation.resources is None:
+    if equation.resources is None and equation.counted is None:
         notes.append(
             "Execution and memory are told apart where instructions, loads by cache level and time were measured and "
             "a platform was given to the fit; here they were not, so all of it stands as kernels without counters."

@@ -8,6 +8,7 @@ import numpy as np
 
 from ranksight.reports.html.context import Context
 from ranksight.reports.sweep import RANKS
+from ranksight.reports.terms import spread_over
 
 NAMES = {
     "global": ("global", 0),
@@ -21,6 +22,9 @@ NAMES = {
 }
 """Column, its name, and its depth: each is the product of those below it."""
 
+MOST = 9
+"""Rank counts that fit the page side by side."""
+
 
 def build(context: Context) -> dict[str, Any] | None:
     """What the template needs; None along another parameter than ranks."""
@@ -28,6 +32,7 @@ def build(context: Context) -> dict[str, Any] | None:
     if found is None or sweep.along != RANKS or len(sweep.values) < 2:
         return None
     table = found.efficiencies()
+    table = table.iloc[spread_over(len(table), MOST)]
     rows = []
     for column, (name, depth) in NAMES.items():
         values = table[column].to_numpy(dtype=float)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
@@ -49,6 +50,8 @@ def _obstacles(context: Context) -> dict[str, Any]:
     total = float(sweep.total.value[0, -1])
     if not sweep.timed:
         return {"lead": "No times were measured, so nothing can be said of them.", "rows": []}
+    if not carried(sweep.total):
+        return {"lead": "Insufficient data at the target: what is lost there is not known.", "rows": []}
     if against is None or not context.losses or not total > 0:
         return {"lead": "The largest kernels there:", "rows": _largest(context)}
     lost = total - float(against.time[-1])
@@ -92,7 +95,7 @@ def _largest(context: Context) -> list[dict[str, Any]]:
 def _help(context: Context) -> list[dict[str, Any]]:
     """What saves most of the time, each trouble and each kernel once."""
     found = context.sweep.diagnosis
-    if found is None or context.sweep.along != RANKS:
+    if found is None or context.sweep.along != RANKS or not carried(context.sweep.total):
         return []
     rows = found.advice().to_dict("records")
     return [
@@ -102,11 +105,14 @@ def _help(context: Context) -> list[dict[str, Any]]:
 
 
 def _next(context: Context) -> dict[str, Any] | None:
-    """The run that narrows the prediction most for its cost, and the line that makes it."""
+    """The run that narrows the prediction most for its cost, and the line that makes it; None where the
+    prediction would still be too wide after it."""
     plan = context.plan
     if plan is None or not plan.runs:
         return None
     run = plan.runs[0]
+    if float(run.factor.mean()) ** 2 > WIDEST:
+        return None
     commands = [] if context.commands is None else context.commands([run.configuration], run.repetitions)
     return {
         "where": ", ".join(place(name, x) for name, x in run.configuration.items()),

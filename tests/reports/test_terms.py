@@ -1,0 +1,119 @@
+"""The terms of the equation and T_others, in what `predict`, `diagnose` and the report show."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranksight.cli import main
+from ranksight.model.model import Model
+from ranksight.platforms import load
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.page import render
+from ranksight.reports.palette import DARK, NAMES, PARTS
+from ranksight.reports.sweep import sweep
+
+RANKS = (1, 2, 4, 8, 12, 24, 48)
+MACHINE = "haswell-e5-2680v3"
+CLOCK = 2.4e9
+
+
+def others(ranks: float) -> float:
+    """Seconds outside of kernels."""
+    return 0.02 + 0.002 * ranks
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of two kernels whose CPI, BF_mem and clock are known, and of a program with T_others."""
+    folder, platform = tmp_path_factory.mktemp("terms"), load(MACHINE)
+    latencies = [*(cache.latency for cache in platform.caches[:3]), platform.memory.latency * platform.frequency]
+    lines = ["ranks,kernel,i,c,s,l1,l2,l3,mem,time"]
+    for p in RANKS:
+        whole = 0.0
+        for kernel, size, cpi, blocking in (("solve", 4e9, 0.9, 0.3), ("assemble", 2e9, 0.5, 0.6)):
+            i = size / p
+            loads = i * np.array([0.25, 0.02, 0.004, 0.0005])
+            stalls = blocking * float(loads @ latencies)
+            cycles = cpi * i + stalls
+            whole += cycles / CLOCK
+            counted = ",".join(f"{x:.10g}" for x in (i, cycles, stalls, *loads, cycles / CLOCK))
+            lines.append(f"{p},{kernel},{counted}")
+        lines.append(f"{p},(whole),,,,,,,,{whole + others(p):.10g}")
+    (folder / "t.csv").write_text("\n".join(lines) + "\n")
+    names = {"instructions": "i", "cycles": "c", "stall_cycles": "s", "time": "time"}
+    names |= {"loads_l1": "l1", "loads_l2": "l2", "loads_l3": "l3", "loads_mem": "mem"}
+    metrics = [word for name, column in names.items() for word in ("--metric", f"{name}={column}")]
+    given = [str(folder / "t.csv"), "--parameter", "ranks", "--kernel", "kernel", "--total", "(whole)"]
+    assert main(["import", "csv", *given, *metrics, "-o", str(folder / "e"), "--quiet"]) == 0
+    fit = ["fit", str(folder / "e"), "--platform", MACHINE, "-o", str(folder / "m.json"), "--quiet"]
+    assert main(fit) == 0
+    return folder / "m.json"
+
+
+def test_the_terms_are_those_of_the_program(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(file), "--ranks", "96,192", "--terms", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["terms"]
+    found = {(row["kernel"], row["term"], row["configuration"]["ranks"]): row for row in rows}
+    assert found["solve", "cpi_exec", 192]["value"] == pytest.approx(0.9, rel=0.02)
+    assert found["assemble", "bf_mem", 192]["value"] == pytest.approx(0.6, rel=0.02)
+    assert found["solve", "clock", 96]["value"] == pytest.approx(CLOCK, rel=0.02)
+    rest = found[None, "t_others", 192]
+    assert rest["lower"] <= others(192) <= rest["upper"]
+    assert all(row["lower"] is None or 0 <= row["lower"] <= row["value"] <= row["upper"] for row in rows)
+    assert main(["predict", str(file), "--ranks", "96,192", "--terms", "--format", "csv"]) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [float(line["value"]) for line in lines] == [row["value"] for row in rows]
+    assert main(["predict", str(file), "--ranks", "96,192", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["terms"] == rows
+
+
+def test_tables_show_the_terms_and_what_lies_outside_of_kernels(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(file), "--ranks", "96,192"]) == 0
+    said = capsys.readouterr().out
+    assert said.count(f"({NAMES['others']})") == 2
+    assert "CPI_exec" in said
+    assert "T_others" in said
+    assert "(imbalance)" not in said, "ranks were even: what is outside of kernels is no imbalance"
+    assert main(["predict", str(file), "--ranks", "192", "--kernel", "solve", "--terms"]) == 0
+    said = capsys.readouterr().out
+    assert "solve" in said
+    assert "assemble" not in said
+    assert main(["diagnose", str(file), "--ranks", "192"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("CPI_exec") < said.index("T_others")
+
+
+def test_terms_without_a_time_are_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(file), "--ranks", "96", "--terms", "--metric", "time"]) == 2
+    assert "--terms and --metric exclude each other" in capsys.readouterr().err
+
+
+def test_the_report_predicts_what_predict_does(file: Path) -> None:
+    model = Model.load(file)
+    asked = sweep(model, to=192)
+    (whole,) = [a for a in model.predict(ranks=192, metrics="time").answers if a.kernel is None]
+    assert asked.total.value[0, -1] == pytest.approx(whole.value)
+    parts = sum(part[-1] for part in asked.breakdown.parts.values())
+    assert parts == pytest.approx(whole.value, rel=1e-6)
+
+
+def test_the_report_has_the_terms_and_the_part_outside_of_kernels(file: Path) -> None:
+    text = render(Context(Model.load(file), sweep(Model.load(file), to=192)))
+    for name in ("cpi_exec", "bf_mem", "clock", "t_others"):
+        assert f'data-figure="term-{name}"' in text
+    assert text.count(NAMES["others"]) > 2
+    assert 'id="terms-table"' in text
+
+
+def test_every_part_has_a_name_and_a_colour_of_its_own() -> None:
+    assert list(PARTS) == list(NAMES)
+    assert len(set(PARTS.values())) == len(PARTS)
+    assert PARTS["others"].upper() in DARK
