@@ -30,6 +30,29 @@ def regular_file(path: Path) -> None:
         raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
 
 
+def read_bytes(path: Path, limit: int) -> bytes:
+    """The content of a regular file of at most `limit` bytes.
+
+    It is opened without waiting, and what was opened is checked: neither a pipe nor a device, nor one that takes the
+    place of a file meanwhile, is read.
+
+    Raises
+    ------
+    InputError
+        When it is no regular file, larger, or cannot be read.
+    """
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
+            if found.st_size > limit:
+                raise InputError(f"{path} is larger than {limit >> 20} MiB", "is it this tool's output?")
+            return stream.read(found.st_size)
+    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
 def read_json(file: Path) -> dict[str, Any]:
     """The object that a JSON file holds; InputError naming the file where it holds none."""
     try:

@@ -1,0 +1,14 @@
+"""Limits on what is read from files that others wrote: sizes, decompression, nesting and counts, in one place.
+
+A file beyond one of them is refused with one line; none of our own and none that a tool writes in practice comes near.
+Documented for users in ``docs/security.md``.
+"""
+
+from __future__ import annotations
+
+OBJECT_FILE = 1 << 30
+"""Bytes of a program, a library or a file of debugging information whose symbols are read."""
+FUNCTIONS = 1 << 22
+"""Functions in the table for unwinding of one object file."""
+TRACE = 1 << 31
+"""Bytes of one rank's trace."""
