@@ -12,3 +12,9 @@ FUNCTIONS = 1 << 22
 """Functions in the table for unwinding of one object file."""
 TRACE = 1 << 31
 """Bytes of one rank's trace."""
+CUBE_VALUES = 1 << 32
+"""Bytes that the values of one metric of a CUBE may take."""
+CUBE_ANCHOR = 1 << 29
+"""Bytes of a CUBE's anchor.xml, inflated."""
+CUBE_ELEMENTS = 1 << 22
+"""XML elements of a CUBE's anchor."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import struct
 import subprocess
 import sys
+import tarfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ranksight import limits
+from ranksight._cube import _Anchor
 from ranksight._files import read_bytes
 from ranksight.errors import InputError
+from ranksight.reading import READERS
 from ranksight.recognising import recognise
 from ranksight.symbols import read_symbols
 
@@ -36,7 +42,9 @@ def elf(sections: list[tuple[int, bytes, int]], names: bytes = b"\0") -> bytes:
     body, heads = b"", [bytes(64), struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, 64, len(names), 0, 0, 1, 0)]
     body += names
     for kind, content, name in sections:
-        heads.append(struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, 64 + len(body), len(content), len(heads) + 1, 0, 1, 0))
+        heads.append(
+            struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, 64 + len(body), len(content), len(heads) + 1, 0, 1, 0)
+        )
         body += content
     head = b"\x7fELF\x02\x01".ljust(16, b"\0") + struct.pack("<HHIQQQ", 3, 62, 1, 0, 0, 64 + len(body))
     head += struct.pack("<IHHHHHH", 0, 64, 56, 0, 64, len(heads), 1)
@@ -82,3 +90,83 @@ def test_names_that_overlap_do_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "overlap"
     path.write_bytes(elf([(2, symbols(50_000, 1), 0), (3, b"f" * 200_000 + b"\0", 0)]))
     assert within(SYMBOLS, str(path)) == "None"
+
+
+CUBE = """
+from pathlib import Path
+from ranksight.errors import InputError
+from ranksight.reading import READERS
+try:
+    list(READERS["cube"].read(Path(sys.argv[1])))
+except InputError as error:
+    print(error)
+"""
+
+
+def packed_tar(path: Path, mode: str, member: str, size: int) -> Path:
+    """An archive of one member of zeros."""
+    with tarfile.open(path, mode) as archive:
+        info = tarfile.TarInfo(member)
+        info.size = size
+        archive.addfile(info, io.BufferedReader(Zeros()))
+    return path
+
+
+class Zeros(io.RawIOBase):
+    """Blanks without an end."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        buffer[:] = b" " * len(buffer)
+        return len(buffer)
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2"])
+def test_a_cube_that_is_compressed_as_a_whole_is_refused(tmp_path: Path, mode: str) -> None:
+    pytest.importorskip("pycubexr")
+    path = packed_tar(tmp_path / "p.cubex", mode, "anchor.xml", 1 << 16)
+    assert "p.cubex" in within(CUBE, str(path), memory=1 << 30)
+    with pytest.raises(InputError, match="CUBE4"):
+        list(READERS["cube"].read(path))
+    content = gzip.compress(b" " * (1 << 20))
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="CUBE4"):
+        list(READERS["cube"].read(path))
+
+
+def test_a_cube_made_whole_and_then_compressed_is_refused(tmp_path: Path, write_cube: Callable[..., Path]) -> None:
+    pytest.importorskip("pycubexr")
+    tree = ("main", [])
+    path = write_cube(tmp_path / "p.cubex", tree, [0], {"time": ("EXCLUSIVE", "DOUBLE", "sec", {0: [1.0]})})
+    assert len(list(READERS["cube"].read(path))) == 1
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(InputError, match=r"p\.cubex"):
+        list(READERS["cube"].read(path))
+
+
+def anchored(path: Path, anchor: bytes) -> Path:
+    """An archive of this anchor."""
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("anchor.xml")
+        info.size = len(anchor)
+        archive.addfile(info, io.BytesIO(anchor))
+    return path
+
+
+def test_an_anchor_is_read_within_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pycubexr")
+    head = b"<?xml version='1.0'?>"
+    entity = b"<!DOCTYPE cube [<!ENTITY a 'aaaa'>]>"
+    monkeypatch.setattr(limits, "CUBE_ANCHOR", 1 << 20)
+    monkeypatch.setattr(_Anchor, "left", 100)
+    cases = {
+        "longer than": head + b"<cube>" + b" " * (1 << 20),
+        "more than": head + b"<cube>" + b"<cnode/>" * 100,
+        "document type": head + entity + b"<cube>&a;</cube>",
+    }
+    for message, anchor in cases.items():
+        for content in (anchor, gzip.compress(anchor)):
+            with pytest.raises(InputError, match=message):
+                list(READERS["cube"].read(anchored(tmp_path / "p.cubex", content)))
