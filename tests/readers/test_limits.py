@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -170,3 +171,24 @@ def test_an_anchor_is_read_within_limits(tmp_path: Path, monkeypatch: pytest.Mon
         for content in (anchor, gzip.compress(anchor)):
             with pytest.raises(InputError, match=message):
                 list(READERS["cube"].read(anchored(tmp_path / "p.cubex", content)))
+
+
+LINES = (
+    "@--- " + "a " * 40_000,
+    "@--- a" + " " * 80_000 + "b",
+    "@--- " + "a-" * 40_000 + "b",
+    "@--- Callsites: 1 ---\n1 0 " + "a " * 40_000 + "\x0b" * 2,
+    "@--- Callsites: 1 ---\n1 0 a" + " " * 80_000 + "a\x1c \x1c a",
+    "@--- Callsites: 1 ---\n" + "1" * 80_000,
+    "@--- Callsites: 1 ---\n" + " " * 80_000 + "x",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_long_lines_of_mpip_take_no_long_time(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "report.mpiP"
+    path.write_text(f"@ mpiP\n@ Version: 3.5\n{line}\n")
+    began = time.process_time()
+    with pytest.raises(InputError):
+        list(READERS["mpip"].read(path))
+    assert time.process_time() - began < 2
