@@ -30,6 +30,20 @@ def regular_file(path: Path) -> None:
         raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
 
 
+def with_name(path: Path) -> Path:
+    """`path` by a name that names can be made of: ``.`` and ``..`` are written out.
+
+    Raises
+    ------
+    InputError
+        When it has none, as ``/``.
+    """
+    found = path if path.name not in ("", "..") else path.resolve()
+    if not found.name:
+        raise InputError(f"{path} has no name to name a result by", "name the result with -o")
+    return found
+
+
 def read_bytes(path: Path, limit: int) -> bytes:
     """The content of a regular file of at most `limit` bytes.
 

@@ -18,3 +18,7 @@ CUBE_ANCHOR = 1 << 29
 """Bytes of a CUBE's anchor.xml, inflated."""
 CUBE_ELEMENTS = 1 << 22
 """XML elements of a CUBE's anchor."""
+VALUE = 2.0**63
+"""Any measured value: counters have at most 64 bits, and no time is that long."""
+PARAMETER = 1e100
+"""A parameter's value in a model, and the inverse of the smallest above zero."""

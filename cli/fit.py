@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output
+from ranksight._files import check_output, with_name
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("ranksight fit: no EXPERIMENT is given", "name the folder that 'measure' or 'import' made")
     if args.jobs < 1:
         raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
-    output = args.output or args.experiment.with_name(args.experiment.name + ".model.json")
+    output = args.output or (place := with_name(args.experiment)).with_name(place.name + ".model.json")
     check_output(output, args.force)
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names

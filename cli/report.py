@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output
+from ranksight._files import check_output, with_name
 from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
@@ -95,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
     """Compute, write, tell where; 4 when the evidence does not carry the time at the target."""
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
-    output = args.output or args.model.with_name(args.model.name.removesuffix(".json").removesuffix(".model") + ".html")
+    place = with_name(args.model)
+    output = args.output or place.with_name(place.name.removesuffix(".json").removesuffix(".model") + ".html")
     from ranksight.reports.html.page import render, write
 
     check_output(output, args.force)

@@ -263,4 +263,4 @@ def _members(comm: Any, known: dict[Any, int]) -> int:
 def _number(location: Any, otherwise: int) -> int:
     """The rank that a location's process group names (``MPI Rank 3``), or the order of appearance."""
     words = str(location.group.name).split()
-    return int(words[-1]) if words and words[-1].isdigit() else otherwise
+    return int(words[-1]) if words and words[-1].isdecimal() and len(words[-1]) < 10 else otherwise

@@ -17,7 +17,7 @@ from ranksight.errors import InputError
 
 SEPARATORS = (",", ";", "\t", "|", ":", "^", "!")
 _STATUS = {"<not supported>": "not supported", "<not counted>": "not counted"}
-_TAG = re.compile(r"^(?:\[\d+,(?P<mpi>\d+)\]<std\w+>: ?|(?P<slurm>\d{1,7}): (?=\s|\{|<|\d|#))")
+_TAG = re.compile(r"^(?:\[\d+,(?P<mpi>\d{1,9})\]<std\w+>: ?|(?P<slurm>\d{1,7}): (?=\s|\{|<|\d|#))")
 _NUMBER = r"(?:<not supported>|<not counted>|\d[\d.,'’\u00a0\u202f\u2009]*)"
 _TEXT = re.compile(
     rf"^(?:(?P<where>\S.*?)\s+)??(?P<value>{_NUMBER})\s+(?:(?P<unit>msec|Joules|[KMGT]?i?B|MB|ns|%|C|seconds)\s+)?"
@@ -129,7 +129,7 @@ def fields_of(line: str, separator: str) -> dict[str, str] | None:
         at += 1
     if at < len(parts) and parts[at].endswith("%"):
         at += 1
-    if len(parts) < at + 2 or not parts[at].isdigit() or not _SHARE.fullmatch(parts[at + 1]):
+    if len(parts) < at + 2 or not parts[at].isdecimal() or not _SHARE.fullmatch(parts[at + 1]):
         return None
     return {
         "interval": parts[0] if interval else "",

@@ -28,7 +28,7 @@ from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
 from ranksight.reading import READERS, Reading
 
-_FILE = re.compile(r"-(\d+)-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
+_FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
 _MAGIC = b"HPCPROF-metricdb__"
 _HEADER = 32
 _NAME = re.compile(r"^(?P<name>.*?)\s*(?:\((?P<unit>\w+)\))?(?::\w+)?\s*\((?P<kind>[IE])\)$")

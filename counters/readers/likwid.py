@@ -35,7 +35,7 @@ _MARKS = re.compile(
     r"\|\s+(?:Event\s+\| Counter|Region Info) |ERROR - \[\./src/access)|likwid-accessD",
     re.MULTILINE,
 )
-_MPI_COLUMN = re.compile(r"(?P<host>[^:]+):(?P<rank>\d+):(?P<thread>\d+)$")
+_MPI_COLUMN = re.compile(r"(?P<host>[^:]+):(?P<rank>\d{1,9}):(?P<thread>\d{1,9})$")
 _THREAD_COLUMN = re.compile(r"(?:HWThread|[Cc]ore)\s*(?P<thread>\d+)$")
 _BOX = re.compile(r"[A-Z]*BOX\d+|(?:DFC|UMC|CCH|HA|QPI|IMC|MC|CHA|M2M|EDC|ECLK|PBOX)\d*")
 _UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]\s*$")
