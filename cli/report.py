@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output, with_name
+from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
@@ -174,11 +175,8 @@ def _print(told: dict[str, Any], how: str) -> None:
         print()
         return
     if how == "csv":
-        import csv
-
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["report", "bytes", "kernels", "functions", "refused", "carried", "answer"])
-        writer.writerow([told[k] for k in ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")])
+        columns = ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")
+        _separated.write(columns, [[told[name] for name in columns]])
         return
     from ranksight.reports.terminal import Text, next_step, show
     from ranksight.units import counted, format_si
