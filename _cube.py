@@ -85,7 +85,7 @@ def _check_members(path: Path, archive: tarfile.TarFile) -> None:
             raise InputError(f"{path} holds {member.name!r}, which leads out of it", "a CUBE has no such member")
         if member.size > size:
             raise InputError(f"{path} is cut off in {member.name!r}", "the file is truncated: copy it again")
-        if member.size * LARGEST_RATIO > limits.CUBE_VALUES and member.name != "anchor.xml":
+        if member.size * LARGEST_RATIO > limits.PROFILE_VALUES and member.name != "anchor.xml":
             _check_inflated(path, archive_member=member)
 
 
@@ -141,7 +141,7 @@ def _check_inflated(path: Path, archive_member: tarfile.TarInfo) -> None:
         for offset, left, window in blocks:
             stream.seek(offset)
             inflate = zlib.decompressobj(window)
-            while left > 0 and not inflate.eof and total <= limits.CUBE_VALUES:
+            while left > 0 and not inflate.eof and total <= limits.PROFILE_VALUES:
                 piece = inflate.unconsumed_tail or stream.read(min(left, 1 << 20))
                 if not piece:
                     break
@@ -150,9 +150,9 @@ def _check_inflated(path: Path, archive_member: tarfile.TarInfo) -> None:
                     total += len(inflate.decompress(piece, 1 << 24))
                 except zlib.error as error:
                     raise InputError(f"{path}: {archive_member.name}: {error}", "the file is damaged") from error
-        if total > limits.CUBE_VALUES:
+        if total > limits.PROFILE_VALUES:
             raise InputError(
-                f"{path}: {archive_member.name} inflates beyond {limits.CUBE_VALUES >> 30} GiB", "is it a CUBE?"
+                f"{path}: {archive_member.name} inflates beyond {limits.PROFILE_VALUES >> 30} GiB", "is it a CUBE?"
             )
 
 

@@ -107,7 +107,7 @@ def _read(path: Path, cube: Any) -> Reading:
         if not _ADDABLE.fullmatch(str(metric.data_type)):
             notes.append(f"{metric.name} ({metric.data_type}) does not add over call paths: left out")
             continue
-        if len(tree.parents) * width * 8 > limits.CUBE_VALUES:
+        if len(tree.parents) * width * 8 > limits.PROFILE_VALUES:
             raise InputError(f"{path} has {len(tree.parents)} paths x {width} locations", "reduce it with cube_cut")
         try:
             stored = cube.get_metric_values(metric, cache=False)

@@ -19,6 +19,7 @@ import pytest
 from ranksight import limits
 from ranksight._cube import _Anchor
 from ranksight._files import read_bytes
+from ranksight.counters.readers._delimited import read_delimited
 from ranksight.errors import InputError
 from ranksight.reading import READERS
 from ranksight.recognising import recognise
@@ -95,6 +96,7 @@ def test_names_that_overlap_do_not_fill_the_memory(tmp_path: Path) -> None:
 
 CUBE = """
 from pathlib import Path
+from ranksight.counters.readers._delimited import read_delimited
 from ranksight.errors import InputError
 from ranksight.reading import READERS
 try:
@@ -192,3 +194,42 @@ def test_long_lines_of_mpip_take_no_long_time(tmp_path: Path, line: str) -> None
     with pytest.raises(InputError):
         list(READERS["mpip"].read(path))
     assert time.process_time() - began < 2
+
+
+def test_threads_of_hpctoolkit_are_those_in_the_file(tmp_path: Path, write_database: Callable[..., Path]) -> None:
+    folder = write_database(
+        tmp_path / "db", [(1, "main", 0, [])], ["REALTIME (sec)"], [(0, 0, {1: {0: 1.0, 1: 1.0}, 0: {1: 1.0}})]
+    )
+    (found,) = READERS["hpctoolkit"].read(folder)
+    assert found.counters is not None
+    path = folder / "profile.db"
+    content = bytearray(path.read_bytes())
+    (at,) = struct.unpack_from("<Q", content, 24)
+    (first,) = struct.unpack_from("<Q", content, at)
+    for size, count in ((0, 1 << 31), (48, 1 << 31), (48, 1000)):
+        struct.pack_into("<QLB", content, at, first + 48, count, size)
+        path.write_bytes(bytes(content))
+        with pytest.raises(InputError, match="threads lie outside of the file"):
+            list(READERS["hpctoolkit"].read(folder))
+
+
+def test_a_packed_table_is_read_a_piece_at_a_time(tmp_path: Path) -> None:
+    """120 MB of text, of lines that are all comments but a few: nothing near that is held."""
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"ranks,time\n2,1.5\n" + b"# a comment\n" * 10_000_000 + b"4,2.5\n", 1))
+    code = """
+from pathlib import Path
+from ranksight.counters.readers._delimited import read_delimited
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = read_delimited(Path(sys.argv[1]), ["time"])
+print(found.columns, list(found.lines), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
+"""
+    assert within(code, str(path), seconds=60) == "{'time': ['1.5', '2.5']} [2, 10000003] True"
+
+
+def test_a_table_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "1\n" * 500)
+    monkeypatch.setattr(limits, "TABLE_ROWS", 300)
+    with pytest.raises(InputError, match="more than 300 rows"):
+        read_delimited(path, ["a"])
