@@ -28,7 +28,8 @@ _INTERVAL = re.compile(r"^\s+(?P<at>\d+[.,]\d{6,9})(?P<rest>\s.*)$")
 _ELAPSED = re.compile(
     r"^\s*(?P<value>[\d.,]+)(?:\s*\+-\s*[\d.,]+)?\s+(?:seconds|sec)\s+(?P<what>time elapsed|user|sys)\b"
 )
-_STARTS = re.compile(r"Performance counter stats for (?P<what>.*?)\s*(?:\((?P<runs>\d+) runs\))?:\s*$")
+_STARTS = re.compile(r"Performance counter stats for (?P<what>.*):\s*$")
+_RUNS = re.compile(r"\((\d{1,9}) runs\)$")
 _PLACE = re.compile(r"(?:[SDLCN]\d+|CPU\d+)(?:-\w{1,20}){0,4}$|.{1,200}-\d{1,12}$")
 _LONGEST = 4096
 _SECONDS = re.compile(r"\d{1,12}\.\d{6,9}")
@@ -70,9 +71,10 @@ def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
             if "what" in facts:
                 raise InputError(f"{path}:{number}: a second report of perf stat begins", "give every run its own file")
             inside.add(rank)
-            facts["what"] = started["what"].strip("'")
-            if started["runs"]:
-                facts["runs"] = started["runs"]
+            what = started["what"].rstrip()
+            if runs := _RUNS.search(what):
+                what, facts["runs"] = what[: runs.start()].rstrip(), runs[1]
+            facts["what"] = what.strip("'")
             continue
         interval = _INTERVAL.match(line)
         elapsed = _ELAPSED.match(line)
