@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ranksight import limits
 from ranksight.errors import InputError
 from ranksight.telling import told
 
@@ -70,11 +71,7 @@ def read_bytes(path: Path, limit: int) -> bytes:
 def read_json(file: Path) -> dict[str, Any]:
     """The object that a JSON file holds; InputError naming the file where it holds none."""
     try:
-        if not file.is_file():  # a device or a pipe may never end
-            raise InputError(f"{file} is no file" if file.exists() else f"{file} does not exist")
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+        content = json.loads(read_bytes(file, limits.JSON).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is no JSON: {error}", "the file is damaged or not ours") from error
     if not isinstance(content, dict):

@@ -25,8 +25,6 @@ from ranksight.sampled import TABLE, effective, sampling
 
 LARGEST = limits.VALUE
 """What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
-TEXT_LIMIT = 256 * 2**20
-"""Largest text, in bytes, that is read at once; formats that can be longer are read line by line."""
 
 _RANK = re.compile(r"(?:^|[^A-Za-z])(?:mpi)?(?:rank|proc|process)[._=-]?(\d{1,7})(?![\d])", re.IGNORECASE)
 _NOT_RANK = re.compile(
@@ -43,11 +41,11 @@ def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:
     Raises
     ------
     InputError
-        When the file cannot be read, is empty, binary, no regular file, or larger than :data:`TEXT_LIMIT`.
+        When the file cannot be read, is empty, binary, no regular file, or larger than :data:`limits.TEXT`.
     """
     regular_file(path)
-    if path.stat().st_size > TEXT_LIMIT:
-        raise InputError(f"{path} is larger than {TEXT_LIMIT >> 20} MiB", "is it this tool's output?")
+    if path.stat().st_size > limits.TEXT:
+        raise InputError(f"{path} is larger than {limits.TEXT >> 20} MiB", "is it this tool's output?")
     text, notes = decode(path)
     return text.split("\n"), notes
 

@@ -20,14 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight import limits
-from ranksight._files import regular_file
-from ranksight.counters.readers import _assemble
+from ranksight._files import read_bytes
 from ranksight.counters.readers._calltree import SEPARATOR
 from ranksight.errors import InputError
 
 _FUNCTION = 0
 _INLINED = 2
-_DEEPEST = 10_000
 _PROFILE = "<QQLLQQL"
 """What describes a thread: values, contexts, identity."""
 _INDEX = np.dtype([("context", "<u4"), ("start", "<u8")])
@@ -56,11 +54,8 @@ class _File:
     """A file whose structures are read by offset, never past its end."""
 
     def __init__(self, path: Path, kind: bytes) -> None:
-        regular_file(path)
-        if path.stat().st_size > 8 * _assemble.TEXT_LIMIT:
-            raise InputError(f"{path} is larger than {_assemble.TEXT_LIMIT >> 27} GiB", "filter it with hpcprof")
         self.path = path
-        self.data = path.read_bytes()
+        self.data = read_bytes(path, limits.DATABASE)
         if self.data[:10] != b"HPCTOOLKIT" or self.data[10:14] != kind or self.data[14:15] != b"\x04":
             raise InputError(f"{path} is no {kind.decode()} file of version 4", "the file is damaged or newer")
 
@@ -166,7 +161,7 @@ def _contexts(meta: _File) -> _Contexts:
         end = offset + left
         while offset < end:
             children_size, children, context, _, kind, words, relation = meta.get("<QQLHBBB", offset)
-            if offset in seen or depth > _DEEPEST:
+            if offset in seen or depth > limits.DEPTH:
                 raise InputError(f"{meta.path}: the call tree runs in a circle at byte {offset}", "the file is damaged")
             seen.add(offset)
             name = above

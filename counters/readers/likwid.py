@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight import limits
 from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers import _assemble
@@ -110,7 +111,7 @@ def _tells_ranks(folder: Path) -> bool:
 def _holds_table(path: Path) -> bool:
     """Whether one of LIKWID's tables stands after the program's own output, however long that is."""
     try:
-        if not path.is_file() or path.stat().st_size > _assemble.TEXT_LIMIT:
+        if not path.is_file() or path.stat().st_size > limits.TEXT:
             return False
         before = b""
         with path.open("rb") as stream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import struct
 import subprocess
@@ -14,13 +15,16 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from ranksight import limits
 from ranksight._cube import _Anchor
 from ranksight._files import read_bytes
+from ranksight.cli.main import main
 from ranksight.counters.readers._delimited import read_delimited
 from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
 from ranksight.reading import READERS
 from ranksight.recognising import recognise
 from ranksight.symbols import read_symbols
@@ -98,6 +102,7 @@ CUBE = """
 from pathlib import Path
 from ranksight.counters.readers._delimited import read_delimited
 from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
 from ranksight.reading import READERS
 try:
     list(READERS["cube"].read(Path(sys.argv[1])))
@@ -233,3 +238,20 @@ def test_a_table_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(limits, "TABLE_ROWS", 300)
     with pytest.raises(InputError, match="more than 300 rows"):
         read_delimited(path, ["a"])
+
+
+def test_parameters_of_a_model_do_not_overflow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    for ranks in (2, 4, 8):
+        experiment.add(Run({"ranks": ranks}), pd.DataFrame({"kernel": ["a"], "rank": [0], "time": [float(ranks)]}))
+    path = tmp_path / "m.json"
+    main(["fit", str(tmp_path / "e"), "-o", str(path), "--quiet"])
+    content = json.loads(path.read_text())
+    for value in (1e308, -1e200, 5e-324):
+        content["training"][0] = [value]
+        path.write_text(json.dumps(content))
+        assert main(["predict", str(path), "--ranks", "16"]) == 1
+        assert "out of range" in capsys.readouterr().err
+    os.truncate(path, limits.MODEL + 1)
+    assert main(["predict", str(path), "--ranks", "16"]) == 1
+    assert "larger than" in capsys.readouterr().err
