@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ranksight import limits
 from ranksight.errors import InputError
 from ranksight.telling import told
 
@@ -30,14 +31,47 @@ def regular_file(path: Path) -> None:
         raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
 
 
+def with_name(path: Path) -> Path:
+    """`path` by a name that names can be made of: ``.`` and ``..`` are written out.
+
+    Raises
+    ------
+    InputError
+        When it has none, as ``/``.
+    """
+    found = path if path.name not in ("", "..") else path.resolve()
+    if not found.name:
+        raise InputError(f"{path} has no name to name a result by", "name the result with -o")
+    return found
+
+
+def read_bytes(path: Path, limit: int) -> bytes:
+    """The content of a regular file of at most `limit` bytes.
+
+    It is opened without waiting, and what was opened is checked: neither a pipe nor a device, nor one that takes the
+    place of a file meanwhile, is read.
+
+    Raises
+    ------
+    InputError
+        When it is no regular file, larger, or cannot be read.
+    """
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
+            if found.st_size > limit:
+                raise InputError(f"{path} is larger than {limit >> 20} MiB", "is it this tool's output?")
+            return stream.read(found.st_size)
+    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
 def read_json(file: Path) -> dict[str, Any]:
     """The object that a JSON file holds; InputError naming the file where it holds none."""
     try:
-        if not file.is_file():  # a device or a pipe may never end
-            raise InputError(f"{file} is no file" if file.exists() else f"{file} does not exist")
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+        content = json.loads(read_bytes(file, limits.JSON).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is no JSON: {error}", "the file is damaged or not ours") from error
     if not isinstance(content, dict):

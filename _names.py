@@ -9,7 +9,10 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
+UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
+)
+"""Characters that steer a terminal, break a page, or change the direction of the text around them."""
 _GUARDED = re.compile(
     r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
     r"\{[^{}()]*(?:\([^{}()]*\))?[^{}()]*\}"
@@ -24,7 +27,7 @@ DOTS = "\u2026"
 
 def printable(text: str) -> str:
     """`text` on one line, without characters that would steer a terminal or break a page."""
-    return _CONTROL.sub("\ufffd", text)
+    return UNSAFE.sub("\ufffd", text)
 
 
 def clipped(text: str, width: int) -> str:

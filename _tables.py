@@ -39,6 +39,8 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
             column = table.column("kernel").combine_chunks()
             if not pa.types.is_dictionary(column.type):
                 column = column.dictionary_encode()
+            if column.null_count or column.dictionary.null_count:
+                raise ValueError(f"a kernel of {file} has no name")
             names = [str(name) for name in column.dictionary.to_pylist()]
             codes = np.array([kernels.setdefault(name, len(kernels)) for name in names], dtype=np.int32)
             kernel[here] = codes[column.indices.to_numpy(zero_copy_only=False)]
@@ -46,7 +48,7 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
             for name in present:
                 values[name][here] = table.column(name).to_numpy()
             at += count
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"a counter table of {experiment.path} cannot be read: {error}", "measure this run again"
         ) from error

@@ -8,10 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ranksight import limits
 from ranksight.errors import InputError
-
-LARGEST = 1 << 20
-"""Bytes of a file; ours hold a few thousand."""
 
 
 def read(path: Path, remedy: str = "") -> bytes:
@@ -26,7 +24,7 @@ def read(path: Path, remedy: str = "") -> bytes:
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is no file", remedy)
         with path.open("rb") as stream:
-            return stream.read(LARGEST + 1)
+            return stream.read(limits.TOML + 1)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}", remedy) from error
 
@@ -39,8 +37,8 @@ def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
     InputError
         When it is too large, no UTF-8 or no TOML, with the line and column of what is wrong.
     """
-    if len(content) > LARGEST:
-        raise InputError(f"{origin} is larger than {LARGEST} bytes", remedy)
+    if len(content) > limits.TOML:
+        raise InputError(f"{origin} is larger than {limits.TOML} bytes", remedy)
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:

@@ -276,7 +276,10 @@ class Experiment:
         if not file.is_file():
             return None
         try:
-            return pd.read_parquet(file, columns=None if columns is None else list(columns))
+            found = pd.read_parquet(file, columns=None if columns is None else list(columns))
+            if "kernel" in found.columns and found["kernel"].isna().any():
+                raise ValueError("a kernel has no name")
+            return found
         except Exception as error:  # pyarrow raises its own and built-in errors alike for damaged files
             raise InputError(
                 f"{file} cannot be read: {error}", "the file is damaged; measure this run again"

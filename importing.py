@@ -13,7 +13,7 @@ from ranksight._files import Staging, recover
 from ranksight.errors import InputError
 from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.nested import Timers
-from ranksight.reading import Reading
+from ranksight.reading import Reading, check
 from ranksight.sampled import TABLE, sampling
 from ranksight.telling import told
 
@@ -280,6 +280,7 @@ class Import:
         return len(checked)
 
     def _checked(self, reading: Reading, path: Path) -> Reading:
+        check(reading, str(path))
         configuration = self.naming.configuration(reading, path)
         if not configuration:
             raise InputError(
@@ -311,6 +312,8 @@ class Import:
         named = replace(
             reading, configuration=configuration, counters=counters, provenance=provenance, tables=tables, names=sources
         )
+        if configuration != reading.configuration or self.naming.metrics:
+            check(named, str(path))  # what the user calls ranks or time must be that
         return self._complete(named)
 
     def _new(self, metric: str) -> str:

@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight import limits
+from ranksight.errors import InputError
+from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
+from ranksight.metrics import METRICS
 from ranksight.registry import Registry
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pandas.api.extensions import ExtensionArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +88,84 @@ class Reader(Protocol):
 READERS: Registry[Reader] = Registry(
     "reader", packages=("ranksight.counters.readers", "ranksight.comm.readers"), group="ranksight.readers"
 )
+
+
+def check_values(
+    columns: Mapping[str, NDArray[np.float64]],
+    kernels: Sequence[Any] | ExtensionArray,
+    ranks: Sequence[int] | NDArray[np.int64],
+    where: str,
+) -> None:
+    """Refuse numbers that nothing can have measured.
+
+    Raises
+    ------
+    InputError
+        Naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric is known.
+    """
+    for name, values in columns.items():
+        # NaN, a missing value, passes both comparisons; the extremes alone tell whether to look closer.
+        low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
+        least = 0.0 if name in METRICS else -limits.VALUE
+        if low < least or low <= -limits.VALUE or high >= limits.VALUE:
+            at = int(np.argmax((values < least) | (np.abs(values) >= limits.VALUE)))
+            raise InputError(
+                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]} has {values[at]:g} of {name}",
+                "no counter or clock holds this: the file is damaged, or a counter overflowed",
+            )
+
+
+def check(reading: Reading, where: str) -> None:
+    """Refuse a reading whose tables are not what :class:`Reading` says, whichever reader made it.
+
+    Parameters
+    ----------
+    reading : Reading
+    where : str
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        When a table lacks a column, a kernel has no name, a rank or a value cannot be, or the number of ranks is no
+        whole number from 1 on.
+    """
+    count = reading.configuration.get("ranks", 1.0)
+    if not (1 <= count < limits.VALUE and float(count).is_integer()):
+        raise InputError(f"{where}: {count:g} is no number of ranks", "ranks are whole numbers from 1 on")
+    if reading.wall_time is not None and not 0 <= reading.wall_time < limits.VALUE:
+        raise InputError(f"{where}: the run takes {reading.wall_time:g} s", "no clock says this: the file is damaged")
+    if (table := reading.counters) is not None:
+        _columns(table, COUNTER_KEYS, f"{where}: the counters")
+        numbers = {str(name): _numbers(table, name, where) for name in table.columns if name not in COUNTER_KEYS}
+        check_values(numbers, table["kernel"].array, table["rank"].array, where)
+    if (table := reading.messages) is not None:
+        _columns(table, MESSAGE_COLUMNS, f"{where}: the messages")
+        for name in ("comm_size", "size_class", "count", "bytes", "seconds", "peers"):
+            values = _numbers(table, name, where)
+            wrong = (values < 0) | (values >= limits.VALUE) | (np.isnan(values) & (name != "seconds"))
+            if wrong.any():
+                row = table.iloc[int(np.argmax(wrong))]
+                raise InputError(
+                    f"{where}: messages of kernel {row['kernel']!r} on rank {row['rank']} have {row[name]:g} {name}",
+                    "the file is damaged, or the clocks of its ranks differ",
+                )
+
+
+def _columns(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
+    """Refuse a table without the columns `names`, with nameless kernels, or with ranks that cannot be."""
+    if missing := [name for name in names if name not in table.columns]:
+        raise InputError(f"{where} lack the column {missing[0]}", "the reader is at fault: report it to its author")
+    if table["kernel"].isna().any():
+        raise InputError(f"{where} hold a kernel without a name", "the file is damaged")
+    ranks = _numbers(table, "rank", where)
+    wrong = ~((ranks >= ALL_RANKS) & (ranks < 2**31) & (ranks == np.floor(ranks)))
+    if wrong.any():
+        raise InputError(f"{where} name rank {ranks[int(np.argmax(wrong))]:g}", "the file is damaged")
+
+
+def _numbers(table: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:
+    try:
+        return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{where}: {name} holds what is no number", "the file is damaged") from None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ranksight._files import regular_file
 from ranksight.errors import InputError
 from ranksight.reading import READERS
 
@@ -24,6 +25,7 @@ def recognise(path: Path) -> str | None:
     """
     head = b""
     if not path.is_dir():
+        regular_file(path)
         try:
             with path.open("rb") as stream:
                 head = stream.read(HEAD)

@@ -120,7 +120,7 @@ class Run:
             return False
         cores, ranks = self.environment.get("cores", ""), self.configuration.get("ranks", 1)
         nodes = self.environment.get("SLURM_JOB_NODELIST", "[" if "SLURM_JOB_ID" in self.environment else "")
-        return cores.isdigit() and 0 < int(cores) < ranks and not set(nodes) & set("[,")
+        return cores.isdecimal() and len(cores) < 10 and 0 < int(cores) < ranks and not set(nodes) & set("[,")
 
     @property
     def sharing(self) -> float:

@@ -22,7 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight import limits
+from ranksight._files import read_bytes
 from ranksight._names import demangled
+from ranksight.errors import InputError
 
 _SYMBOL = np.dtype(
     [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]
@@ -46,6 +49,8 @@ _TABLE = bytes((1, 0x1B, 0x03, 0x3B))
 """Version and encodings of every such table that linkers write: 32-bit, relative to where they are or to the table."""
 _VERSION = re.compile(r"(?:-\d[\d.]*)?(?:\.so(?:\.\d+)*|\.dylib|\.a)?(?: \(deleted\))?$")
 DEBUG = Path("/usr/lib/debug")
+_OVERLAP = 16
+"""How often the names of a table may repeat its bytes."""
 _CLONE = re.compile(r"(\.(constprop|isra|part|cold|lto_priv|llvm)(\.\d+)*)+$")
 
 Array = NDArray[Any]
@@ -149,11 +154,13 @@ def beginning(path: str, address: int, offset: bool = False) -> int | None:
 def read_symbols(path: Path) -> SymbolTable | None:
     """Functions of the ELF file `path`: names from its symbol table, from a separate debug file (by build id, by
     ``.gnu_debuglink``, or fetched by debuginfod before), or, where all are stripped, from what it exports; beginnings
-    from its table for unwinding. None where `path` cannot be read or is no 64-bit ELF file of this byte order."""
+    from its table for unwinding. None where `path` cannot be read or is no 64-bit ELF file of this byte order.
+
+    Paths come from traces, which others may have written: what is no regular file, or larger than
+    :data:`ranksight.limits.OBJECT_FILE`, is not read.
+    """
     try:
-        if not path.is_file():
-            return None
-        content = path.read_bytes()
+        content = read_bytes(path, limits.OBJECT_FILE)
         sections, headers = _layout(content)
         segments = headers[headers["type"] == _LOAD]
         frames = _frames(content, headers, segments)
@@ -162,12 +169,12 @@ def read_symbols(path: Path) -> SymbolTable | None:
         if _SYMTAB in kinds:
             return _functions(content, sections, _SYMTAB, none)
         for debug in _debug_files(path, content, sections):
-            other = debug.read_bytes()
+            other = read_bytes(debug, limits.OBJECT_FILE)
             other_sections, _ = _layout(other)
             if _SYMTAB in other_sections["type"].tolist():
                 return _functions(other, other_sections, _SYMTAB, none)
         return _functions(content, sections, _DYNSYM, none) if _DYNSYM in kinds else none
-    except (OSError, ValueError, IndexError, OverflowError, struct.error):
+    except (InputError, OSError, ValueError, IndexError, OverflowError, struct.error, RuntimeError):
         return None
 
 
@@ -191,7 +198,7 @@ def _frames(content: bytes, headers: Array, segments: Array) -> tuple[Array, Arr
     if content[place : place + 4] != _TABLE:
         return nothing
     (count,) = struct.unpack_from("<I", content, place + 8)
-    if place + 12 + 8 * count > len(content):
+    if place + 12 + 8 * count > len(content) or count > limits.FUNCTIONS:
         return nothing
     pairs = np.frombuffer(content, "<i4", 2 * count, place + 12).reshape(-1, 2).astype(np.int64) + base
     starts, entries = pairs[:, 0], pairs[:, 1]
@@ -222,8 +229,28 @@ def _functions(content: bytes, sections: Array, kind: int, table_of: SymbolTable
     table = table[order]
     last = np.append(table["value"][1:] != table["value"][:-1], True) if table.size else np.empty(0, bool)
     table = table[last]
-    texts = [names[at : names.index(b"\0", at)].decode("utf-8", "replace") for at in table["name"].tolist()]
-    return replace(table_of, starts=table["value"], sizes=table["size"], names=texts)
+    return replace(table_of, starts=table["value"], sizes=table["size"], names=_texts(names, table["name"].tolist()))
+
+
+def _texts(strings: bytes, places: Sequence[int]) -> list[str]:
+    """The string at each place of a string table.
+
+    Linkers let a name be the end of another; where that repeats the table many times over, it was made to.
+
+    Raises
+    ------
+    ValueError
+        When a string has no end, or all of them together are far longer than their table.
+    """
+    found: dict[int, str] = {}
+    room = _OVERLAP * len(strings)
+    for at in dict.fromkeys(places):
+        end = strings.index(b"\0", at)
+        room -= end - at
+        if room < 0:
+            raise ValueError("names overlap")
+        found[at] = strings[at:end].decode("utf-8", "replace")
+    return [found[at] for at in places]
 
 
 def _debug_files(path: Path, content: bytes, sections: Array) -> list[Path]:
@@ -243,8 +270,16 @@ def _debug_files(path: Path, content: bytes, sections: Array) -> list[Path]:
         file, folder = name_of.decode("utf-8", "replace"), path.resolve().parent
         (checksum,) = struct.unpack("<I", rest[-4:])
         places = (folder / file, folder / ".debug" / file, DEBUG / folder.relative_to("/") / file)
-        found += [place for place in places if place.is_file() and zlib.crc32(place.read_bytes()) == checksum]
+        found += [place for place in places if _checksum(place) == checksum]
     return [file for file in found if file.is_file()]
+
+
+def _checksum(path: Path) -> int | None:
+    """CRC-32 of a regular file's content; None where there is none that is read."""
+    try:
+        return zlib.crc32(read_bytes(path, limits.OBJECT_FILE))
+    except InputError:
+        return None
 
 
 def _named_section(content: bytes, sections: Array, name: bytes) -> bytes:

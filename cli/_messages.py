@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ranksight._names import short_names
+from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 from ranksight.units import in_full
@@ -47,7 +48,7 @@ def print_messages(model: Model, args: argparse.Namespace) -> int:
             frame.assign(**table.configuration)[[*table.configuration, *frame.columns]]
             for table, frame in zip(tables, frames, strict=True)
         ]
-        pd.concat(whole, ignore_index=True).to_csv(sys.stdout, index=False)
+        _separated.write_frame(pd.concat(whole, ignore_index=True))
     else:
         for table, frame in zip(tables, frames, strict=True):
             _print(table, frame, args)

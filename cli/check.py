@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight._files import check_output
+from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
 from ranksight.errors import UsageError
 
@@ -111,11 +112,7 @@ def _print(result: Result, args: argparse.Namespace) -> None:
         json.dump(to_dict(result), sys.stdout, indent=1, allow_nan=False)
         print()
     elif args.format == "csv":
-        import csv
-
-        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows(result))
+        _separated.write(COLUMNS, ([row[name] for name in COLUMNS] for row in rows(result)))
     else:
         show(*blocks(result), "", next_step(_next(result, args)))
 

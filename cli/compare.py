@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.errors import InputError, UsageError
@@ -154,17 +155,15 @@ def _json(found: Comparison, slower: list[tuple[str, int, float]], args: argpars
 
 
 def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    import csv
-
     from ranksight.reports.comparisons import COLUMNS, because, rows
 
-    writer = csv.DictWriter(sys.stdout, [*found.parameters, *COLUMNS], lineterminator="\n")
-    writer.writeheader()
+    columns, lines = [*found.parameters, *COLUMNS], list[list[object]]()
     for number, row in enumerate(rows(found)):
         at = number // len(found.changes.keys)
         timed = row["metric"] == found.timer
         row["causes"] = because(found.causes.get((row["kernel"], at), [])) if timed else ""
-        writer.writerow({name: "" if value is None else value for name, value in row.items()})
+        lines.append([row[name] for name in columns])
+    _separated.write(columns, lines)
 
 
 def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:

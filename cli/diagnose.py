@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight.cli import _placing
+from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse
 from ranksight.errors import UsageError
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         json.dump(found.to_dict(), sys.stdout, indent=1, allow_nan=False)
         print()
     elif args.format == "csv":
-        getattr(found, args.table)().to_csv(sys.stdout, index=False, lineterminator="\n")
+        _separated.write_frame(getattr(found, args.table)())
     else:
         _print(found, args)
     return 0 if (found.verdicts()["verdict"] != "undecided").any() else 4

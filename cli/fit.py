@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output
+from ranksight._files import check_output, with_name
+from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("ranksight fit: no EXPERIMENT is given", "name the folder that 'measure' or 'import' made")
     if args.jobs < 1:
         raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
-    output = args.output or args.experiment.with_name(args.experiment.name + ".model.json")
+    output = args.output or (place := with_name(args.experiment)).with_name(place.name + ".model.json")
     check_output(output, args.force)
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names
@@ -282,12 +283,9 @@ def _print(
         print()
         return
     if args.format == "csv":
-        import csv
-
         columns = COLUMNS if checked is None else (*COLUMNS, "error_at_largest")
-        writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: "" if isinstance(v, float) and v != v else v for k, v in row.items()} for row in rows)
+        known = ([None if (value := row.get(name)) != value else value for name in columns] for row in rows)
+        _separated.write(columns, known)
         return
     show(*blocks(rows, checked))
     # What took one value is told at that alone.

@@ -116,6 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb = ""
     if sys.stdout is None:  # closed by who called
         sys.stdout = io.StringIO()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the encoding lacks is written as it would be in Python
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if not given:
             _parser().print_help()

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.errors import UsageError
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
@@ -184,20 +185,18 @@ def _phase(phase: Any) -> dict[str, Any]:
 
 
 def _csv(analysis: Analysis, times: Times | None) -> None:
-    import csv
-
     import numpy as np
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
     head = ["phase", "calls", "share", "weight", "factor", "exponent", "distant_ranks"]
     ranks = () if times is None else times.ranks
-    writer.writerow([*head, *(f"seconds_at_{in_full(p)}" for p in ranks)])
+    lines: list[list[object]] = []
     for at, phase in enumerate(analysis.phases):
         group = phase.groups[0]
         seconds = [] if times is None else times.computation[at] + np.nan_to_num(times.communication[at])
         point = "" if group.distant is None else group.distant.ranks
         power = [group.power.factor, group.power.exponent]
-        writer.writerow([phase.number, phase.label, phase.share, phase.weight.formula, *power, point, *seconds])
+        lines.append([phase.number, phase.label, phase.share, phase.weight.formula, *power, point, *seconds])
+    _separated.write([*head, *(f"seconds_at_{in_full(p)}" for p in ranks)], lines)
 
 
 def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) -> None:

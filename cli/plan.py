@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.errors import InputError, UsageError
@@ -197,13 +198,10 @@ def _json(choice: Choice, commands: list[str], args: argparse.Namespace) -> None
 
 
 def _csv(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    import csv
-
     from ranksight.reports.plans import COLUMNS, rows
 
-    writer = csv.DictWriter(sys.stdout, [*choice.candidates.rules, *COLUMNS], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows(choice))
+    columns = [*choice.candidates.rules, *COLUMNS]
+    _separated.write(columns, ([row.get(name) for name in columns] for row in rows(choice)))
 
 
 def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:

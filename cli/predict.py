@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight.cli import _placing
+from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.errors import InputError, UsageError
 from ranksight.metrics import metric
@@ -195,15 +194,11 @@ def _json(prediction: Prediction, phases: Sequence[Beside]) -> None:
 
 
 def _csv(prediction: Prediction) -> None:
-    import csv
-
     import numpy as np
 
     from ranksight.model.answers import known, number
 
     columns = prediction.answers.columns
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
     # Parameters take few values, each in very many rows.
     whole = {value: number(value) for name in prediction.parameters for value in np.unique(columns[name]).tolist()}
     plain = [
@@ -214,7 +209,7 @@ def _csv(prediction: Prediction) -> None:
         else column.tolist()
         for name, column in columns.items()
     ]
-    writer.writerows(zip(*plain, strict=True))
+    _separated.write(columns, zip(*plain, strict=True))
 
 
 def _table(prediction: Prediction, everything: bool) -> None:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output
+from ranksight._files import check_output, with_name
+from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
@@ -96,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
     """Compute, write, tell where; 4 when the evidence does not carry the time at the target."""
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
-    output = args.output or args.model.with_name(args.model.name.removesuffix(".json").removesuffix(".model") + ".html")
+    place = with_name(args.model)
+    output = args.output or place.with_name(place.name.removesuffix(".json").removesuffix(".model") + ".html")
     from ranksight.reports.html.page import render, write
 
     check_output(output, args.force)
@@ -174,11 +176,8 @@ def _print(told: dict[str, Any], how: str) -> None:
         print()
         return
     if how == "csv":
-        import csv
-
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["report", "bytes", "kernels", "functions", "refused", "carried", "answer"])
-        writer.writerow([told[k] for k in ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")])
+        columns = ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")
+        _separated.write(columns, [[told[name] for name in columns]])
         return
     from ranksight.reports.terminal import Text, next_step, show
     from ranksight.units import counted, format_si

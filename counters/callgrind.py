@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight import limits
 from ranksight.counters._callgrind_blocks import Parser
 from ranksight.counters._callgrind_sites import Sites
 from ranksight.errors import InputError
 
 BLOCK = 2 << 20
-LONGEST_LINE = 1 << 20
 _WITH_NEXT = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd=")
 
 Ints = NDArray[np.int64]
@@ -121,15 +121,17 @@ def _blocks(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         data = rest + piece
         cut = data.rfind(b"\n") + 1
-        if len(data) - cut > LONGEST_LINE:
-            raise InputError(f"{path}: a line of more than {LONGEST_LINE} bytes", "this is no callgrind profile")
+        if len(data) - cut > limits.CALLGRIND_LINE:
+            raise InputError(
+                f"{path}: a line of more than {limits.CALLGRIND_LINE} bytes", "this is no callgrind profile"
+            )
         while cut:
             before = data.rfind(b"\n", 0, cut - 1) + 1
             if not data.startswith(_WITH_NEXT, before, cut):
                 break
             cut = before
         rest = data[cut:]
-        if len(rest) > 16 * LONGEST_LINE:
+        if len(rest) > 16 * limits.CALLGRIND_LINE:
             raise InputError(f"{path}: calls without costs for {len(rest)} bytes", "this is no callgrind profile")
         if cut:
             yield data[:cut]

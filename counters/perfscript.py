@@ -36,7 +36,8 @@ _TIME = re.compile(rb" \d+\.\d{6,9}: ")
 _UNNAMED = b"[unknown] (/"
 _COMMENT = re.compile(rb"(?m)^#[^\n]*")
 _MAPPED = re.compile(
-    rb"(?m)^[^\n]*PERF_RECORD_MMAP2? (?P<pid>-?\d+)/-?\d+: \[(?P<begin>0x[0-9a-f]+)\((?P<size>0x[0-9a-f]+)\) @ "
+    rb"(?m)^[^\n]*PERF_RECORD_MMAP2? (?P<pid>-?\d{1,18})/-?\d+: "
+    rb"\[(?P<begin>0x[0-9a-f]+)\((?P<size>0x[0-9a-f]+)\) @ "
     rb"(?P<offset>0x[0-9a-f]+|0)\b[^\n]*?\]: \S+ (?P<path>/[^\n]*)$"
 )
 _RECORD = re.compile(rb"(?m)^[^\n]*PERF_RECORD_MMAP2? [^\n]*$")

@@ -243,7 +243,7 @@ class Model:
         return self._refined(points, level).said
 
     def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
-        refined = self._without_contradictions(self._by_equations(points, level))
+        refined = self._without_nothing(self._without_contradictions(self._by_equations(points, level)))
         sent = self.equation.communication
         if sent is None or sent.messages is None or "ranks" not in self.parameters:
             return refined
@@ -258,6 +258,17 @@ class Model:
         status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
         for row in rows:
             status[row], reason[row] = NO_DATA, str(refused[self.fitted.kernels[row]])
+        return replace(refined, said=replace(refined.said, status=status, reason=reason))
+
+    def _without_nothing(self, refined: Refined) -> Refined:
+        """No time at all where that of every kernel is zero: no program takes none."""
+        rows = [row for (_, name), row in self.functions.rows.items() if name == "time"]
+        nothing = (refined.said.value[rows] == 0).all(axis=0) & bool(rows)
+        if not nothing.any():
+            return refined
+        status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
+        status[np.ix_(rows, nothing)] = NO_DATA
+        reason[np.ix_(rows, nothing)] = "every time is zero: the clock was too coarse, or another metric is the time"
         return replace(refined, said=replace(refined.said, status=status, reason=reason))
 
     @property

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ranksight import __version__
-from ranksight._files import check_output, write_output
+from ranksight import __version__, limits
+from ranksight._files import check_output, read_bytes, write_output
 from ranksight.errors import InputError
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 
 SCHEMA_VERSION = 2
 KIND = "ranksight model"
-LARGEST_FILE = 1 << 30
 _HEAD = ("schema_version", "kind", "made_by", "digest")
 _AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
 
@@ -59,14 +59,10 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         if path.is_dir():
-            raise InputError(f"{path} is a folder, not a model", "make a model of an experiment with 'ranksight fit'")
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path} is larger than {LARGEST_FILE >> 30} GiB: no model of ours")
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}", "make a model with 'ranksight fit'"
-        ) from error
+            raise InputError(f"{path} is a folder, not a model")
+        content = json.loads(read_bytes(path, limits.MODEL).decode("utf-8"))
+    except InputError as error:
+        raise InputError(error.what, "make a model with 'ranksight fit'") from error
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is no JSON: {error}",
@@ -99,6 +95,12 @@ def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputE
     return InputError(f"{path} was made by {maker}: {error.what}", _AGAIN)
 
 
+def _possible(values: NDArray[np.float64]) -> bool:
+    """Whether parameters have values that sums, products and ratios of them do not overflow."""
+    size = np.abs(values)
+    return bool(((size == 0) | ((size <= limits.PARAMETER) & (size >= 1 / limits.PARAMETER))).all())
+
+
 def parts(content: Mapping[str, Any]) -> dict[str, Any]:
     """What :class:`ranksight.model.model.Model` is made of, by the names of its attributes.
 
@@ -123,7 +125,7 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
             f"training points, shares or correlations are damaged: {error}", "fit the model again"
         ) from error
     if not (
-        np.isfinite(training).all()
+        _possible(training)
         and np.isfinite(shares).all()
         and all(0 <= v <= 1 for rho in correlation.values() for v in (rho.noise, rho.form))
     ):

@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight import limits
 from ranksight._files import regular_file
 from ranksight.errors import InputError
 from ranksight.experiment import MESSAGE_COLUMNS
 
-LONGEST_LINE = 1 << 24
-"""Bytes of a line beyond which a file is not what it says; alltoallv of thousands of ranks are long."""
-MOST_ROWS = 5_000_000
-MOST_PEERS = 50_000_000
 """Rows and peers that a table may hold: bounds the memory that a hostile or senseless file can take."""
 
 Key = tuple[str, int, str, int, int]
@@ -65,8 +62,10 @@ class Tally:
         key = (kernel, rank, operation, comm_size, size_class(size))
         row = self.rows.get(key)
         if row is None:
-            if len(self.rows) >= MOST_ROWS:
-                raise InputError(f"{self.where} makes more than {MOST_ROWS} rows of messages", "import a shorter trace")
+            if len(self.rows) >= limits.MESSAGE_ROWS:
+                raise InputError(
+                    f"{self.where} makes more than {limits.MESSAGE_ROWS} rows of messages", "import a shorter trace"
+                )
             row = self.rows[key] = [0.0, 0.0, 0.0]
         row[0] += count
         row[1] += size * count if total is None else total
@@ -75,8 +74,10 @@ class Tally:
             known = self.peers.setdefault(key, set())
             if peer not in known:
                 self._held += 1
-                if self._held > MOST_PEERS:
-                    raise InputError(f"{self.where} names more than {MOST_PEERS} peers", "import a shorter trace")
+                if self._held > limits.MESSAGE_PEERS:
+                    raise InputError(
+                        f"{self.where} names more than {limits.MESSAGE_PEERS} peers", "import a shorter trace"
+                    )
                 known.add(peer)
 
     def table(self) -> pd.DataFrame:
@@ -97,9 +98,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with path.open("rb") as stream:
             number = 0
-            while line := stream.readline(LONGEST_LINE + 1):
+            while line := stream.readline(limits.LINE + 1):
                 number += 1
-                if len(line) > LONGEST_LINE or b"\0" in line:
+                if len(line) > limits.LINE or b"\0" in line:
                     raise InputError(f"{path}:{number}: no line of text", "the file is damaged, or of another format")
                 yield number, line.decode("utf-8", "replace").rstrip("\r\n")
     except OSError as error:

@@ -15,6 +15,7 @@ from xml.parsers import expat
 
 import pandas as pd
 
+from ranksight import limits
 from ranksight._files import regular_file
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
@@ -24,7 +25,6 @@ from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
 
 _CHUNK = 1 << 20
-_LONGEST_TEXT = 1 << 16
 
 
 @dataclass(slots=True)
@@ -66,8 +66,8 @@ class _Profile:
 
     def data(self, text: str) -> None:
         """Text of an element."""
-        if self.inside is not None and len(self.text) < _LONGEST_TEXT:
-            self.text.append(text[:_LONGEST_TEXT])
+        if self.inside is not None and len(self.text) < limits.XML_TEXT:
+            self.text.append(text[: limits.XML_TEXT])
 
     def end(self, name: str) -> None:
         """An element ends."""
@@ -86,8 +86,8 @@ class _Profile:
             return
         if self.rank not in self.ranks:
             raise InputError(f"{where}: a call outside of a task", "the profile is damaged")
-        if len(self.rows) >= _messages.MOST_ROWS:
-            raise InputError(f"{where}: more than {_messages.MOST_ROWS} rows", "import a terse log")
+        if len(self.rows) >= limits.MESSAGE_ROWS:
+            raise InputError(f"{where}: more than {limits.MESSAGE_ROWS} rows", "import a terse log")
         label = attributes.get("region", "0")
         region = self.regions.get(label, f"region {label}") if full else (self.region or ["?"])[-1]
         self.rows.append((full, self.rank, region, where, attributes, "".join(self.text)))

@@ -22,8 +22,6 @@ from ranksight.errors import InputError
 from ranksight.experiment import WHOLE
 from ranksight.reading import READERS, Reading
 
-_HEADING = re.compile(r"@---\s+(.*?)\s*-*$")
-_FUNCTION = re.compile(r"\s*(\d+)\s+(\d+)\s+(.*?)\s+(\S+)\s*$")
 _TIMES, _SENT, _RMA = (
     "Callsite Time statistics (all, milliseconds)",
     "Callsite Message Sent statistics (all, sent bytes)",
@@ -103,8 +101,8 @@ def _parse(path: Path) -> _Report:
     report, section, ended = _Report(), "", False
     for line_number, line in _messages.lines(path):
         where = f"{path}:{line_number}"
-        if heading := _HEADING.match(line):
-            section = re.sub(r":\s*\d+$", "", heading[1])
+        if line.startswith("@---") and line[4:5].isspace():
+            section = re.sub(r":\s*\d+$", "", line[4:].rstrip().rstrip("-").strip())
             ended = section.startswith("End of Report")
             if section.startswith(_CONCISE):
                 raise InputError(
@@ -120,9 +118,9 @@ def _parse(path: Path) -> _Report:
             _task(report, line, where)
         elif section == "Callsites":
             # Level 0 is the caller of MPI; a line without a line number is an address that was not resolved.
-            if (found := _FUNCTION.match(line)) and found[2] == "0":
-                function = (found[3].split() or ["[unknown]"])[-1]
-                report.functions[int(found[1])] = f"call site {found[1]}" if function == "[unknown]" else function
+            fields = line.split()
+            if len(fields) > 3 and fields[0].isdecimal() and fields[1] == "0" and fields[-2] != "[unknown]":
+                report.functions[_messages.whole(fields[0], where, "the site")] = fields[-2]
         elif section in (_TIMES, _SENT, _RMA):
             _site(report, section, line, where)
     if not report.tasks:
@@ -134,7 +132,7 @@ def _parse(path: Path) -> _Report:
 
 def _task(report: _Report, line: str, where: str) -> None:
     fields = line.split()
-    if len(fields) < 3 or fields[0] == "*" or not fields[0].isdigit():
+    if len(fields) < 3 or fields[0] == "*" or not fields[0].isdecimal():
         return
     rank = _messages.whole(fields[0], where, "the task")
     wall, inside = (_messages.number(fields[i], where, "a time") for i in (1, 2))

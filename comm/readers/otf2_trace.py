@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from ranksight import limits
 from ranksight._files import regular_file
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
@@ -228,8 +229,8 @@ def _leave(
     if rank.collective is not None:
         sent, received, members = rank.collective
         rank.collective = None
-        if len(collectives) >= _messages.MOST_ROWS:
-            raise InputError(f"{anchor} makes more than {_messages.MOST_ROWS} rows", "import a shorter trace")
+        if len(collectives) >= limits.MESSAGE_ROWS:
+            raise InputError(f"{anchor} makes more than {limits.MESSAGE_ROWS} rows", "import a shorter trace")
         row = collectives.setdefault((kernel, rank.number, operation, members, sent, received), [0.0, 0.0])
         row[0] += 1
         row[1] += duration * tick
@@ -263,4 +264,4 @@ def _members(comm: Any, known: dict[Any, int]) -> int:
 def _number(location: Any, otherwise: int) -> int:
     """The rank that a location's process group names (``MPI Rank 3``), or the order of appearance."""
     words = str(location.group.name).split()
-    return int(words[-1]) if words and words[-1].isdigit() else otherwise
+    return int(words[-1]) if words and words[-1].isdecimal() and len(words[-1]) < 10 else otherwise

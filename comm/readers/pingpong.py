@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ranksight import limits
 from ranksight.comm.loggp import OPERATIONS
 from ranksight.errors import InputError
 from ranksight.reading import READERS, Reading
 
 CALLS = {"MPI_Send": "send", "MPI_Isend": "isend", "MPI_Recv": "recv"}
-LARGEST_FILE = 2**31
-"""Bytes of a file beyond which it is no table of timings."""
 
 
 def load(paths: Sequence[Path]) -> pd.DataFrame:
@@ -65,8 +64,8 @@ def _load(path: Path) -> pd.DataFrame:
 
 def _table(path: Path) -> pd.DataFrame:
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path} is larger than {LARGEST_FILE} bytes", "it is no table of timings; split it")
+        if path.stat().st_size > limits.TIMINGS:
+            raise InputError(f"{path} is larger than {limits.TIMINGS} bytes", "it is no table of timings; split it")
         with path.open(encoding="utf-8") as stream:
             first = stream.readline().strip()
         fields = [field.strip().lower() for field in first.split(",")]

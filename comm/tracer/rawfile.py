@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight import limits
+from ranksight._files import read_bytes
 from ranksight.errors import InputError
 
 MAGIC = b"RNKSIGHT"
 VERSION = 2
-_LARGEST = 1 << 31
 
 HEAD = (
     "rank", "size", "how", "number", "use_tsc", "cpu_mode", "init_begin", "init_end", "final_begin",
@@ -137,12 +138,7 @@ def read(path: Path) -> list[RankTrace]:
         When the file is empty (the rank was killed before it could write, or the disk was full), of another version,
         from a machine of the other byte order, or damaged.
     """
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path} is larger than {_LARGEST} bytes", "this is no trace of ours")
-        content = memoryview(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    content = memoryview(read_bytes(path, limits.TRACE))
     if not content:
         raise InputError(f"{path} is empty: the rank was killed, or the disk was full", "measure this run again")
     traces, at = list[RankTrace](), 0

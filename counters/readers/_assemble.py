@@ -13,21 +13,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
-from ranksight import leftout
+from ranksight import leftout, limits
 from ranksight._files import regular_file
 from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
 from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
-from ranksight.metrics import METRICS
-from ranksight.reading import Reading
+from ranksight.reading import Reading, check_values
 from ranksight.sampled import TABLE, effective, sampling
 
-LARGEST = 2.0**63
+LARGEST = limits.VALUE
 """What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
-TEXT_LIMIT = 256 * 2**20
-"""Largest text, in bytes, that is read at once; formats that can be longer are read line by line."""
 
 _RANK = re.compile(r"(?:^|[^A-Za-z])(?:mpi)?(?:rank|proc|process)[._=-]?(\d{1,7})(?![\d])", re.IGNORECASE)
 _NOT_RANK = re.compile(
@@ -44,11 +41,11 @@ def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:
     Raises
     ------
     InputError
-        When the file cannot be read, is empty, binary, no regular file, or larger than :data:`TEXT_LIMIT`.
+        When the file cannot be read, is empty, binary, no regular file, or larger than :data:`limits.TEXT`.
     """
     regular_file(path)
-    if path.stat().st_size > TEXT_LIMIT:
-        raise InputError(f"{path} is larger than {TEXT_LIMIT >> 20} MiB", "is it this tool's output?")
+    if path.stat().st_size > limits.TEXT:
+        raise InputError(f"{path} is larger than {limits.TEXT >> 20} MiB", "is it this tool's output?")
     text, notes = decode(path)
     return text.split("\n"), notes
 
@@ -82,32 +79,6 @@ def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
             "give the files of all ranks",
         )
     return present
-
-
-def check_values(
-    columns: Mapping[str, NDArray[np.float64]],
-    kernels: Sequence[str] | ExtensionArray,
-    ranks: Sequence[int] | NDArray[np.int64],
-    path: Path,
-) -> None:
-    """Refuse numbers that no tool can have measured.
-
-    Raises
-    ------
-    InputError
-        Naming file, kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where it counts.
-    """
-    for name, values in columns.items():
-        with np.errstate(invalid="ignore"):
-            bad = np.isinf(values) | (np.abs(values) >= LARGEST)
-            if name in METRICS:
-                bad |= values < 0
-        if bad.any():
-            at = int(np.argmax(bad))
-            raise InputError(
-                f"{path}: kernel {kernels[at]!r} on rank {ranks[at]} has {values[at]:g} of {name}",
-                "no counter or clock holds this: the file is damaged, or a counter overflowed",
-            )
 
 
 def build(
@@ -162,7 +133,7 @@ def build(
     if not columns:
         raise InputError(f"{path} holds no number", "is the file complete?")
     told = translate(columns, origin, aliases)
-    check_values(told.columns, kernels, ranks, path)
+    check_values(told.columns, kernels, ranks, str(path))
     names = kernels if isinstance(kernels, ExtensionArray) else list(kernels)
     table = pd.DataFrame({"kernel": names, "rank": ranks.astype(np.int32), **told.columns})
     if not distinct and table.duplicated(["kernel", "rank"]).any():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
 import gzip
 import io
 import itertools
 import zlib
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
+from ranksight import limits
+from ranksight._files import regular_file
 from ranksight.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,10 +25,8 @@ if TYPE_CHECKING:
 DELIMITERS = (",", ";", "\t", "|")
 BLANKS = " "
 """The delimiter of columns that stand below each other: any number of blanks and tabs."""
-UNPACKED = 1 << 30
-"""Bytes that a packed file may come to."""
 PIECE = 1 << 20
-"""Characters taken into lines at a time."""
+"""Bytes decoded at a time."""
 ROWS = 200
 """Rows put into columns at a time: few enough to be gone before the collector of garbage looks at them twice."""
 DISTINCT = 50_000
@@ -58,7 +60,7 @@ class Delimited:
     """
 
     columns: dict[str, list[str]]
-    lines: list[int]
+    lines: Sequence[int]
     delimiter: str
     notes: tuple[str, ...]
     header: tuple[str, ...]
@@ -72,44 +74,62 @@ def decode(path: Path) -> tuple[str, tuple[str, ...]]:
     Raises
     ------
     InputError
-        When the file cannot be read, is empty, or is no text.
+        When the file cannot be read, is empty, is no text, or unpacks to more than :data:`limits.UNPACKED`.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    if data.startswith(b"\x1f\x8b"):
-        data = _unpacked(path, data)
-    if not data.strip():
-        raise InputError(f"{path} is empty", "name a table with a header line and rows")
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8-sig")
-    notes: tuple[str, ...] = ()
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        if encoding != "utf-8-sig":
-            raise InputError(f"{path} is marked as {encoding} but is none: {error.reason}") from error
-        text = data.decode("cp1252", errors="replace")
-        notes = ("is not UTF-8: read as Windows-1252",)
-    if "\x00" in text:
-        raise InputError(f"{path} holds NUL bytes: it is no text", "name a text table")
-    if not text.strip():
-        raise InputError(f"{path} is empty", "name a table with a header line and rows")
-    return text, notes
+    encoding, notes = _encoding(path)
+    with _text(path, encoding, newline="") as stream:
+        return stream.read(), notes
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
+def _bytes(path: Path) -> BinaryIO:
+    """The content of a regular file, unpacked where it is packed by gzip."""
+    regular_file(path)
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return cast("BinaryIO", gzip.open(path)) if packed else path.open("rb")
+
+
+def _text(path: Path, encoding: str, newline: str | None = None) -> io.TextIOWrapper:
+    return io.TextIOWrapper(_bytes(path), encoding, errors="replace", newline=newline)
+
+
+def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The encoding of a file, and notes on it; all of it is looked at, a piece at a time. See :func:`decode`."""
+    name, notes, size, blank = "", tuple[str, ...](), 0, True
     try:
-        with gzip.open(io.BytesIO(data)) as stream:
-            plain = stream.read(UNPACKED + 1)
+        with _bytes(path) as stream:
+            packed = isinstance(stream, gzip.GzipFile)
+            while piece := stream.read(PIECE):
+                size += len(piece)
+                if packed and size > limits.UNPACKED:
+                    most = f"{limits.UNPACKED >> 20} MiB"
+                    raise InputError(f"{path} unpacks to more than {most}", "give it in parts")
+                if not name:
+                    name = next((name for mark, name in _MARKS if piece.startswith(mark)), "utf-8-sig")
+                    decoder = codecs.getincrementaldecoder(name)()
+                try:
+                    text = decoder.decode(piece)
+                except UnicodeDecodeError as error:
+                    if name != "utf-8-sig":
+                        raise InputError(f"{path} is marked as {name} but is none: {error.reason}") from error
+                    name, notes = "cp1252", ("is not UTF-8: read as Windows-1252",)
+                    decoder = codecs.getincrementaldecoder(name)("replace")
+                    text = decoder.decode(piece)
+                if "\x00" in text:
+                    raise InputError(f"{path} holds NUL bytes: it is no text", "name a text table")
+                blank = blank and not text.strip()
+            if name and decoder.getstate()[0] and name == "utf-8-sig":  # ends within a letter
+                name, notes, blank = "cp1252", ("is not UTF-8: read as Windows-1252",), False
     except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from error
         raise InputError(f"{path} cannot be unpacked: {error}", "copy it again") from error
-    if len(plain) > UNPACKED:
-        raise InputError(f"{path} unpacks to more than {UNPACKED >> 20} MiB", "give it in parts")
-    return plain
+    if blank:
+        raise InputError(f"{path} is empty", "name a table with a header line and rows")
+    return name, notes
 
 
-def header(path: Path, text: str, delimiter: str | None = None) -> tuple[list[str], str, int]:
+def header(path: Path, lines: Iterable[str], delimiter: str | None = None) -> tuple[list[str], str, int]:
     """Names of the columns, the delimiter, and the number of lines before the first row.
 
     Leading lines that start with ``#`` are comments; where the first line after them holds numbers alone, the last of
@@ -117,7 +137,7 @@ def header(path: Path, text: str, delimiter: str | None = None) -> tuple[list[st
     """
     comments: list[str] = []
     first, start = "", -1
-    lines = _lines(text)
+    lines = iter(lines)
     for line in lines:
         start += 1
         if line.startswith("#"):
@@ -174,7 +194,7 @@ def _is_number(text: str) -> bool:
 
 def columns_of(path: Path, delimiter: str | None = None) -> list[str]:
     """Names of all columns of the table at `path`; InputError where it has none."""
-    return header(path, decode(path)[0], delimiter)[0]
+    return header(path, _lines(path, _encoding(path)[0]), delimiter)[0]
 
 
 def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = None) -> Delimited:
@@ -186,8 +206,8 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
         Naming file and line: a column is missing (with the nearest names), a row has too many or too few fields, a
         quote is never closed, there is no row.
     """
-    text, notes = decode(path)
-    names, found, skip = header(path, text, delimiter)
+    encoding, notes = _encoding(path)
+    names, found, skip = header(path, _lines(path, encoding), delimiter)
     for name in wanted:
         if name not in names:
             folded = {column.casefold(): column for column in names}
@@ -197,10 +217,12 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
     places = [names.index(name) for name in wanted]
     columns: list[list[str]] = [[] for _ in wanted]
     same: list[dict[str, str]] = [{} for _ in wanted]
-    lines: list[int] = []
-    rows = _rows(path, text, found, skip)
+    lines = array("q")
+    rows = _rows(path, itertools.islice(_lines(path, encoding), skip, None), found, skip)
     while block := list(itertools.islice(rows, ROWS)):
-        lines += [line for line, _ in block]
+        lines.extend(line for line, _ in block)
+        if len(lines) > limits.TABLE_ROWS:
+            raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
         fields = list(zip(*(_fitting(path, line, row, len(names)) for line, row in block), strict=True))
         for column, known, place in zip(columns, same, places, strict=True):
             texts = [field.strip() for field in fields[place]]
@@ -224,20 +246,15 @@ def _fitting(path: Path, line: int, row: list[str], width: int) -> list[str]:
     )
 
 
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text with any ends of lines, a piece at a time: a stream of all of it would hold it four times."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start + PIECE) + 1 or len(text)
-        yield from io.StringIO(text[start:end], newline="\n")
-        start = end
+def _lines(path: Path, encoding: str) -> Iterator[str]:
+    """The lines of a file with any ends of lines, one at a time."""
+    with _text(path, encoding) as stream:
+        yield from stream
 
 
-def _rows(path: Path, text: str, delimiter: str, skip: int) -> Iterator[tuple[int, list[str]]]:
-    stream = itertools.islice(_lines(text), skip, None)
-    reader = _fields(stream, delimiter, strict=True)
+def _rows(path: Path, lines: Iterable[str], delimiter: str, skip: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows of `lines`, which follow the first `skip` of the file, each with its line."""
+    reader = _fields(lines, delimiter, strict=True)
     line = skip + 1
     try:
         for row in reader:

@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight._files import regular_file
-from ranksight.counters.readers import _assemble
+from ranksight import limits
+from ranksight._files import read_bytes
 from ranksight.counters.readers._calltree import SEPARATOR
 from ranksight.errors import InputError
 
 _FUNCTION = 0
 _INLINED = 2
-_DEEPEST = 10_000
+_PROFILE = "<QQLLQQL"
+"""What describes a thread: values, contexts, identity."""
 _INDEX = np.dtype([("context", "<u4"), ("start", "<u8")])
 _VALUE = np.dtype([("metric", "<u2"), ("value", "<f8")])
 _CLOSE = 1e-6
@@ -53,11 +54,8 @@ class _File:
     """A file whose structures are read by offset, never past its end."""
 
     def __init__(self, path: Path, kind: bytes) -> None:
-        regular_file(path)
-        if path.stat().st_size > 8 * _assemble.TEXT_LIMIT:
-            raise InputError(f"{path} is larger than {_assemble.TEXT_LIMIT >> 27} GiB", "filter it with hpcprof")
         self.path = path
-        self.data = path.read_bytes()
+        self.data = read_bytes(path, limits.DATABASE)
         if self.data[:10] != b"HPCTOOLKIT" or self.data[10:14] != kind or self.data[14:15] != b"\x04":
             raise InputError(f"{path} is no {kind.decode()} file of version 4", "the file is damaged or newer")
 
@@ -90,6 +88,8 @@ class _Contexts:
     kernel: NDArray[np.int64]
     inlined: NDArray[np.bool_]
     entries: list[int]
+    known: NDArray[np.int64]
+    """Numbers of all these contexts and of the entries, sorted."""
 
 
 def read_store(folder: Path) -> Store:
@@ -108,6 +108,9 @@ def read_store(folder: Path) -> Store:
     kinds = _kinds(meta)
     for rank, thread, contexts, values in _threads(profile, kinds):
         rows.append((rank, thread))
+        if len(rows) * len(tree.kernels) * len(metrics) * 8 > limits.PROFILE_VALUES:
+            most = f"{limits.PROFILE_VALUES >> 30} GiB"
+            raise InputError(f"{profile.path} holds more than {most} of values", "filter it with hpcprof")
         for name, (own, whole) in metrics.items():
             parts[name].append(_exclusive(profile, tree, contexts, values, own, whole))
     if not rows:
@@ -158,7 +161,7 @@ def _contexts(meta: _File) -> _Contexts:
         end = offset + left
         while offset < end:
             children_size, children, context, _, kind, words, relation = meta.get("<QQLHBBB", offset)
-            if offset in seen or depth > _DEEPEST:
+            if offset in seen or depth > limits.DEPTH:
                 raise InputError(f"{meta.path}: the call tree runs in a circle at byte {offset}", "the file is damaged")
             seen.add(offset)
             name = above
@@ -175,8 +178,9 @@ def _contexts(meta: _File) -> _Contexts:
             offset += 32 + 8 * words
     if not numbers:
         raise InputError(f"{meta.path} holds no function", "was hpcprof run to its end?")
+    known = np.unique(np.array([*numbers, *entries], dtype=np.int64))
     return _Contexts(
-        list(kernels), np.array(numbers), np.array(places), np.array(inlined, dtype=bool), entries
+        list(kernels), np.array(numbers), np.array(places), np.array(inlined, dtype=bool), entries, known
     )  # fmt: skip
 
 
@@ -184,9 +188,12 @@ def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, NDArr
     """Rank, thread, and of every value its context and (metric, value)."""
     _, at = profile.get("<QQ", 16)
     first, count, size = profile.get("<QLB", at)
+    # Each thread is described by itself: no more than fit into the file.
+    if count and (size < struct.calcsize(_PROFILE) or first + count * size > len(profile.data)):
+        raise InputError(f"{profile.path}: {count} threads lie outside of the file", "it is truncated or damaged")
     for number in range(count):
         here = first + number * size
-        values_count, values, contexts_count, _, contexts, identity, _ = profile.get("<QQLLQQL", here)
+        values_count, values, contexts_count, _, contexts, identity, _ = profile.get(_PROFILE, here)
         if identity == 0:
             continue  # the summary over all threads
         (parts,) = profile.get("<H", identity)
@@ -209,19 +216,22 @@ def _exclusive(
     profile: _File, tree: _Contexts, contexts: NDArray[np.int64], table: NDArray[Any], own: int, whole: int
 ) -> NDArray[np.float64]:
     """Values of one metric over kernels; see the module."""
-    largest = int(max(tree.number.max(), contexts.max(initial=0), max(tree.entries, default=0))) + 1
-    if largest > 2**28:
-        raise InputError(f"{profile.path} names context {largest - 1}", "the file is damaged")
-    chosen = table["metric"] == own
-    exclusive = np.bincount(contexts[chosen], weights=table["value"][chosen], minlength=largest)
-    chosen = table["metric"] == whole
-    inclusive = np.bincount(contexts[chosen], weights=table["value"][chosen], minlength=largest)
-    total = float(inclusive[tree.entries].sum()) if tree.entries else 0.0
+    place = np.minimum(np.searchsorted(tree.known, contexts), len(tree.known) - 1)
+    known = tree.known[place] == contexts  # others are loops, lines and instructions
+
+    def sums(metric: int, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values of one metric at the contexts `numbers`."""
+        chosen = known & (table["metric"] == metric)
+        found = np.bincount(place[chosen], weights=table["value"][chosen], minlength=len(tree.known))
+        return found[np.searchsorted(tree.known, numbers)]
+
+    exclusive = sums(own, tree.number)
+    total = float(sums(whole, np.array(tree.entries, dtype=np.int64)).sum())
     for selection in (np.ones(len(tree.number), dtype=bool), ~tree.inlined):
-        values = np.where(selection, exclusive[tree.number], 0.0)
+        values = np.where(selection, exclusive, 0.0)
         if abs(float(values.sum()) - total) <= _CLOSE * abs(total):
             return np.bincount(tree.kernel, weights=values, minlength=len(tree.kernels)).astype(np.float64)
     raise InputError(
-        f"{profile.path}: exclusive values add up to {exclusive[tree.number].sum():g}, the whole is {total:g}",
+        f"{profile.path}: exclusive values add up to {exclusive.sum():g}, the whole is {total:g}",
         "this database is of a kind that is not understood; give one made with an earlier hpcprof",
     )

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from ranksight.errors import InputError
 
-_HEADER = re.compile(r"TABLE,(?:Region (?P<region>.*),)?Group (?P<group>\d+) (?P<kind>Raw|Metric)(?P<stat> STAT)?,"
-                     r"(?P<name>.*?),(?P<rows>\d+),*\s*$")  # fmt: skip
-_GROUP = re.compile(r"(?:Region (?P<region>.*), )?Group:? ?(?P<group>\d+)(?:: (?P<name>\S+))?\s*$")
+_HEADER = re.compile(r"TABLE,(?:Region (?P<region>.*),)?Group (?P<group>\d{1,9}) (?P<kind>Raw|Metric)(?P<stat> STAT)?,"
+                     r"(?P<name>.*?),(?P<rows>\d{1,9}),*\s*$")  # fmt: skip
+_GROUP = re.compile(r"(?:Region (?P<region>.*), )?Group:? ?(?P<group>\d{1,9})(?:: (?P<name>\S+))?\s*$")
 _REGION = re.compile(r"Region: (?P<region>.*\S)\s*$")
 STATISTICS = ("Sum", "Min", "Max", "Avg")
 """Columns of tables over all hardware threads."""

@@ -17,7 +17,7 @@ from ranksight.errors import InputError
 
 SEPARATORS = (",", ";", "\t", "|", ":", "^", "!")
 _STATUS = {"<not supported>": "not supported", "<not counted>": "not counted"}
-_TAG = re.compile(r"^(?:\[\d+,(?P<mpi>\d+)\]<std\w+>: ?|(?P<slurm>\d{1,7}): (?=\s|\{|<|\d|#))")
+_TAG = re.compile(r"^(?:\[\d+,(?P<mpi>\d{1,9})\]<std\w+>: ?|(?P<slurm>\d{1,7}): (?=\s|\{|<|\d|#))")
 _NUMBER = r"(?:<not supported>|<not counted>|\d[\d.,'’\u00a0\u202f\u2009]*)"
 _TEXT = re.compile(
     rf"^(?:(?P<where>\S.*?)\s+)??(?P<value>{_NUMBER})\s+(?:(?P<unit>msec|Joules|[KMGT]?i?B|MB|ns|%|C|seconds)\s+)?"
@@ -28,7 +28,8 @@ _INTERVAL = re.compile(r"^\s+(?P<at>\d+[.,]\d{6,9})(?P<rest>\s.*)$")
 _ELAPSED = re.compile(
     r"^\s*(?P<value>[\d.,]+)(?:\s*\+-\s*[\d.,]+)?\s+(?:seconds|sec)\s+(?P<what>time elapsed|user|sys)\b"
 )
-_STARTS = re.compile(r"Performance counter stats for (?P<what>.*?)\s*(?:\((?P<runs>\d+) runs\))?:\s*$")
+_STARTS = re.compile(r"Performance counter stats for (?P<what>.*):\s*$")
+_RUNS = re.compile(r"\((\d{1,9}) runs\)$")
 _PLACE = re.compile(r"(?:[SDLCN]\d+|CPU\d+)(?:-\w{1,20}){0,4}$|.{1,200}-\d{1,12}$")
 _LONGEST = 4096
 _SECONDS = re.compile(r"\d{1,12}\.\d{6,9}")
@@ -70,9 +71,10 @@ def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
             if "what" in facts:
                 raise InputError(f"{path}:{number}: a second report of perf stat begins", "give every run its own file")
             inside.add(rank)
-            facts["what"] = started["what"].strip("'")
-            if started["runs"]:
-                facts["runs"] = started["runs"]
+            what = started["what"].rstrip()
+            if runs := _RUNS.search(what):
+                what, facts["runs"] = what[: runs.start()].rstrip(), runs[1]
+            facts["what"] = what.strip("'")
             continue
         interval = _INTERVAL.match(line)
         elapsed = _ELAPSED.match(line)
@@ -129,7 +131,7 @@ def fields_of(line: str, separator: str) -> dict[str, str] | None:
         at += 1
     if at < len(parts) and parts[at].endswith("%"):
         at += 1
-    if len(parts) < at + 2 or not parts[at].isdigit() or not _SHARE.fullmatch(parts[at + 1]):
+    if len(parts) < at + 2 or not parts[at].isdecimal() or not _SHARE.fullmatch(parts[at + 1]):
         return None
     return {
         "interval": parts[0] if interval else "",

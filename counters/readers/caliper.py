@@ -27,8 +27,8 @@ from ranksight.reading import READERS, Reading
 _RANKS = ("mpi.rank", "mpirank", "rank")
 _THREADS = ("omp.thread.id", "pthread.id", "thread", "cali.thread.id")
 _SECOND_VERSION = frozenset({"cali.channel", "cali.caliper.version", "spot.channel", "attribute.unit"})
-_ID = re.compile(r",id=(\d+)(?=,|$)")
-_PARENT = re.compile(r",parent=(\d+)(?=,|$)")
+_ID = re.compile(r",id=(\d{1,18})(?=,|$)")
+_PARENT = re.compile(r",parent=(\d{1,18})(?=,|$)")
 _ESCAPED = re.compile(r"\\.")
 _KIND = re.compile(r"__rec=(\w+)(?=,|$)")
 _BUILT_IN = 16

@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight._cube import MEMORY, opened
+from ranksight import limits
+from ranksight._cube import opened
 from ranksight._files import regular_file
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
@@ -106,7 +107,7 @@ def _read(path: Path, cube: Any) -> Reading:
         if not _ADDABLE.fullmatch(str(metric.data_type)):
             notes.append(f"{metric.name} ({metric.data_type}) does not add over call paths: left out")
             continue
-        if len(tree.parents) * width * 8 > MEMORY:
+        if len(tree.parents) * width * 8 > limits.PROFILE_VALUES:
             raise InputError(f"{path} has {len(tree.parents)} paths x {width} locations", "reduce it with cube_cut")
         try:
             stored = cube.get_metric_values(metric, cache=False)

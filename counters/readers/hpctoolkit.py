@@ -18,6 +18,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight import limits
 from ranksight._files import regular_file
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
@@ -28,14 +29,13 @@ from ranksight.errors import InputError
 from ranksight.experiment import ALL_RANKS
 from ranksight.reading import READERS, Reading
 
-_FILE = re.compile(r"-(\d+)-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
+_FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
 _MAGIC = b"HPCPROF-metricdb__"
 _HEADER = 32
 _NAME = re.compile(r"^(?P<name>.*?)\s*(?:\((?P<unit>\w+)\))?(?::\w+)?\s*\((?P<kind>[IE])\)$")
 _TIMES = {"CPUTIME": "time", "REALTIME": "time", "WALLCLOCK": "time"}
 _PROCEDURES = frozenset({"PF", "Pr", "P"})
 _STATEMENTS = frozenset({"S", "C"})
-_DEEPEST = 10_000
 
 
 @dataclass(slots=True)
@@ -143,8 +143,8 @@ def _parse(file: Path) -> _Tree:
             own = procedures.get(attributes.get("n", ""), attributes.get("n", "(unnamed)"))
             names.append(f"{names[-1]}{SEPARATOR}{own}" if names[-1] else own)
             scopes.append(tree.kernels.setdefault(names[-1], len(tree.kernels)))
-            if len(elements) > _DEEPEST:
-                raise fail(f"the call tree is more than {_DEEPEST} deep")
+            if len(elements) > limits.DEPTH:
+                raise fail(f"the call tree is more than {limits.DEPTH} deep")
         elif tag in _STATEMENTS and "i" in attributes:
             node = int(attributes["i"])
             if not scopes:

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight import limits
 from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers import _assemble
@@ -35,7 +36,7 @@ _MARKS = re.compile(
     r"\|\s+(?:Event\s+\| Counter|Region Info) |ERROR - \[\./src/access)|likwid-accessD",
     re.MULTILINE,
 )
-_MPI_COLUMN = re.compile(r"(?P<host>[^:]+):(?P<rank>\d+):(?P<thread>\d+)$")
+_MPI_COLUMN = re.compile(r"(?P<host>[^:]+):(?P<rank>\d{1,9}):(?P<thread>\d{1,9})$")
 _THREAD_COLUMN = re.compile(r"(?:HWThread|[Cc]ore)\s*(?P<thread>\d+)$")
 _BOX = re.compile(r"[A-Z]*BOX\d+|(?:DFC|UMC|CCH|HA|QPI|IMC|MC|CHA|M2M|EDC|ECLK|PBOX)\d*")
 _UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]\s*$")
@@ -110,7 +111,7 @@ def _tells_ranks(folder: Path) -> bool:
 def _holds_table(path: Path) -> bool:
     """Whether one of LIKWID's tables stands after the program's own output, however long that is."""
     try:
-        if not path.is_file() or path.stat().st_size > _assemble.TEXT_LIMIT:
+        if not path.is_file() or path.stat().st_size > limits.TEXT:
             return False
         before = b""
         with path.open("rb") as stream:

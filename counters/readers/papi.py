@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight import limits
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR, columns_of
 from ranksight.counters.readers._threads import reduce_threads
@@ -28,7 +29,6 @@ _MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definit
 _KNOWN = {"cycles": "reference_cycles", "real_time_nsec": "time", "region_count": "visits"}
 _NANOSECONDS = frozenset({"real_time_nsec", "perf::TASK-CLOCK"})
 _NOT_EVENTS = frozenset({"name", "parent_region_id"})
-_DEEPEST = 1000
 
 
 class Papi:
@@ -160,8 +160,8 @@ def _exclusive(
         while at in names:
             parts.append(names[at])
             at = parents[at]
-            if len(parts) > _DEEPEST:
-                raise InputError(f"{path}: regions are nested more than {_DEEPEST} deep", "the file is damaged")
+            if len(parts) > limits.DEPTH:
+                raise InputError(f"{path}: regions are nested more than {limits.DEPTH} deep", "the file is damaged")
         row = result.setdefault(SEPARATOR.join(reversed(parts)), {})
         for event, value in values.items():
             less = 0.0 if event == "region_count" else inner.get(number, {}).get(event, 0.0)

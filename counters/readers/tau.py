@@ -25,7 +25,7 @@ from ranksight.errors import InputError
 from ranksight.reading import READERS, Reading
 
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
-_HEAD = re.compile(r"(\d+) templated_functions(?:_MULTI_(\S+))?\s*$")
+_HEAD = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*$")
 _ROW = re.compile(r'"(?P<name>.*)" (?P<numbers>[^"]+?)(?: GROUP="(?P<group>.*)")?\s*$')
 _ATTRIBUTE = re.compile(r"<attribute><name>([^<]*)</name><value>([^<]*)</value></attribute>")
 _TIME = re.compile(r"TIME|TIMERS$|CLOCK$|GET_TIME_OF_DAY|USER_CLOCK", re.IGNORECASE)
@@ -193,7 +193,7 @@ def _profile(file: Path) -> _Profile:
 
 def _first(line: str) -> int:
     text = line.split()[0]
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def _by_path(calls: dict[str, float], exclusive: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:

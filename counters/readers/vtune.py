@@ -72,7 +72,7 @@ def _read(path: Path, rank: int | None) -> Reading:
     lines, _ = _assemble.read_text(path)
     first = next((line for line in lines if line.strip()), "")
     delimiter = max(_DELIMITERS, key=first.count)
-    names, _, _ = header(path, "\n".join(lines), delimiter)
+    names, _, _ = header(path, lines, delimiter)
     kernel = next((name for name in _KERNELS if name in names), None)
     wanted: dict[str, tuple[str, float]] = {}
     for name in names:

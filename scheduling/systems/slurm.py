@@ -24,7 +24,7 @@ def states(ids: Sequence[str]) -> Mapping[tuple[str, int], str]:
     found = {}
     for line in text.splitlines():
         job, index, state = line.strip().split("|")
-        found[job, int(index) if index.isdigit() else 0] = state
+        found[job, int(index) if index.isdecimal() else 0] = state
     return found
 
 

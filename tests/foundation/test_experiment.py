@@ -180,7 +180,7 @@ def test_what_never_ends_is_not_read(experiment: Experiment) -> None:
     run = experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
     with pytest.raises(InputError, match="is missing"):
         read(experiment.path)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is no regular file"):
         Run.read(_zeros(experiment.path / "runs" / run.id))
 
 

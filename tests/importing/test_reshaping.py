@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ranksight import limits
 from ranksight.cli import main
-from ranksight.counters.readers import _delimited
 from ranksight.experiment import WHOLE, read
 
 
@@ -107,6 +107,6 @@ def test_packed_tables_are_read_and_damaged_or_huge_ones_refused(
     assert values(tmp_path) == {(1, WHOLE, -1): [2.5]}
     assert imported(tmp_path, packed[:-9], *options, "--force", name="cut.csv.gz") == 1
     assert "cut.csv.gz cannot be unpacked" in capsys.readouterr().err
-    monkeypatch.setattr(_delimited, "UNPACKED", 10)
+    monkeypatch.setattr(limits, "UNPACKED", 10)
     assert imported(tmp_path, packed, *options, "--force", name="t.csv.gz") == 1
     assert "unpacks to more than" in capsys.readouterr().err

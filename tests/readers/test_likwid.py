@@ -122,7 +122,9 @@ def test_time_outside_of_unhalted_cycles(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text(TURBO)
     reading = read(path)
-    assert list(reading.counters["runtime_unhalted"]) == [15.0, 7.5], "at the nominal clock: more than the time in turbo"
+    assert list(reading.counters["runtime_unhalted"]) == [15.0, 7.5], (
+        "at the nominal clock: more than the time in turbo"
+    )
     assert list(reading.counters["time_halted"]) == [0.0, 5.0]
     assert any("25% of the time passed while cores were halted" in note for note in reading.notes)
     assert dict(reading.tables["hosts"].to_numpy().tolist()) == {0: "n01", 1: "n02"}

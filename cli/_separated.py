@@ -1,0 +1,59 @@
+r"""Answers as CSV on standard output: what a name holds neither steers a terminal nor becomes a formula.
+
+Names come from files that others may have written. A text cell is written so that :func:`restored` gives it back:
+
+- a control character, one that changes the direction of text, and one that the output's encoding lacks, is written as
+  Python writes it (``\x1b``, ``\u202e``), and a backslash as ``\\``;
+- a cell that begins with ``=``, ``+``, ``-``, ``@`` or ``'`` gets ``'`` in front, which spreadsheets take for the mark
+  of a text. Numbers stay as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ranksight._names import UNSAFE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FORMULA = ("=", "+", "-", "@", "'")
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|\\)")
+
+
+def cell(value: object) -> object:
+    """What to write for a value: texts made harmless, as the module says, all else as it is."""
+    if not isinstance(value, str):
+        return value
+    text = UNSAFE.sub(_escaped, value.replace("\\", "\\\\"))
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+
+
+def restored(text: str) -> str:
+    """The text that :func:`cell` wrote as `text`."""
+    return _ESCAPED.sub(
+        lambda found: chr(int(digits, 16)) if (digits := found[1] or found[2] or found[3]) else "\\",
+        text.removeprefix("'"),
+    )
+
+
+def write(columns: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a header and rows."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(map(cell, columns))
+    writer.writerows(map(cell, row) for row in rows)
+
+
+def write_frame(frame: pd.DataFrame) -> None:
+    """Print a table, without its index."""
+    texts = {name: frame[name].astype(object).map(cell) for name in frame.select_dtypes(exclude="number").columns}
+    frame.assign(**texts).rename(columns=cell).to_csv(sys.stdout, index=False, lineterminator="\n")

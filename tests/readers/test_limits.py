@@ -1,0 +1,257 @@
+"""Limits on what strangers' files make us read: paths, sizes, decompression, counts."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import tarfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ranksight import limits
+from ranksight._cube import _Anchor
+from ranksight._files import read_bytes
+from ranksight.cli.main import main
+from ranksight.counters.readers._delimited import read_delimited
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
+from ranksight.reading import READERS
+from ranksight.recognising import recognise
+from ranksight.symbols import read_symbols
+
+
+def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> str:
+    """What Python code prints in a process of its own with bounded memory and time."""
+    limit = f"import resource, sys; resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", limit + code, *words], capture_output=True, text=True, timeout=seconds, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+SYMBOLS = "from pathlib import Path; from ranksight.symbols import read_symbols; print(read_symbols(Path(sys.argv[1])))"
+
+
+def elf(sections: list[tuple[int, bytes, int]], names: bytes = b"\0") -> bytes:
+    """An object file of sections (kind, content, place of the name); the first holds their names."""
+    body, heads = b"", [bytes(64), struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, 64, len(names), 0, 0, 1, 0)]
+    body += names
+    for kind, content, name in sections:
+        heads.append(
+            struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, 64 + len(body), len(content), len(heads) + 1, 0, 1, 0)
+        )
+        body += content
+    head = b"\x7fELF\x02\x01".ljust(16, b"\0") + struct.pack("<HHIQQQ", 3, 62, 1, 0, 0, 64 + len(body))
+    head += struct.pack("<IHHHHHH", 0, 64, 56, 0, 64, len(heads), 1)
+    return head + body + b"".join(heads)
+
+
+def symbols(count: int, step: int) -> bytes:
+    """A symbol table of functions, the name of each `step` bytes behind the last one's."""
+    return b"".join(struct.pack("<IBBHQQ", k * step, 2, 0, 1, 16 * k + 16, 16) for k in range(count))
+
+
+def test_a_path_of_a_trace_that_is_no_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, Path("a\0b")):
+        assert read_symbols(path) is None
+        with pytest.raises(InputError):
+            read_bytes(path, 100)
+    with pytest.raises(InputError, match="no regular file"):
+        recognise(tmp_path / "pipe")
+
+
+def test_an_object_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge"
+    path.write_bytes(elf([(2, symbols(2, 2), 0), (3, b"f\0g\0", 0)]))
+    assert read_symbols(path).names == ["f", "g"]  # type: ignore[union-attr]
+    os.truncate(path, limits.OBJECT_FILE + 1)  # sparse
+    assert within(SYMBOLS, str(path), memory=1 << 30) == "None"
+
+
+def test_a_debug_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
+    names = b"\0.gnu_debuglink\0"
+    link = b"other.debug\0" + struct.pack("<I", zlib.crc32(b"")) + b"\0" * 4
+    path = tmp_path / "program"
+    path.write_bytes(elf([(1, link, 1)], names))
+    for place in (tmp_path / "other.debug", tmp_path / ".debug" / "other.debug"):
+        place.parent.mkdir(exist_ok=True)
+        place.touch()
+        os.truncate(place, 1 << 36)
+    assert within(SYMBOLS, str(path), memory=1 << 30).startswith("SymbolTable")
+
+
+def test_names_that_overlap_do_not_fill_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "overlap"
+    path.write_bytes(elf([(2, symbols(50_000, 1), 0), (3, b"f" * 200_000 + b"\0", 0)]))
+    assert within(SYMBOLS, str(path)) == "None"
+
+
+CUBE = """
+from pathlib import Path
+from ranksight.counters.readers._delimited import read_delimited
+from ranksight.errors import InputError
+from ranksight.experiment import Experiment, Run
+from ranksight.reading import READERS
+try:
+    list(READERS["cube"].read(Path(sys.argv[1])))
+except InputError as error:
+    print(error)
+"""
+
+
+def packed_tar(path: Path, mode: str, member: str, size: int) -> Path:
+    """An archive of one member of zeros."""
+    with tarfile.open(path, mode) as archive:
+        info = tarfile.TarInfo(member)
+        info.size = size
+        archive.addfile(info, io.BufferedReader(Zeros()))
+    return path
+
+
+class Zeros(io.RawIOBase):
+    """Blanks without an end."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        buffer[:] = b" " * len(buffer)
+        return len(buffer)
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2"])
+def test_a_cube_that_is_compressed_as_a_whole_is_refused(tmp_path: Path, mode: str) -> None:
+    pytest.importorskip("pycubexr")
+    path = packed_tar(tmp_path / "p.cubex", mode, "anchor.xml", 1 << 16)
+    assert "p.cubex" in within(CUBE, str(path), memory=1 << 30)
+    with pytest.raises(InputError, match="CUBE4"):
+        list(READERS["cube"].read(path))
+    content = gzip.compress(b" " * (1 << 20))
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="CUBE4"):
+        list(READERS["cube"].read(path))
+
+
+def test_a_cube_made_whole_and_then_compressed_is_refused(tmp_path: Path, write_cube: Callable[..., Path]) -> None:
+    pytest.importorskip("pycubexr")
+    tree = ("main", [])
+    path = write_cube(tmp_path / "p.cubex", tree, [0], {"time": ("EXCLUSIVE", "DOUBLE", "sec", {0: [1.0]})})
+    assert len(list(READERS["cube"].read(path))) == 1
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(InputError, match=r"p\.cubex"):
+        list(READERS["cube"].read(path))
+
+
+def anchored(path: Path, anchor: bytes) -> Path:
+    """An archive of this anchor."""
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("anchor.xml")
+        info.size = len(anchor)
+        archive.addfile(info, io.BytesIO(anchor))
+    return path
+
+
+def test_an_anchor_is_read_within_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pycubexr")
+    head = b"<?xml version='1.0'?>"
+    entity = b"<!DOCTYPE cube [<!ENTITY a 'aaaa'>]>"
+    monkeypatch.setattr(limits, "CUBE_ANCHOR", 1 << 20)
+    monkeypatch.setattr(_Anchor, "left", 100)
+    cases = {
+        "longer than": head + b"<cube>" + b" " * (1 << 20),
+        "more than": head + b"<cube>" + b"<cnode/>" * 100,
+        "document type": head + entity + b"<cube>&a;</cube>",
+    }
+    for message, anchor in cases.items():
+        for content in (anchor, gzip.compress(anchor)):
+            with pytest.raises(InputError, match=message):
+                list(READERS["cube"].read(anchored(tmp_path / "p.cubex", content)))
+
+
+LINES = (
+    "@--- " + "a " * 40_000,
+    "@--- a" + " " * 80_000 + "b",
+    "@--- " + "a-" * 40_000 + "b",
+    "@--- Callsites: 1 ---\n1 0 " + "a " * 40_000 + "\x0b" * 2,
+    "@--- Callsites: 1 ---\n1 0 a" + " " * 80_000 + "a\x1c \x1c a",
+    "@--- Callsites: 1 ---\n" + "1" * 80_000,
+    "@--- Callsites: 1 ---\n" + " " * 80_000 + "x",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_long_lines_of_mpip_take_no_long_time(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "report.mpiP"
+    path.write_text(f"@ mpiP\n@ Version: 3.5\n{line}\n")
+    began = time.process_time()
+    with pytest.raises(InputError):
+        list(READERS["mpip"].read(path))
+    assert time.process_time() - began < 2
+
+
+def test_threads_of_hpctoolkit_are_those_in_the_file(tmp_path: Path, write_database: Callable[..., Path]) -> None:
+    folder = write_database(
+        tmp_path / "db", [(1, "main", 0, [])], ["REALTIME (sec)"], [(0, 0, {1: {0: 1.0, 1: 1.0}, 0: {1: 1.0}})]
+    )
+    (found,) = READERS["hpctoolkit"].read(folder)
+    assert found.counters is not None
+    path = folder / "profile.db"
+    content = bytearray(path.read_bytes())
+    (at,) = struct.unpack_from("<Q", content, 24)
+    (first,) = struct.unpack_from("<Q", content, at)
+    for size, count in ((0, 1 << 31), (48, 1 << 31), (48, 1000)):
+        struct.pack_into("<QLB", content, at, first + 48, count, size)
+        path.write_bytes(bytes(content))
+        with pytest.raises(InputError, match="threads lie outside of the file"):
+            list(READERS["hpctoolkit"].read(folder))
+
+
+def test_a_packed_table_is_read_a_piece_at_a_time(tmp_path: Path) -> None:
+    """120 MB of text, of lines that are all comments but a few: nothing near that is held."""
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"ranks,time\n2,1.5\n" + b"# a comment\n" * 10_000_000 + b"4,2.5\n", 1))
+    code = """
+from pathlib import Path
+from ranksight.counters.readers._delimited import read_delimited
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = read_delimited(Path(sys.argv[1]), ["time"])
+print(found.columns, list(found.lines), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
+"""
+    assert within(code, str(path), seconds=60) == "{'time': ['1.5', '2.5']} [2, 10000003] True"
+
+
+def test_a_table_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "1\n" * 500)
+    monkeypatch.setattr(limits, "TABLE_ROWS", 300)
+    with pytest.raises(InputError, match="more than 300 rows"):
+        read_delimited(path, ["a"])
+
+
+def test_parameters_of_a_model_do_not_overflow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    for ranks in (2, 4, 8):
+        experiment.add(Run({"ranks": ranks}), pd.DataFrame({"kernel": ["a"], "rank": [0], "time": [float(ranks)]}))
+    path = tmp_path / "m.json"
+    main(["fit", str(tmp_path / "e"), "-o", str(path), "--quiet"])
+    content = json.loads(path.read_text())
+    for value in (1e308, -1e200, 5e-324):
+        content["training"][0] = [value]
+        path.write_text(json.dumps(content))
+        assert main(["predict", str(path), "--ranks", "16"]) == 1
+        assert "out of range" in capsys.readouterr().err
+    os.truncate(path, limits.MODEL + 1)
+    assert main(["predict", str(path), "--ranks", "16"]) == 1
+    assert "larger than" in capsys.readouterr().err
