@@ -9,8 +9,9 @@ Source: OTF2 3.0, ``OTF2_GlobalEvtReaderCallbacks_Set*Callback``.
 from __future__ import annotations
 
 import ctypes
+import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 BATCH = 100_000
@@ -70,7 +71,7 @@ def events(trace: Any) -> Iterator[Event]:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Keep the C library from printing what it stumbles over: the package raises errors that say the same."""
+    """Keep the C library, and the package's callbacks, from printing what they stumble over: errors say the same."""
     import _otf2
 
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
@@ -81,7 +82,8 @@ def silent() -> Iterator[None]:
     register.argtypes, register.restype = [pointer, pointer], pointer
     before = register(ctypes.cast(listener, pointer), None)
     try:
-        yield
+        with redirect_stderr(io.StringIO()):
+            yield
     finally:
         register(before, None)
 

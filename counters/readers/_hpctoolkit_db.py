@@ -222,7 +222,7 @@ def _exclusive(
     def sums(metric: int, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
         """Values of one metric at the contexts `numbers`."""
         chosen = known & (table["metric"] == metric)
-        found = np.bincount(place[chosen], weights=table["value"][chosen], minlength=len(tree.known))
+        found = np.bincount(place[chosen], weights=table["value"][chosen], minlength=len(tree.known)).astype(np.float64)
         return found[np.searchsorted(tree.known, numbers)]
 
     exclusive = sums(own, tree.number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,12 @@ def test_entities_that_grow_are_refused(tmp_path: Path) -> None:
     (tmp_path / "job.xml").write_text(bomb)
     with pytest.raises(InputError, match="declares a document type or an entity"):
         list(READERS["ipm"].read(tmp_path / "job.xml"))
+
+
+def test_the_package_of_otf2_prints_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("otf2")
+    from ranksight.comm.readers._otf2_events import silent
+
+    with silent():
+        sys.stderr.write("Traceback (most recent call last):")  # as the package does where a callback fails
+    assert capsys.readouterr().err == ""
