@@ -291,11 +291,8 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps({"schema_version": 1, "level": args.level, "terms": rows}, indent=1, allow_nan=False))
     elif args.format == "csv":
-        import csv
-
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([*prediction.parameters, *TERMS[1:]])
-        writer.writerows([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
+        lines = ([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
+        _separated.write([*prediction.parameters, *TERMS[1:]], lines)
     elif found := terms.tables(rows, _by_time(prediction), args.level, 0):
         show(*found[:1], *(block for table in found[1:] for block in ("", table)))
     else:

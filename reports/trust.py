@@ -50,10 +50,8 @@ def trust(sweep: Sweep, found: Measured | None = None) -> list[Fact]:
 def _interval(sweep: Sweep) -> Fact:
     total = sweep.total
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
-    if not sweep.timed or not carried(total):
+    if not sweep.timed or not carried(total) or not value > 0:
         return Fact("poor", "Interval", f"Insufficient: {total.reason[0, -1] or 'the model tells no time'}.")
-    if not value > 0:
-        return Fact("poor", "Interval", "The program is told to take no time, of which no part can be said.")
     wide = max(high / value, value / low) - 1 if low > 0 else float("inf")
     text = f"{sweep.level:.0%} of such intervals hold the value: {low / value - 1:+.0%} to {high / value - 1:+.0%}."
     return Fact("good" if wide < 0.25 else "fair" if wide < 1 else "poor", "Interval", text)

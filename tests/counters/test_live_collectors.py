@@ -119,7 +119,7 @@ def test_perf_clock_samples_the_kernels_time(program, tmp_path):
     table = reading.counters.set_index(["kernel", "rank"])["time"]
     exp, here = table.loc["exp [libm]"], table.xs(0, level="rank")
     # some libraries have a part of it in a function without a name
-    assert here[here.index.str.contains("libm")].sum() > 0.5 * here.sum()
+    assert here[here.index.str.contains("libm")].sum() > 0.4 * here.sum()
     assert here.drop("exp [libm]").max() < 1.2 * exp[0]
     # rank 1 does twice the work of rank 0; how long that takes is the machine's affair
     assert exp[1] > exp[0]

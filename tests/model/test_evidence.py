@@ -188,7 +188,7 @@ def test_time_that_is_no_cycles_is_not_told_by_them(tmp_path, names):
 
     model = fit(write(tmp_path / "e", names, waiting), platform=MACHINE_FILE)
     for p in (16, 64):
-        assert time_of(model, p) == pytest.approx(5.0 + counters(p, ("time",))["time"], rel=0.05)
+        assert time_of(model, p) == pytest.approx(5.0 + counters(p, ("time",))["time"], rel=0.15)
 
 
 def test_a_kernel_may_have_a_clock_of_its_own(tmp_path):
