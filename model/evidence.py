@@ -37,15 +37,19 @@ def _of_samples(number: float) -> str:
     return f" of about {number:.2g} samples" if number < MANY else ""
 
 
-def evidence_of_sum(texts: NDArray[np.object_], kernels: Sequence[str]) -> NDArray[np.object_]:
-    """What carries the sum (k,) of the series of one metric, from what carries each (s, k)."""
-    if WHOLE in kernels:
+def evidence_of_sum(texts: NDArray[np.object_], kernels: Sequence[str], outside: bool) -> NDArray[np.object_]:
+    """What the program's value of one metric (k,) comes from, given what each series (s, k) comes from; `outside` says
+    that it is the sum of kernels and the time outside them although its own was measured."""
+    parts = np.array([kernel != WHOLE for kernel in kernels], dtype=bool)
+    if not parts.all() and not (outside and parts.any()):
         return np.asarray(texts[list(kernels).index(WHOLE)], dtype=object)
+    texts = texts[parts]
+    more = " and the time outside them" if outside else ""
     found = np.empty(texts.shape[1], dtype=object)
     # Configurations in a row are mostly carried alike.
     new = np.ones(texts.shape[1], dtype=bool)
     new[1:] = (texts[:, 1:] != texts[:, :-1]).any(axis=0)
     for k in np.flatnonzero(new):
         different = list(dict.fromkeys(texts[:, k].tolist()))[:MOST]
-        found[k] = f"sum of {counted(len(texts), 'kernel')}: {'; '.join(different)}"
+        found[k] = f"sum of {counted(len(texts), 'kernel')}{more}: {'; '.join(different)}"
     return np.asarray(found[np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))])

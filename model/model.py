@@ -205,7 +205,8 @@ class Model:
             rows = np.flatnonzero(names == name)
             total = self._total(name, rows, refined, broken) if kernels is None or WHOLE in kernels else None
             if total is not None:
-                whole_text = evidence_of_sum(texts[rows], every[rows].tolist())
+                outside = name == "time" and broken is not None and broken.others is not None
+                whole_text = evidence_of_sum(texts[rows], every[rows].tolist(), outside)
                 blocks.append((name, np.array([None]), total, whole_text[None]))
             rows = rows[asked[rows]]
             blocks.append((name, every[rows], rows_of(refined.said, rows), texts[rows]))

@@ -77,6 +77,7 @@ def test_terms_that_vary_are_followed(tmp_path: Path, name: str) -> None:
         whole = sum(each["time"] for each in rows) + launch + 1e-3 * p * bool(launch)
         assert said[None].value == pytest.approx(whole, rel=0.06)
         assert said[None].lower <= whole <= said[None].upper
+        assert said[None].evidence.startswith("sum of 3 kernels and the time outside them: counted equation")
 
 
 def test_terms_are_those_that_made_the_times(tmp_path: Path) -> None:
