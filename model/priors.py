@@ -42,17 +42,17 @@ STALLS_PER = {
 }
 """Prior weights of what stall cycles are proportional to, 1: loads of each level times its latency (Ding et al. 2018,
 table 2)."""
-TIME_PER = {"work per rank": 0.4, "instructions": 0.3, "flops_dp": 0.2, "nothing": 0.1}
+TIME_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.25, "nothing": 0.05}
 """Prior weights of what time as a whole is proportional to, 1: the cost per unit of work of the last configuration is
 the trivial law that others have to beat."""
 LAWS = {
     "counted equation": 0.5,
-    "cost per work": 0.1,
-    "constant CPI": 0.15,
-    "shared bandwidth": 0.3,
-    "shared cache": 0.3,
+    "cost per work": 0.04,
+    "constant CPI": 0.4,
+    "shared bandwidth": 0.4,
+    "shared cache": 0.4,
     "messages": 0.5,
-    "function of time": 0.15,
+    "function of time": 0.04,
 }
 """Prior weights of the laws of a kernel's time, relative to those that apply: laws that count what a kernel does come
 before a function of its time alone."""
