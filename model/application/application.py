@@ -142,6 +142,7 @@ class Application:
         if not timed:
             return Refined(said, parts, uneven=uneven)
         self._leave(laws, points)
+        laws.leave_vague()
         near = functions.fitted.inside(points)
         mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None and WHOLE in timed:

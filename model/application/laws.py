@@ -38,6 +38,10 @@ Mask = NDArray[np.bool_]
 
 NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
+COUNTING = (COUNTED, BANDWIDTH, CACHE, CONSTANT_CPI)
+"""Laws that count what a kernel does."""
+VAGUE = 0.84
+"""Standard deviations of a logarithm to both sides together from which on a 90 % interval spans a factor of 4."""
 SHOWN = 0.05
 """Weight below which a law is not named."""
 
@@ -158,6 +162,22 @@ class Laws:
                     mine = np.array([row.get(kernel, -1) for kernel in held.kernels])
                     gone = answers[mine] & (mine >= 0)[:, None]
                     self.laws[law] = replace(held, answers=held.answers & ~gone)
+
+    def leave_vague(self) -> None:
+        """Leave to laws that count what a kernel does where those that do not only say that they do not know."""
+        counting = [self.laws[name] for name in COUNTING if name in self.laws]
+        for name in (FUNCTION, COST):
+            held = self.laws.get(name)
+            if held is None:
+                continue
+            vague = held.spread.down + held.spread.up > VAGUE
+            known = np.zeros(vague.shape, dtype=bool)
+            for law in counting:
+                row = {kernel: at for at, kernel in enumerate(law.kernels)}
+                mine = np.array([row.get(kernel, -1) for kernel in held.kernels])
+                sure = law.answers & (law.spread.down + law.spread.up <= VAGUE)
+                known |= sure[mine] & (mine >= 0)[:, None]
+            self.laws[name] = replace(held, answers=held.answers & ~(vague & known))
 
     def no_narrower(self, deviation: float) -> None:
         """Widen the laws that know nothing of an unsteady machine to the standard deviation (of logarithms) that its
