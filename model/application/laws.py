@@ -24,6 +24,7 @@ from ranksight.model.kernel_time.stacking import (
     Law,
     Weights,
     mix,
+    places,
 )
 from ranksight.model.resource.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.demand import loads_of
@@ -132,8 +133,9 @@ class Laws:
     def add_shared(self, name: str, law: Sharing, shared: Shared, answers: NDArray[np.bool_]) -> None:
         """Bandwidth of memory, or of a cache, that ranks share."""
         self.laws[name] = Law.of(law.kernels, shared.time, answers, law.evidence)
-        for at in np.flatnonzero(law.refused(shared.time).any(axis=1)).tolist():
-            self.refused[law.kernels[at]] = law.refused(shared.time)[at], shared.time.status[at], shared.time.reason[at]
+        refused = law.refused(shared.time)
+        for at in np.flatnonzero(refused.any(axis=1)).tolist():
+            self.refused[law.kernels[at]] = refused[at], shared.time.status[at], shared.time.reason[at]
         held = {
             "execution": shared.execution,
             loads_of(law.resource): shared.transfer,
@@ -156,10 +158,9 @@ class Laws:
         """Leave the configurations `where` (k,) to the laws `names`, for the kernels that these predict there."""
         for name in names:
             kernels, answers = self.laws[name].kernels, self.laws[name].answers & where
-            row = {kernel: at for at, kernel in enumerate(kernels)}
             for law, held in self.laws.items():
                 if law not in names:
-                    mine = np.array([row.get(kernel, -1) for kernel in held.kernels])
+                    mine = places(kernels, held.kernels)
                     gone = answers[mine] & (mine >= 0)[:, None]
                     self.laws[law] = replace(held, answers=held.answers & ~gone)
 
@@ -173,8 +174,7 @@ class Laws:
             vague = held.spread.down + held.spread.up > VAGUE
             known = np.zeros(vague.shape, dtype=bool)
             for law in counting:
-                row = {kernel: at for at, kernel in enumerate(law.kernels)}
-                mine = np.array([row.get(kernel, -1) for kernel in held.kernels])
+                mine = places(law.kernels, held.kernels)
                 sure = law.answers & (law.spread.down + law.spread.up <= VAGUE)
                 known |= sure[mine] & (mine >= 0)[:, None]
             self.laws[name] = replace(held, answers=held.answers & ~(vague & known))
@@ -224,8 +224,7 @@ class Laws:
         their weights; without one, all of it is direct."""
         found: dict[str, Array] = {"direct": np.zeros(value.shape)}
         for law, (theirs, parts) in self.parts.items():
-            row = {kernel: at for at, kernel in enumerate(theirs)}
-            mine = np.array([row.get(kernel, -1) for kernel in kernels])
+            mine = places(theirs, kernels)
             weight = np.where((mine >= 0)[:, None], share[names.index(law)], 0.0)
             for name, seconds in self._by_equation(theirs, parts).items():
                 part = np.where(weight > 0, weight * np.nan_to_num(seconds[mine]), 0.0)
@@ -236,7 +235,6 @@ class Laws:
             found = {name: np.where(known, part * value / total, 0.0) for name, part in found.items()}
         found["direct"] = np.where(known, found["direct"], value)
         return found
-
 
     def _by_equation(self, kernels: tuple[str, ...], parts: Mapping[str, Array]) -> Mapping[str, Array]:
         """Parts (K, k) of a law of shared bandwidth with what a core alone takes divided as the equation divides it."""
@@ -317,6 +315,3 @@ def terms_of(
     if counted is not None and counted.split.any():
         latencies = counted.latencies
     return Terms(kernels, cpi_, blocking, clock_, np.concatenate([block[2] for block in blocks]), method, latencies)
-
-
-__all__ = ["BANDWIDTH", "CACHE", "Laws", "Terms", "methods", "terms_of"]

@@ -45,6 +45,12 @@ WIDEST = 20.0
 """Standard deviation of a logarithm that stands for no knowledge."""
 
 
+def places(held: Sequence[str], asked: Sequence[str]) -> NDArray[np.intp]:
+    """Where each of `asked` stands in `held`, (K,); -1 where it does not."""
+    row = {kernel: at for at, kernel in enumerate(held)}
+    return np.array([row.get(kernel, -1) for kernel in asked], dtype=np.intp)
+
+
 @dataclass(frozen=True)
 class Law:
     """What one law predicts.
@@ -178,8 +184,7 @@ def _shared(score: Array, prior: Array) -> tuple[Array, Array]:
 def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
     """Mean logarithm (K,) of the density that a law gave to ln of `truth` (K, k), NaN where it gave none."""
     found = np.full(len(kernels), np.nan)
-    row = {kernel: at for at, kernel in enumerate(law.kernels)}
-    mine = np.array([row.get(kernel, -1) for kernel in kernels])
+    mine = places(law.kernels, kernels)
     centre, down, up = (part[mine] for part in (law.spread.centre, law.spread.down, law.spread.up))
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = np.log(truth) - centre
@@ -203,8 +208,7 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, Law], weights: Array, level
     centre, down, up = np.zeros(shape), np.ones(shape), np.ones(shape)
     share = np.zeros(shape)
     for at, law in enumerate(laws.values()):
-        row = {kernel: i for i, kernel in enumerate(law.kernels)}
-        mine = np.array([row.get(kernel, -1) for kernel in kernels])
+        mine = places(law.kernels, kernels)
         use = law.answers[mine] & (mine >= 0)[:, None]
         for held, part in zip((centre, down, up), (law.spread.centre, law.spread.down, law.spread.up), strict=True):
             held[at] = np.where(use, part[mine], held[at])
