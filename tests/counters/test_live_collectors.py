@@ -118,9 +118,10 @@ def test_perf_clock_samples_the_kernels_time(program, tmp_path):
     reading = measure(PerfClock(), 2, program, tmp_path, "12000000")
     table = reading.counters.set_index(["kernel", "rank"])["time"]
     exp, here = table.loc["exp [libm]"], table.xs(0, level="rank")
-    # some libraries have a part of it in a function without a name
-    assert here[here.index.str.contains("libm")].sum() > 0.4 * here.sum()
-    assert here.drop("exp [libm]").max() < 1.2 * exp[0]
+    # `law` calls `exp`; which of the two takes longer, and how much of `exp` has no name, depends on processor and library
+    work = here[here.index.str.contains("libm") | (here.index == "law")]
+    assert work.sum() > 0.8 * here.sum()
+    assert here["law"] > 0.1 * here.sum() and exp[0] > 0.1 * here.sum()
     # rank 1 does twice the work of rank 0; how long that takes is the machine's affair
     assert exp[1] > exp[0]
     told = reading.tables["sampling"].set_index(["kernel", "rank", "metric"]).loc[("exp [libm]", 1, "time")]
