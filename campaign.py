@@ -24,13 +24,13 @@ from pathlib import Path
 
 from ranksight import supervising
 from ranksight.collecting import Collector, Step
-from ranksight.errors import InputError, RanksightError, ToolError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError, RanksightError, ToolError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.log import told
+from ranksight.core.processor import read_processor
+from ranksight.core.run import JOBS
 from ranksight.launching import Launch, Template
 from ranksight.preflight import check
-from ranksight.processor import read_processor
-from ranksight.run import JOBS
-from ranksight.telling import told
 from ranksight.working import Workplace
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import Staging, recover
-from ranksight.errors import InputError
-from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.files import Staging, recover
+from ranksight.core.log import told
+from ranksight.core.reading import Reading, check
+from ranksight.core.sampled import TABLE, sampling
 from ranksight.nested import Timers
-from ranksight.reading import Reading, check
-from ranksight.sampled import TABLE, sampling
-from ranksight.telling import told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ class Naming:
         Name of a metric in the experiment to its name in the files; what is not named keeps its name.
     periods : mapping of str to float
         What a sample of a metric of the experiment is worth, in SI units, where the files do not say
-        (:mod:`ranksight.sampled`).
+        (:mod:`ranksight.core.sampled`).
     total : str, optional
         The kernel that is the whole program.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ranksight.registry import Registry
+from ranksight.core.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
 from ranksight.launchers import LAUNCHERS, launcher_of, rank_variables
 
 WRAP = "{wrap}"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 
 
 def is_experiment(path: Path) -> bool:

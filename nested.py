@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,11 +16,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ranksight import supervising
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.linking import family_of_library, is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
+from ranksight.core.log import told
 from ranksight.launchers import launcher_of
 from ranksight.launching import Launch, is_program
-from ranksight.linking import family_of_library, is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
-from ranksight.telling import told
 
 PATIENCE = 20.0
 """Seconds in which a program comes to initialise MPI; one that takes longer is not checked."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranksight._files import regular_file
-from ranksight.errors import InputError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS
 
 HEAD = 4096
 """Bytes of a file that readers see to recognise it."""

@@ -23,8 +23,8 @@ if __name__ != "__main__":  # the supervisor itself starts in 15 ms without thes
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ranksight.errors import InputError
-    from ranksight.run import JOBS
+    from ranksight.core.errors import InputError
+    from ranksight.core.run import JOBS
 
 PATIENCE = 5.0
 """Seconds that processes have to end after SIGTERM, and again after SIGKILL."""

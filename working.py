@@ -13,9 +13,9 @@ import shutil
 from pathlib import Path
 
 from ranksight import supervising
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.log import told
 from ranksight.launching import Launch
-from ranksight.telling import told
 
 OUTPUT = "output-prepare.txt"
 """What the command that prepares a case printed, in the folder of an execution."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.tasks import Array
-from ranksight.errors import RanksightError
+from ranksight.core.errors import RanksightError
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
 from ranksight.model.planning.candidates import Candidates

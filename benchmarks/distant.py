@@ -20,7 +20,7 @@ from benchmarks.table import markdown
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.model.phases.analysis import Analysis
 
 TITLE = "Distant points"
@@ -51,8 +51,8 @@ def run(settings: Settings) -> str:
 
 def _one(folder: Path, size: int, small: int) -> str:
     from ranksight.cli import main
+    from ranksight.core.experiment import read
     from ranksight.examples.build import build
-    from ranksight.experiment import read
     from ranksight.model.phases.analysis import analyse
     from ranksight.model.phases.calls import read_calls, traced
     from ranksight.model.phases.relate import relate

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.expectations.checking import check
 from ranksight.model.expectations.document import parse_study
 

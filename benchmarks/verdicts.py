@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import rajaperf
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
-from ranksight.errors import RanksightError
+from ranksight.core.errors import RanksightError
 from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.model import Model
 

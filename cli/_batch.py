@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import say
-from ranksight.errors import InputError, ToolError, UsageError
+from ranksight.core.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
 
 if TYPE_CHECKING:

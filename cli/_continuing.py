@@ -12,7 +12,7 @@ from ranksight.cli._lines import options, shell_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ranksight.campaign import Outcome, Plan, Watcher, measure
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._outcome import report
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.units import in_full
 from ranksight.reports.terminal import Block, Text, next_step, show
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.phases.analysis import Analysis

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight.errors import InputError, UsageError
+from ranksight.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from ranksight.core.reading import Reading
     from ranksight.counters.readers.csv_table import Columns
     from ranksight.importing import Naming
-    from ranksight.reading import Reading
 
 
 def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
@@ -52,7 +52,7 @@ def readings(
     todo: list[tuple[Path, str]], read: Read, chosen: argparse.Namespace
 ) -> Iterator[tuple[Path, str, Callable[[], Iterable[Reading]]]]:
     """Each file, its reader, and what gives its readings or raises; read ahead where there are processes for it."""
-    from ranksight.executing import executor, in_order
+    from ranksight.core.executing import executor, in_order
 
     if len(todo) < 2 or (chosen.jobs == 1 and chosen.dask is None):
         for path, reader in todo:
@@ -80,7 +80,7 @@ def _given(result: list[Reading] | InputError) -> list[Reading]:
 
 
 def _read_named(path: Path, reader: str) -> Iterable[Reading]:
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     return READERS[reader].read(path)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ranksight.cli._saying import SHOWN, say
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 
 class Skips:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ranksight._names import printable
+from ranksight.core.names import printable
 
 
 @contextmanager
 def aloud() -> Iterator[None]:
-    """Print what :func:`ranksight.telling.told` says."""
-    from ranksight.telling import LOG, told
+    """Print what :func:`ranksight.core.log.told` says."""
+    from ranksight.core.log import LOG, told
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)

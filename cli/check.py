@@ -22,10 +22,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import check_output
 from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
     from ranksight.model.expectations.checking import Result
@@ -73,7 +73,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
     from ranksight.model.expectations.checking import check
     from ranksight.model.expectations.document import Study, read_study
 
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(path: Path, result: Result) -> None:
-    from ranksight._files import write_output
+    from ranksight.core.files import write_output
     from ranksight.reports.junit import junit
 
     write_output(path, junit(result).decode("utf-8"))

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.errors import InputError, UsageError
-from ranksight.units import in_full
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.comparison.comparing import Comparison, Subject
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--rename {text[:80]} names no two kernels", "write --rename OLD=NEW")
         names[old] = new
 
-    from ranksight.experiment import WHOLE
+    from ranksight.core.experiment import WHOLE
     from ranksight.model.comparison.change import UNSURE
     from ranksight.model.comparison.comparing import compare
     from ranksight.model.questions import above_zero
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _open(path: Path, platform: str | None) -> Subject:
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
     from ranksight.model.assembly import assemble
     from ranksight.model.comparison.comparing import Subject
     from ranksight.model.model import Model

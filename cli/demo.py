@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import InputError, RanksightError, ToolError
+from ranksight.core.errors import InputError, RanksightError, ToolError
 
 if TYPE_CHECKING:
     from ranksight.campaign import Plan
     from ranksight.collecting import Collector
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.platforms import Platform
 
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run the demonstration; 1 when a run failed."""
     from ranksight.cli._outcome import report
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.model.assembly import assemble
     from ranksight.platforms import load
 

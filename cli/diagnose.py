@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ranksight.model.diagnosis.diagnosis import Diagnosis

@@ -15,16 +15,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output, with_name
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.files import check_output, with_name
+from ranksight.core.units import counted, parse_frequency
 from ranksight.reports.terminal import Text, next_step, show
-from ranksight.units import counted, parse_frequency
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.model.series.series import Series
 
@@ -152,8 +152,8 @@ def run(args: argparse.Namespace) -> int:
 
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import tell
+    from ranksight.core.experiment import read
     from ranksight.counters.checking import unnoted
-    from ranksight.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of
     from ranksight.model.structure.coordinates import Coordinates
     from ranksight.model.structure.wholeunits import WholeUnits

@@ -23,14 +23,14 @@ from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import say, tell, warn
 from ranksight.cli._skipping import Skips
-from ranksight.errors import InputError, UsageError
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
-from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
+    from ranksight.core.reading import Reading
     from ranksight.importing import Import
-    from ranksight.reading import Reading
     from ranksight.recognising import Found
 
 TABLE = "csv"
@@ -116,13 +116,13 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
+    from ranksight.core.leftout import warning
+    from ranksight.core.reading import READERS
     from ranksight.counters.checking import Checks
     from ranksight.counters.forming import formed, load_once
     from ranksight.importing import Import
-    from ranksight.leftout import warning
     from ranksight.merging import is_experiment
     from ranksight.platforms import load
-    from ranksight.reading import READERS
     from ranksight.recognising import Found
 
     if chosen.jobs < 1:
@@ -177,7 +177,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _list_formats() -> None:
     """Print what can be read."""
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     rows = [[name, READERS[name].text] for name in READERS]
     rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
@@ -251,8 +251,8 @@ def _whole(work: Import, chosen: argparse.Namespace) -> None:
 
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
-    from ranksight.experiment import Experiment
-    from ranksight.leftout import warning
+    from ranksight.core.experiment import Experiment
+    from ranksight.core.leftout import warning
     from ranksight.merging import check_alike, is_experiment, merge
 
     of_files = ("total", "parameter", "set", "metric", "period", "platform")
@@ -302,7 +302,7 @@ def _tables(paths: list[Path]) -> list[Path]:
 
 
 def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:
-    from ranksight.leftout import warning
+    from ranksight.core.leftout import warning
 
     ranges = {name: sorted({run.configuration[name] for run in experiment.runs}) for name in experiment.parameters}
     configurations = len({tuple(sorted(run.configuration.items())) for run in experiment.runs})

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from ranksight import __version__
 from ranksight.cli._saying import say
-from ranksight.errors import RanksightError, UsageError
+from ranksight.core.errors import RanksightError, UsageError
 
 VERBS: dict[str, str] = {
     "doctor": "say what can be measured here, what not, and what would mend it",

@@ -40,13 +40,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _batch
-from ranksight.errors import InputError, UsageError
+from ranksight.core.errors import InputError, UsageError
 from ranksight.launching import Template
 
 if TYPE_CHECKING:
     from ranksight.campaign import Outcome, Plan
     from ranksight.collecting import Collector
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -237,7 +237,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
-    from ranksight.leftout import warning
+    from ranksight.core.leftout import warning
 
     return {
         "schema_version": 1,
@@ -269,7 +269,7 @@ def open_or_create(folder: Path, application: str, template: Template, case: Pat
         When the folder holds something else, or runs of another command.
     """
     from ranksight.campaign import alone, surroundings
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
 
     if not (folder / "experiment.json").exists():
         return Experiment.create(folder, application, template.parameters)
@@ -307,7 +307,7 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
         When a named one does not work here, or none does.
     """
     from ranksight.collecting import COLLECTORS
-    from ranksight.errors import ToolError
+    from ranksight.core.errors import ToolError
 
     chosen: dict[str, Collector] = {}
     reasons: list[str] = []

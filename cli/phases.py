@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.units import format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
-from ranksight.units import format_si, in_full
 
 CALLS = 216
 """Characters of a phase's calls that are shown."""
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
     from ranksight.model.phases.analysis import analyse
     from ranksight.platforms import load
 

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.errors import InputError, UsageError
-from ranksight.units import in_full
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.model.planning.choice import Choice
 
@@ -153,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _open(path: Path) -> tuple[Model, Experiment | None]:
     """The model, and the experiment it was made of where it is the one given or stands beside the model."""
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
     from ranksight.model.model import Model
 
     if path.is_dir():

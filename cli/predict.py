@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import InputError, UsageError
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.metrics import metric
+from ranksight.core.units import format_factor, in_full
 from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
-from ranksight.units import format_factor, in_full
 
 if TYPE_CHECKING:
     from ranksight.model.answers import Answer

@@ -25,8 +25,8 @@ from ranksight.comm.loggp import OPERATIONS, fit_loggp
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.readers.pingpong import load
 from ranksight.comm.tracer.building import compiler
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import Experiment
 
 SOURCE = Path(__file__).resolve().with_name("pingpong.c")
 FLAGS = ("-O2", "-std=gnu11")

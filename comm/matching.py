@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Sequence
 
 from ranksight.comm.tracer.building import Compiler
-from ranksight.errors import ToolError
-from ranksight.linking import mpi_of_launcher, start_each_other
+from ranksight.core.errors import ToolError
+from ranksight.core.linking import mpi_of_launcher, start_each_other
 
 
 def check(using: Compiler, launcher: Sequence[str]) -> None:

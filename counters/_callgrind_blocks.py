@@ -15,10 +15,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Places, positions
 from ranksight.counters._fields import decimals, fields
 from ranksight.counters._growing import Arcs, Names, Table
-from ranksight.errors import InputError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

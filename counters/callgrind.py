@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
+from ranksight.core import limits
+from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_blocks import Parser
 from ranksight.counters._callgrind_sites import Sites
-from ranksight.errors import InputError
 
 BLOCK = 2 << 20
 _WITH_NEXT = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd=")

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "helpers"))
 
 import published as paper  # noqa: E402
 
-from ranksight.experiment import Experiment, Run  # noqa: E402
+from ranksight.core.experiment import Experiment, Run  # noqa: E402
 from ranksight.model.assembly import fit  # noqa: E402
 from ranksight.model.expectations.document import LEAST_R2  # noqa: E402
 from ranksight.model.expectations.grammar import growth  # noqa: E402

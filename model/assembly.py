@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, read
-from ranksight.leftout import warning
-from ranksight.metrics import Reduction, metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, read
+from ranksight.core.leftout import warning
+from ranksight.core.log import told
+from ranksight.core.metrics import Reduction, metric
 from ranksight.model.application.blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
@@ -49,7 +50,6 @@ from ranksight.model.structure.structured import structured
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
-from ranksight.telling import told
 
 
 def fit(

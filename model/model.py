@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.costs.selection import stated
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.log import told
+from ranksight.core.metrics import metric
+from ranksight.core.units import counted
 from ranksight.model.answers import Answers
 from ranksight.model.application import whole
 from ranksight.model.application.application import Application
@@ -34,8 +36,6 @@ from ranksight.model.structure.functions import Functions, join, rows_of
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
-from ranksight.telling import told
-from ranksight.units import counted
 
 TIMED = ("time", "cycles")
 """Metrics that a contradiction between counters spoils."""
@@ -43,7 +43,7 @@ TIMED = ("time", "cycles")
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.model.diagnosis.diagnosis import Diagnosis
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.units import counted, in_full
 from ranksight.model.answers import Answers
-from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +55,8 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         """An answer a row, for notebooks."""
-        from ranksight._html import table
-        from ranksight.metrics import metric
+        from ranksight.core.html import table
+        from ranksight.core.metrics import metric
 
         rows = []
         for answer in self.answers:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ranksight._html import table
+from ranksight.core.html import table
 from ranksight.model.uncertainty.forecast import OK, REASONS
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ranksight._toml import check_known, decode, is_line, read, table_of
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.log import told
+from ranksight.core.toml import check_known, decode, is_line, read, table_of
+from ranksight.core.units import parse_size
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source, measurable
-from ranksight.telling import told
-from ranksight.units import parse_size
 
 SCHEMA = 1
 _DEPTH = 16

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight._names import short_names
+from ranksight.core.names import short_names
+from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.model.application.communication import MEANINGS
 from ranksight.model.diagnosis.diagnosis import Diagnosis
 from ranksight.model.diagnosis.ranking import clear
@@ -16,7 +17,6 @@ from ranksight.model.diagnosis.verdicts import UNTOLD
 from ranksight.model.uncertainty.forecast import BORROWED, REASONS
 from ranksight.reports import terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
-from ranksight.units import format_factor, format_si, in_full
 
 SMALL = 0.01
 """Share of the time below which a kernel is counted, not listed."""

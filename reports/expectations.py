@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
+from ranksight.core.units import counted
 from ranksight.model.expectations.checking import Result
 from ranksight.model.expectations.cost import Cost
 from ranksight.model.expectations.judging import Finding
 from ranksight.model.expectations.rules import Comparison, RuleFinding
 from ranksight.model.search.growth import Growth
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
-from ranksight.units import counted
 
 COLUMNS = (
     "function",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric as described
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric as described
+from ranksight.core.units import in_full
 from ranksight.model.fitting.composition import contradictions
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.outliers import without_outliers
@@ -17,7 +18,6 @@ from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
 from ranksight.reports.formula import readable
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model

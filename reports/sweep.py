@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis.diagnosis import Diagnosis, diagnose
 from ranksight.model.diagnosis.evidence import Evidence, gather

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.model.application.terms import BLOCKING, CLOCK, CPI, OTHERS
 from ranksight.reports.terminal import Cell, Column, Table
-from ranksight.units import format_factor, format_si, in_full
 
 UNITS = {CPI: None, BLOCKING: None, CLOCK: "Hz", OTHERS: "s"}
 """Unit of each term; None is a plain ratio."""

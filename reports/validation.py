@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import metric
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import metric
 from ranksight.model.model import Model
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.resource.sampling import settle
@@ -61,7 +61,7 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     InputError
         When the experiment has other parameters than the model, or no runs.
     """
-    from ranksight.errors import InputError
+    from ranksight.core.errors import InputError
     from ranksight.model.series.sampling import means_of_samples
 
     experiment = model.view(experiment)

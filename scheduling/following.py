@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranksight._files import read_json, write_json
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.files import read_json, write_json
 from ranksight.scheduling.jobs import COMPLETE, Job
 from ranksight.scheduling.schedulers import Scheduler, ask
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.scheduling.schedulers import Scheduler
 
 COMPLETE = ".complete"

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ranksight.errors import ToolError
-from ranksight.registry import Registry
+from ranksight.core.errors import ToolError
+from ranksight.core.registry import Registry
 
 PATIENCE = 120.0
 """Seconds that a command of the batch system may take."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ranksight.collecting import COLLECTORS, Availability, Step
 from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
+from ranksight.core.reading import Reading
 from ranksight.launching import Launch
-from ranksight.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
-from ranksight.reading import Reading
 
 _ABI = "MPI ABI"
 

@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 from ranksight.comm.costs.collective import checked
 from ranksight.comm.costs.fabric import Floats
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ranksight.comm.tracer.events import has_events, tabulate_events
 from ranksight.comm.tracer.gathering import read_folder, trace_files
 from ranksight.comm.tracer.rawfile import is_trace
 from ranksight.comm.tracer.tables import METRICS, tabulate
-from ranksight.reading import READERS, Reading
+from ranksight.core.reading import READERS, Reading
 
 
 class PmpiTraces:

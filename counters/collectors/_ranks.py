@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
 from ranksight.launching import Launch, rank_expression
 
 

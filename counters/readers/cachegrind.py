@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ranksight._files import regular_file
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters import callgrind
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers.callgrind import check_totals, reading_of
-from ranksight.reading import READERS, Reading
 
 _HEAD = re.compile(r"(?:(?:desc|cmd):[^\n]*\n|#[^\n]*\n|\n)*(?:cmd:[^\n]*\n)events: ?[A-Z]\w*(?: \w+)* ?\n(?:f[lni]=)")
 

@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight._files import regular_file
+from ranksight.core.errors import InputError
+from ranksight.core.files import regular_file
+from ranksight.core.leftout import MPI, OTHER, TABLE
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters import callgrind
 from ranksight.counters.attribution import attribute
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
-from ranksight.errors import InputError
-from ranksight.leftout import MPI, OTHER, TABLE
-from ranksight.reading import READERS, Reading
 
 _MARKS = ("# callgrind format", "creator: callgrind")
 

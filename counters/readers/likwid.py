@@ -21,15 +21,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight import limits
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
 from ranksight.counters.readers._threads import reduce_threads
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
 
 _MARKS = re.compile(
     r"^(?:TABLE,(?:Group \d|Region )|STRUCT,Info,3|CPU type:\t|DEBUG: Process \d+ measures with event set|"

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR, columns_of
 from ranksight.counters.readers._threads import reduce_threads
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
 
 _MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definitions)"\s*:')
 _KNOWN = {"cycles": "reference_cycles", "real_time_nsec": "time", "region_count": "visits"}

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
@@ -27,9 +30,6 @@ from ranksight.counters.readers._perf_stat_rows import (
     text_rows,
     untagged,
 )
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
 
 _TEXT = re.compile(r"Performance counter stats for |^#\s+time\s+counts unit events", re.MULTILINE)
 _JSON = re.compile(r'^(?:\[\d+,\d+\]<std\w+>: ?|\d+: )?\{[^{}\n]*"counter-value"\s*:', re.MULTILINE)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.comparison.sides import Key, Side
 
 Array = NDArray[np.float64]

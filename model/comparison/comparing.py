@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Run
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Run
+from ranksight.core.metrics import metric
 from ranksight.model.application.laws import Terms
 from ranksight.model.comparison.change import CHANGED, Changes, changes
 from ranksight.model.comparison.crossover import Crossover, Onset, axis, crossovers, onsets

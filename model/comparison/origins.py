@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ranksight.experiment import Run
+from ranksight.core.experiment import Run
 
 PLACES = ("host", "SLURM_", "PBS_", "LSB_")
 """Beginnings of facts of the environment that name where a run was or its job, not what it ran on."""

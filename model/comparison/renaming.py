@@ -13,9 +13,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
 from ranksight.model.comparison.sides import Side
 
 NEARLY = 0.75

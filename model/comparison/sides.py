@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
 from ranksight.model.model import Model
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.series import Series
@@ -36,7 +36,7 @@ class Side:
     name : str
         What it is called in tables.
     rows : mapping of (kernel, metric) to int
-        :data:`ranksight.experiment.WHOLE` is the program.
+        :data:`ranksight.core.experiment.WHOLE` is the program.
     value : (s, k)
         NaN where there is none.
     error : (s, k)
@@ -65,7 +65,7 @@ def measured_side(name: str, series: Series, points: Array, scatter: float) -> S
 
     The standard error of a mean over n repetitions of relative deviation d is ``sqrt(d^2 / n + scatter^2)``; d is
     pooled over the configurations of a series, and of all times where a series was never repeated. A value of m samples
-    has a standard error of ``1 / sqrt(m)`` beside (:mod:`ranksight.sampled`).
+    has a standard error of ``1 / sqrt(m)`` beside (:mod:`ranksight.core.sampled`).
 
     Parameters
     ----------

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
+from ranksight.core.units import format_factor, format_si
 from ranksight.model.diagnosis import whatif
 from ranksight.model.diagnosis.causes import VERDICTS, Causes
 from ranksight.model.diagnosis.evidence import Evidence
-from ranksight.units import format_factor, format_si
 
 COLUMNS = ["kind", "kernel", "saves", "text"]
 DOUBLED = 2.0

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import ALL_RANKS, WHOLE, Experiment
-from ranksight.idle import at_work
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
+from ranksight.core.idle import at_work
 from ranksight.model.plaindata import from_gaps
 
 if TYPE_CHECKING:

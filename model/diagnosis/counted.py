@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
@@ -39,8 +39,8 @@ class Counted:
     rows : mapping of (kernel, metric) to (n,)
         Of :data:`METRICS`, a rank's mean, the median over repetitions; NaN where one is missing.
     worth : mapping of (kernel, metric) to (n,)
-        What a sample was worth in those of :data:`SAMPLED` that are made of samples (:mod:`ranksight.sampled`), over
-        all repetitions.
+        What a sample was worth in those of :data:`SAMPLED` that are made of samples (:mod:`ranksight.core.sampled`),
+        over all repetitions.
     """
 
     points: Array

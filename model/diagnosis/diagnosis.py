@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.units import counted
 from ranksight.model.application.terms import TERMS, EquationTerms
 from ranksight.model.diagnosis import (
     advice,
@@ -33,7 +34,6 @@ from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
-from ranksight.units import counted
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application.application import Application
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis import counted, few, topdown

@@ -19,8 +19,8 @@ from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.fitted import fit_collective, fit_point_to_point
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.waiting import shares_cores
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import Experiment
 from ranksight.model.application.communication import EXCHANGED
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.diagnosis.balance import observe_balance
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.counted import Counted

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.diagnosis.evidence import Evidence
 
 Array = NDArray[np.float64]

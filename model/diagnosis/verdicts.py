@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.diagnosis import whatif
 from ranksight.model.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes
 from ranksight.model.diagnosis.evidence import Evidence

@@ -26,7 +26,7 @@ from ranksight.comm import matched
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.waiting import shares_cores, split
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 MOVING = "spcwr"
 """Kinds of operations that send, receive, complete or are collective (:mod:`ranksight.comm.tracer.operations`); others

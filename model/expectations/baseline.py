@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.model.expectations.document import Expectation, Study
 from ranksight.model.expectations.judging import judge
 from ranksight.model.expectations.match import limit_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.metrics import metric
 from ranksight.model.expectations.baseline import status_quo, status_quo_rulers
 from ranksight.model.expectations.cost import costs, doubled, fit_expected, forecasts, usual_targets
 from ranksight.model.expectations.document import Expectation, Study

@@ -43,8 +43,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ranksight._toml import decode, read
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.toml import decode, read
 from ranksight.model.expectations import grammar
 from ranksight.model.expectations.inequality import Inequality, inequality
 from ranksight.model.expectations.places import locate

@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.search.growth import LARGEST_DENOMINATOR, Growth, Order, leading
 
 LOGARITHMS = ("log", "log2", "ln", "lg", "log10")

@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ranksight.core.units import counted
 from ranksight.model.expectations.cost import Cost
 from ranksight.model.expectations.document import Expectation, Study
 from ranksight.model.expectations.match import Match, limit_of, match
 from ranksight.model.expectations.models import Model
 from ranksight.model.search.growth import Growth
-from ranksight.units import counted
 
 Status = Literal["ok", "insufficient"]
 AGREEMENT = 0.8

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.expectations.document import Study
 from ranksight.model.expectations.judging import Finding
 from ranksight.model.expectations.measured import nearest

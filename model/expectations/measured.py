@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
-from ranksight.metrics import REDUCTIONS, Reduction
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.metrics import REDUCTIONS, Reduction
 from ranksight.model.expectations.document import Expectation, Study
 from ranksight.model.series.reduction import NAMES
 from ranksight.model.series.series import Series, series_from_experiment

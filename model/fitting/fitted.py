@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import metric
+from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.search.terms import values, write_term
@@ -21,7 +22,6 @@ from ranksight.model.uncertainty.drift import expected_drift, pace
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.onethread import one_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

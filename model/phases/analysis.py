@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import Experiment
 from ranksight.model.phases.calls import LOADS, Calls, read_calls, traced
 from ranksight.model.phases.message_fitting import phase_messages
 from ranksight.model.phases.messages import Messages

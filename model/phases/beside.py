@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.phases.pet import Pet
 from ranksight.model.uncertainty import forecast

@@ -17,10 +17,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
 from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import Experiment, Run
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

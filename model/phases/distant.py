@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranksight.errors import InsufficientError
+from ranksight.core.errors import InsufficientError
 from ranksight.model.phases.instructions import InstructionTable
 from ranksight.model.phases.weights import PLAIN, admissible
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 SIMILARITY = 0.95
 

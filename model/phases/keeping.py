@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksight.errors import InsufficientError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InsufficientError
+from ranksight.core.experiment import Experiment
 from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.calls import traced
 from ranksight.platforms import Platform, load

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.blocking import costs_time
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network

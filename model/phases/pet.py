@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.phases.messages import Messages
 from ranksight.model.phases.power import Power
 from ranksight.model.phases.weights import RULES, Weight, admits

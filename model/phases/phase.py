@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.errors import InsufficientError
+from ranksight.core.errors import InsufficientError
 from ranksight.model.phases.distant import DistantPoint, distant_point
 from ranksight.model.phases.groups import instruction_groups
 from ranksight.model.phases.instructions import CONSTANT, InstructionTable

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from ranksight.errors import InsufficientError
+from ranksight.core.errors import InsufficientError
 
 Array = NDArray[np.float64]
 

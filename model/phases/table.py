@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ranksight.errors import InsufficientError
+from ranksight.core.errors import InsufficientError
 from ranksight.model.phases.calls import LOADS, Calls
 from ranksight.model.phases.relate import UNRELATED, Related
 from ranksight.model.resource.resource import Machine

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 
 Array = NDArray[np.float64]
 PLAIN = "ranks"

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.planning.drifting import laws, learnable
 from ranksight.model.search.terms import values

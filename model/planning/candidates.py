@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.units import in_full
 from ranksight.model.planning.rules import Rule, infer, thin
 from ranksight.model.questions import above_zero
-from ranksight.units import in_full
 
 Array = NDArray[np.float64]
 

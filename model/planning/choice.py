@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InsufficientError
+from ranksight.core.errors import InsufficientError
 from ranksight.model.planning.candidates import Candidates
 from ranksight.model.planning.cost import Cost
 from ranksight.model.planning.designs import ROUNDING, Means, best

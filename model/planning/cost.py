@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InsufficientError
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.core.errors import InsufficientError
+from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.model import Model
 from ranksight.model.planning.goal import total_of

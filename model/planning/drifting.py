@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.uncertainty.drift import GRID, LEAST_POINTS, before
 
 Array = NDArray[np.float64]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
 from ranksight.model.application import whole
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted

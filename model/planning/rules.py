@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.platforms.events.formulas import read_formula
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import polygamma
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.resource.sampling import Sampled
 from ranksight.model.series.reduction import reduce

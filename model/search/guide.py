@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.search.search import Found
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ranksight.errors import RanksightError
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.core.errors import RanksightError
+from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.expectations.checking import Result, check
 from ranksight.model.expectations.document import Study
 from ranksight.model.model import Model

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.units import format_si
 from ranksight.model.uncertainty.forecast import OK
-from ranksight.units import format_si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

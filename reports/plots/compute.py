@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.reports.palette import BAND, MEASURED, PREDICTED
 from ranksight.reports.plots._axes import new_axes, second_axis, value_axis
 from ranksight.reports.validation import COMPUTE, Validation

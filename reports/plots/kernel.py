@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight._names import short_names
-from ranksight.errors import InputError
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import metric
+from ranksight.core.names import short_names
 from ranksight.reports.measured import Measured
 from ranksight.reports.palette import BAND, MEASURED, PREDICTED, RANGE
 from ranksight.reports.plots._axes import legend, new_axes, second_axis, value_axis

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight._names import short_names
+from ranksight.core.names import short_names
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import log_values, new_axes, second_axis, value_axis
 from ranksight.reports.sweep import RANKS, Sweep

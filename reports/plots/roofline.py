@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ranksight._names import short_names
+from ranksight.core.names import short_names
 from ranksight.reports.palette import PARTS
 from ranksight.reports.plots._axes import legend, log_values, new_axes, number, second_axis
 from ranksight.reports.sweep import Sweep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.reports.palette import PARTS
 from ranksight.reports.plots._axes import new_axes, si_ticks
 from ranksight.reports.validation import Validation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 from ranksight.scheduling.schedulers import SCHEDULERS, Scheduler, ask
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ranksight.cli import _progress
 from ranksight.cli._progress import Files, Runs, fitting
-from ranksight.experiment import Run
+from ranksight.core.experiment import Run
 
 
 def run(ranks: float) -> Run:
@@ -74,7 +74,7 @@ def test_an_import_tells_files_now_and_then(
 def test_a_fit_tells_how_far_it_is_and_listens_no_longer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ranksight.telling import LOG, progress
+    from ranksight.core.log import LOG, progress
 
     clock = iter([0.0, 1.0, 30.0])
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))

@@ -14,7 +14,7 @@ from ranksight.collecting import COLLECTORS
 from ranksight.comm.collectors.pmpi import _matching_mpicc, check_launcher, check_program
 from ranksight.comm.tracer import building
 from ranksight.comm.tracer.building import Compiler, build, compiler
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 from ranksight.launching import Launch
 
 

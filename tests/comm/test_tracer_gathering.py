@@ -11,7 +11,7 @@ import pytest
 from ranksight.collecting import COLLECTORS
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate
-from ranksight.errors import RanksightError
+from ranksight.core.errors import RanksightError
 
 P = 3
 pytestmark = pytest.mark.mpi

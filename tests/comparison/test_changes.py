@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application.laws import Terms
 from ranksight.model.comparison.change import CHANGED, GONE, NEW, SAME, UNSURE, changes
 from ranksight.model.comparison.comparing import Subject, compare

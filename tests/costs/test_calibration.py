@@ -15,8 +15,8 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.tracer.building import Compiler
-from ranksight.errors import InputError, ToolError
-from ranksight.linking import mpi_of_launcher
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.linking import mpi_of_launcher
 from ranksight.platforms import load, save
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from ranksight.collecting import COLLECTORS
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.reading import READERS
 from ranksight.counters.attribution import attribute
 from ranksight.counters.callgrind import read
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
-from ranksight.errors import InputError, ToolError
 from ranksight.launching import Template
 from ranksight.platforms import load
-from ranksight.reading import READERS
 
 SOURCE = r"""
 #include <math.h>

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.diagnosis.causes import CAUSES, VERDICTS
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.diagnosis import causes_of

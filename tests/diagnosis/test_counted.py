@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.diagnosis.counted import Counted
 from ranksight.model.diagnosis.evidence import gather

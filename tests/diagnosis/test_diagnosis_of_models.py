@@ -13,8 +13,8 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.layouts import better, layouts

@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.network import NetworkParameters
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.network import Network
 from ranksight.model.assembly import fit
 from ranksight.model.diagnosis.exchanges import fitted_table, observe_exchanges

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.diagnosis import advice, efficiencies, ranking, scaling
 from ranksight.model.diagnosis.evidence import Evidence
 from ranksight.model.diagnosis.layouts import layouts

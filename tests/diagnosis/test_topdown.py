@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.diagnosis.causes import VERDICTS
 from ranksight.model.diagnosis.diagnosis import causes_of
 from ranksight.model.diagnosis.evidence import Evidence

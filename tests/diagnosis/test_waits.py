@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.waiting import shares_cores
-from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.model.diagnosis.advice import late_or_in_turn
 from ranksight.model.diagnosis.balance import fullest_ranks, observe_balance
 from ranksight.model.diagnosis.waits import observe_waits, table

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.expectations.grammar import growth
 from ranksight.model.expectations.match import limit_of, match
 from ranksight.model.search.growth import NONE, Growth, Order

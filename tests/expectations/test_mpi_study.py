@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import read
+from ranksight.core.experiment import read
 from ranksight.model.expectations.document import read_study
 from ranksight.model.spaces.rulers import terms
 

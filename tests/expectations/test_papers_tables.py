@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from published import COEFFICIENTS, MACHINES, MAFIA, TABLE_2, TABLE_3, N, T
 
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.expectations.checking import check
 from ranksight.model.expectations.document import LEAST_R2, parse_study
 from ranksight.model.expectations.grammar import growth

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import _files
-from ranksight._files import Staging, new_folder, recover, write_json, write_output
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, read
-from ranksight.run import Run
+from ranksight.core import files
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.files import Staging, new_folder, recover, write_json, write_output
+from ranksight.core.run import Run
 
 
 def killed(work: Callable[[], object]) -> None:
@@ -42,7 +42,7 @@ def kill_at(number: int, function: Callable[..., object]) -> Callable[..., objec
 @pytest.fixture(params=["exchange", "two renames"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "two renames":
-        monkeypatch.setattr(_files, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(files, "_exchange", lambda one, other: False)
     return str(request.param)
 
 
@@ -60,7 +60,7 @@ def test_an_import_that_is_killed_loses_no_experiment(
     line = table(tmp_path, 2)
     # The first rename puts the run into the new experiment.
     for where, name, number in (
-        ((os, "rename", 2), (os, "rename", 3)) if way != "exchange" else ((_files, "_exchange", 1),)
+        ((os, "rename", 2), (os, "rename", 3)) if way != "exchange" else ((files, "_exchange", 1),)
     ):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, kill_at(number, getattr(where, name)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.launchers import LAUNCHERS, rank_variables
 from ranksight.launching import Template, rank_expression
 

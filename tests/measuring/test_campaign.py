@@ -17,10 +17,10 @@ from ranksight.campaign import Plan, measure
 from ranksight.cli._outcome import report
 from ranksight.cli.main import main
 from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.errors import ToolError
-from ranksight.experiment import Experiment, read
+from ranksight.core.errors import ToolError
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.reading import Reading
 from ranksight.launching import Launch, Template
-from ranksight.reading import Reading
 
 
 class Words:

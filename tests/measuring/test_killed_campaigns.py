@@ -16,15 +16,15 @@ import pytest
 from ranksight import supervising
 from ranksight.campaign import RECORD, execute
 from ranksight.collecting import Step
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import Experiment
 
 CAMPAIGN = """
 import sys
 import pandas as pd
 from ranksight.cli.main import main
 from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.reading import Reading
+from ranksight.core.reading import Reading
 
 class Plain:
     text, deterministic, default = "", False, False

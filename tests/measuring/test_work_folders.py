@@ -13,9 +13,9 @@ import pytest
 from ranksight.cli._continuing import measure_lines, template_of, work_options
 from ranksight.cli.main import main
 from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.experiment import read
+from ranksight.core.experiment import read
+from ranksight.core.reading import Reading
 from ranksight.launching import Launch, Template
-from ranksight.reading import Reading
 
 
 class Sizes:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.counted import Counted
 from ranksight.model.plaindata import from_gaps, reading, rounded, with_gaps

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ranksight.collecting import COLLECTORS
+from ranksight.core.errors import InputError
 from ranksight.counters.callgrind_parts import read_parts
-from ranksight.errors import InputError
 
 PART = (
     "part: {n}\n\ndesc: Trigger: {trigger}\n\npositions: line\nevents: Ir Dr Dw\nsummary: {cost}\n\nfn=(1) main\n5 7\n"

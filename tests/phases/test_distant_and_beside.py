@@ -10,7 +10,7 @@ import pytest
 from written import sweeps, write
 
 from ranksight.cli import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.breakdown import PARTS, Breakdown
 from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.beside import beside
@@ -42,7 +42,7 @@ class Played:
         return [Step(("true",))]
 
     def collect(self, launch, folder):
-        from ranksight.reading import Reading
+        from ranksight.core.reading import Reading
 
         self.asked.append(launch.ranks)
         run = next(

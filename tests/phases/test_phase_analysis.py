@@ -12,7 +12,7 @@ import pytest
 from written import sweeps, write
 
 from ranksight.cli import main
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.pet import Pet
 
@@ -151,7 +151,7 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_trace_no_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
 
     Experiment.create(tmp_path / "e", "made", ["ranks"])
     assert main(["phases", str(tmp_path / "e")]) == 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from published import INSTRUCTIONS, PREDICTED, PREDICTED_TOTAL, RANKS, SMALL, SUMMARY, TOTALS, WEIGHTS
 
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.phases.distant import distant_point, least, settled, stands_for
 from ranksight.model.phases.groups import instruction_groups
 from ranksight.model.phases.instructions import CONSTANT, InstructionTable, spread, typical

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of

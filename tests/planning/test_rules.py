@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.planning.rules import NAMED, Rule, infer, thin
 
 

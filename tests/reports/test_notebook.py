@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ranksight._html import table
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
+from ranksight.core.html import table
 from ranksight.model.model import Model
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'

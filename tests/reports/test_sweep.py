@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.reports.answer import answer

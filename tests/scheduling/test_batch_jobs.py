@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import read
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import read
 from ranksight.scheduling import following
 from ranksight.scheduling.jobs import COMPLETE, Request, jobs_of, write_scripts
 from ranksight.scheduling.schedulers import SCHEDULERS

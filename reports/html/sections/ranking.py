@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight._names import short_names
+from ranksight.core.names import short_names
 from ranksight.model.diagnosis.ranking import clear
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw

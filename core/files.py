@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ranksight import limits
-from ranksight.errors import InputError
-from ranksight.telling import told
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.log import told
 
 
 def regular_file(path: Path) -> None:

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
-from ranksight._files import read_bytes
-from ranksight._names import demangled
-from ranksight.errors import InputError
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.files import read_bytes
+from ranksight.core.names import demangled
 
 _SYMBOL = np.dtype(
     [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"), ("size", "u8")]
@@ -157,7 +157,7 @@ def read_symbols(path: Path) -> SymbolTable | None:
     from its table for unwinding. None where `path` cannot be read or is no 64-bit ELF file of this byte order.
 
     Paths come from traces, which others may have written: what is no regular file, or larger than
-    :data:`ranksight.limits.OBJECT_FILE`, is not read.
+    :data:`ranksight.core.limits.OBJECT_FILE`, is not read.
     """
     try:
         content = read_bytes(path, limits.OBJECT_FILE)

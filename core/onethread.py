@@ -2,7 +2,7 @@
 
 Fits and forecasts are made of many small products and factorisations. On several threads a BLAS library waits for these
 threads longer than it works: half of the processor time, and none of it won back on the clock. Many series are spread
-over processes instead (:mod:`ranksight.executing`). Nothing is written to the environment, which programs that are
+over processes instead (:mod:`ranksight.core.executing`). Nothing is written to the environment, which programs that are
 measured would inherit.
 """
 

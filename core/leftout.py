@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ranksight.metrics import metric
-from ranksight.units import in_full
+from ranksight.core.metrics import metric
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
 
 TABLE = "left_out"
 """Name of the table."""

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ranksight import limits
-from ranksight.errors import InputError
+from ranksight.core import limits
+from ranksight.core.errors import InputError
 
 
 def read(path: Path, remedy: str = "") -> bytes:

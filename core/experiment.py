@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import new_folder, read_json, recover, sync, sync_tree, write_json
-from ranksight.errors import InputError
-from ranksight.run import SCHEMA_VERSION, Run
-from ranksight.telling import told
+from ranksight.core.errors import InputError
+from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
+from ranksight.core.log import told
+from ranksight.core.run import SCHEMA_VERSION, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,7 @@ class Experiment:
 
     def _repr_html_(self) -> str:
         """A configuration a row, for notebooks."""
-        from ranksight._html import table
+        from ranksight.core.html import table
 
         found: dict[tuple[float, ...], list[Run]] = {}
         for run in self.runs:
@@ -315,7 +315,7 @@ class Experiment:
             ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64
             column a metric; NaN where a run lacks it.
         """
-        from ranksight._tables import stack_counters
+        from ranksight.core.tables import stack_counters
 
         chosen = self.runs if runs is None else tuple(runs)
         return stack_counters(self, chosen, self.metrics() if metrics is None else tuple(metrics))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 
 def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:

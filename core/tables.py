@@ -10,14 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
 
 
 def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequence[str]) -> pd.DataFrame:
-    """Stack the counters of `runs`: see :meth:`ranksight.experiment.Experiment.counters`.
+    """Stack the counters of `runs`: see :meth:`ranksight.core.experiment.Experiment.counters`.
 
     Columns are allocated once from the row counts in the files' footers and filled run by run, so the peak is one
     table plus one run.

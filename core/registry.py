@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 T = TypeVar("T")
 

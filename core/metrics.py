@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ranksight.registry import Registry
-from ranksight.units import format_si
+from ranksight.core.registry import Registry
+from ranksight.core.units import format_si
 
 Kind = Literal["requirement", "time", "ratio", "state", "other", "sampled"]
 Reduction = Literal["mean", "max", "sum", "min", "median", "q1", "gmean"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p"))

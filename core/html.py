@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ranksight._names import printable
+from ranksight.core.names import printable
 
 MOST = 20
 

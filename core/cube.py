@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ranksight import limits
-from ranksight.errors import InputError, ToolError
+from ranksight.core import limits
+from ranksight.core.errors import InputError, ToolError
 
 LARGEST_RATIO = 1032
 """Most bytes that one byte can grow to in deflate (RFC 1951)."""
@@ -34,7 +34,7 @@ def opened(path: Path) -> Iterator[Any]:
     ------
     InputError
         When the archive is damaged, is compressed as a whole, holds paths that lead out of it, or members or an anchor
-        that inflate beyond the limits of :mod:`ranksight.limits`.
+        that inflate beyond the limits of :mod:`ranksight.core.limits`.
     ToolError
         When pycubexr is not installed.
     """

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ranksight._files import read_json, write_json
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.files import read_json, write_json
 
 SCHEMA_VERSION = 1
 """Of an experiment's files."""

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
-from ranksight.metrics import METRICS
-from ranksight.registry import Registry
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
+from ranksight.core.metrics import METRICS
+from ranksight.core.registry import Registry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ class Reading:
     counters : DataFrame or None
         ``kernel``, ``rank`` and one float64 column a metric; one row a kernel x rank.
     messages : DataFrame or None
-        The columns of :data:`ranksight.experiment.MESSAGE_COLUMNS`.
+        The columns of :data:`ranksight.core.experiment.MESSAGE_COLUMNS`.
     tables : mapping of str to DataFrame
         Further tables, stored as they are.
     repetition : int or None
@@ -47,7 +47,7 @@ class Reading:
     names : mapping of str to str
         For each metric that the source calls otherwise, its name there: events are found by it.
     wall_time, command, environment, notes, source
-        As in :class:`ranksight.experiment.Run`.
+        As in :class:`ranksight.core.experiment.Run`.
     raw : sequence of Path
         Files worth keeping beside the tables.
     warnings : tuple of str

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
 
 T = TypeVar("T")
 PATIENCE = 20

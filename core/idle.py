@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.experiment import COUNTER_KEYS
+from ranksight.core.experiment import COUNTER_KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.experiment import Run
+    from ranksight.core.experiment import Run
 
 
 def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
 
 Array = NDArray[np.float64]
 
