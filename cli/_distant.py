@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranksight.campaign import Outcome, Plan, Watcher, measure
+from ranksight.campaign.measuring import Outcome, Plan, Watcher, measure
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._outcome import report
 from ranksight.core.errors import InputError, InsufficientError

@@ -112,7 +112,7 @@ def _left(seconds: float) -> str:
 
 
 class Runs(Progress):
-    """Told of every run of a campaign (:data:`ranksight.campaign.Watcher`).
+    """Told of every run of a campaign (:data:`ranksight.campaign.measuring.Watcher`).
 
     Parameters
     ----------

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ranksight.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from ranksight.campaign.importing import Naming
     from ranksight.core.reading import Reading
     from ranksight.counters.readers.csv_table import Columns
-    from ranksight.importing import Naming
 
 
 def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
@@ -87,7 +87,7 @@ def _read_named(path: Path, reader: str) -> Iterable[Reading]:
 
 def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a file by the reader named."""
-    from ranksight.importing import Naming, names_of
+    from ranksight.campaign.importing import Naming, names_of
 
     periods = _constants(chosen.period, "--period")
     named, fixed, metrics = names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)
@@ -96,9 +96,9 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a table by its columns; UsageError where they say nothing."""
+    from ranksight.campaign.importing import Naming, names_of
     from ranksight.counters.readers._reshaping import Shape
     from ranksight.counters.readers.csv_table import Columns
-    from ranksight.importing import Naming, names_of
 
     where: dict[str, tuple[str, ...]] = {}
     for column, value in _pairs(chosen.where, "--where"):

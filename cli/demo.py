@@ -27,8 +27,8 @@ from ranksight.cli._lines import options, shell_line
 from ranksight.core.errors import InputError, RanksightError, ToolError
 
 if TYPE_CHECKING:
-    from ranksight.campaign import Plan
-    from ranksight.collecting import Collector
+    from ranksight.campaign.collecting import Collector
+    from ranksight.campaign.measuring import Plan
     from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.platforms import Platform
@@ -146,8 +146,8 @@ def _command(folder: Path, chosen: argparse.Namespace, say: Any) -> Any:
     """Build the program; the template of its command."""
     import subprocess
 
+    from ranksight.campaign.launching import Template
     from ranksight.examples.build import build
-    from ranksight.launching import Template
 
     if shutil.which("mpirun") is None:
         raise ToolError("no mpirun is found", "load the site's MPI module, or: pip install 'ranksight[mpi]'")
@@ -199,7 +199,7 @@ def _collectors(say: Any) -> dict[str, Collector]:
 
 
 def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collectors: Mapping[str, Collector]) -> Plan:
-    from ranksight.campaign import Plan
+    from ranksight.campaign.measuring import Plan
 
     return Plan(
         command, {"ranks": list(map(float, ranks)), "size": list(map(float, sizes))}, 1, collectors, timeout=600
@@ -207,7 +207,7 @@ def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collecto
 
 
 def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> int:
-    from ranksight.campaign import measure
+    from ranksight.campaign.measuring import measure
     from ranksight.cli._progress import Runs
 
     with Runs([run for run, _, _ in plan.runs()], quiet) as progress:

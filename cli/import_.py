@@ -28,10 +28,10 @@ from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
 
 if TYPE_CHECKING:
+    from ranksight.campaign.importing import Import
+    from ranksight.campaign.recognising import Found
     from ranksight.core.experiment import Experiment, Run
     from ranksight.core.reading import Reading
-    from ranksight.importing import Import
-    from ranksight.recognising import Found
 
 TABLE = "csv"
 """Name of the format whose columns the user names."""
@@ -116,14 +116,14 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
+    from ranksight.campaign.importing import Import
+    from ranksight.campaign.merging import is_experiment
+    from ranksight.campaign.recognising import Found
     from ranksight.core.leftout import warning
     from ranksight.core.reading import READERS
     from ranksight.counters.checking import Checks
     from ranksight.counters.forming import formed, load_once
-    from ranksight.importing import Import
-    from ranksight.merging import is_experiment
     from ranksight.platforms import load
-    from ranksight.recognising import Found
 
     if chosen.jobs < 1:
         raise UsageError(f"ranksight import: --jobs {chosen.jobs}", "give at least 1")
@@ -187,7 +187,7 @@ def _list_formats() -> None:
 
 def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace) -> Found:
     """The files that are no tables, by their format: the one that was `named`, or that which each is found to have."""
-    from ranksight.recognising import find
+    from ranksight.campaign.recognising import find
 
     if options := [name for name in OF_TABLES if getattr(chosen, name)]:
         raise UsageError(f"ranksight import: --{options[0]} is for tables", f"write import csv {words[0]} ...")
@@ -251,9 +251,9 @@ def _whole(work: Import, chosen: argparse.Namespace) -> None:
 
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
+    from ranksight.campaign.merging import check_alike, is_experiment, merge
     from ranksight.core.experiment import Experiment
     from ranksight.core.leftout import warning
-    from ranksight.merging import check_alike, is_experiment, merge
 
     of_files = ("total", "parameter", "set", "metric", "period", "platform")
     given = [name for name in (*OF_TABLES, *of_files) if getattr(chosen, name)]

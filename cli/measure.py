@@ -39,13 +39,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
 from ranksight.core.errors import InputError, UsageError
-from ranksight.launching import Template
 
 if TYPE_CHECKING:
-    from ranksight.campaign import Outcome, Plan
-    from ranksight.collecting import Collector
+    from ranksight.campaign.collecting import Collector
+    from ranksight.campaign.measuring import Outcome, Plan
     from ranksight.core.experiment import Experiment
 
 
@@ -196,7 +196,7 @@ def _values(text: str) -> tuple[float, ...]:
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
-    from ranksight.campaign import Plan, measure
+    from ranksight.campaign.measuring import Plan, measure
     from ranksight.cli._adapting import adapt, check_alike, measure_parts
     from ranksight.cli._outcome import report
     from ranksight.cli._progress import Runs
@@ -268,7 +268,7 @@ def open_or_create(folder: Path, application: str, template: Template, case: Pat
     InputError
         When the folder holds something else, or runs of another command.
     """
-    from ranksight.campaign import alone, surroundings
+    from ranksight.campaign.measuring import alone, surroundings
     from ranksight.core.experiment import Experiment
 
     if not (folder / "experiment.json").exists():
@@ -306,7 +306,7 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
     ToolError
         When a named one does not work here, or none does.
     """
-    from ranksight.collecting import COLLECTORS
+    from ranksight.campaign.collecting import COLLECTORS
     from ranksight.core.errors import ToolError
 
     chosen: dict[str, Collector] = {}
@@ -329,7 +329,7 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
 
 
 def _list_collectors() -> int:
-    from ranksight.collecting import COLLECTORS
+    from ranksight.campaign.collecting import COLLECTORS
     from ranksight.reports.terminal import Cell, Column, Table, next_step, show
 
     rows: list[list[str | Cell]] = []

@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
 from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
 from ranksight.core.reading import Reading
-from ranksight.launching import Launch
 
 _ABI = "MPI ABI"
 

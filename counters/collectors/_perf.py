@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight.collecting import Availability
+from ranksight.campaign.collecting import Availability
+from ranksight.campaign.launching import Launch
 from ranksight.core.errors import ToolError
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.perfscript import BLOCK, Samples, by_object, read
-from ranksight.launching import Launch
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")

@@ -24,7 +24,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
 from ranksight.core import leftout
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
@@ -34,7 +35,6 @@ from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.refine import By, split, wanted
-from ranksight.launching import Launch
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 
 INSTRUCTIONS = "32768,8,64"

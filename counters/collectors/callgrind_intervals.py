@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
 from ranksight.core.errors import ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.callgrind_parts import read_parts
@@ -23,7 +24,6 @@ from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.collectors.callgrind import INSTRUCTIONS, Callgrind
 from ranksight.counters.mpi_calls import CALLS
-from ranksight.launching import Launch
 from ranksight.platforms import Platform
 
 INTERVALS = "intervals"

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Step
+from ranksight.campaign.collecting import COLLECTORS, Step
+from ranksight.campaign.launching import Launch
 from ranksight.core import leftout
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE, sampling
@@ -27,7 +28,6 @@ from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
-from ranksight.launching import Launch
 
 FEW = 100
 """Samples that tell a count to a tenth."""

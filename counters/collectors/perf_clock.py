@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
 from ranksight.core import leftout
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE
 from ranksight.counters.collectors._perf import buffer_pages, gather, may_sample, record
 from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
-from ranksight.launching import Launch
 
 NANOSECOND = 1e-9
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.collecting import COLLECTORS
+from ranksight.campaign.collecting import COLLECTORS
+from ranksight.campaign.launching import Template
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import READERS
 from ranksight.counters.attribution import attribute
 from ranksight.counters.callgrind import read
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
-from ranksight.launching import Template
 from ranksight.platforms import load
 
 SOURCE = r"""

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.campaign.importing import Import, Naming
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import MESSAGE_COLUMNS, Experiment, Run
 from ranksight.core.reading import READERS, Reading, check
-from ranksight.importing import Import, Naming
 
 
 def reading(**columns: object) -> Reading:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import recognising
+from ranksight.campaign import recognising
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import read

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.campaign.collecting import COLLECTORS, Collector
 from ranksight.cli._adapting import adapt
 from ranksight.cli.main import main
-from ranksight.collecting import COLLECTORS, Collector
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import read
 from ranksight.counters.collectors.callgrind import Callgrind

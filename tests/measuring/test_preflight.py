@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import preflight
-from ranksight.campaign import RECORD
+from ranksight.campaign import preflight
+from ranksight.campaign.launching import Launch
+from ranksight.campaign.measuring import RECORD
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, read
 from ranksight.core.linking import family_of_library, start_each_other
-from ranksight.launching import Launch
 
 # Starts as many processes as it is asked for; they know their number, and nothing else of each other.
 SINGLETONS = """#!/bin/sh

@@ -32,12 +32,12 @@ class Played:
         self.asked: list[int] = []
 
     def available(self):
-        from ranksight.collecting import Availability
+        from ranksight.campaign.collecting import Availability
 
         return Availability(True)
 
     def steps(self, launch, folder):
-        from ranksight.collecting import Step
+        from ranksight.campaign.collecting import Step
 
         return [Step(("true",))]
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ranksight.campaign.recognising import recognise
 from ranksight.cli.main import main
 from ranksight.core import limits
 from ranksight.core.cube import _Anchor
@@ -27,7 +28,6 @@ from ranksight.core.files import read_bytes
 from ranksight.core.reading import READERS
 from ranksight.core.symbols import read_symbols
 from ranksight.counters.readers._delimited import read_delimited
-from ranksight.recognising import recognise
 
 
 def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> str:

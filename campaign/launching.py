@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ranksight.campaign.launchers import LAUNCHERS, launcher_of, rank_variables
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
-from ranksight.launchers import LAUNCHERS, launcher_of, rank_variables
 
 WRAP = "{wrap}"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"

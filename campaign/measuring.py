@@ -22,16 +22,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ranksight import supervising
-from ranksight.collecting import Collector, Step
+from ranksight.campaign import supervising
+from ranksight.campaign.collecting import Collector, Step
+from ranksight.campaign.launching import Launch, Template
+from ranksight.campaign.preflight import check
+from ranksight.campaign.working import Workplace
 from ranksight.core.errors import InputError, RanksightError, ToolError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.log import told
 from ranksight.core.processor import read_processor
 from ranksight.core.run import JOBS
-from ranksight.launching import Launch, Template
-from ranksight.preflight import check
-from ranksight.working import Workplace
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")
 RECORD = ".session"
@@ -142,7 +142,8 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
     ------
     InputError
         When the folder cannot be written, another campaign is measuring into it, or one that was killed left processes
-        that cannot be ended from here; when the program or its launcher cannot be used (:mod:`ranksight.preflight`).
+        that cannot be ended from here; when the program or its launcher cannot be used
+        (:mod:`ranksight.campaign.preflight`).
     ToolError
         When the program sees another number of ranks than it is launched on.
     """
@@ -274,7 +275,7 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     """Run one command to its end, its output into a file; return the wall time in seconds.
 
     Whatever it started ends on a timeout, when the user cancels, and when this process is killed
-    (:mod:`ranksight.supervising`).
+    (:mod:`ranksight.campaign.supervising`).
 
     Raises
     ------

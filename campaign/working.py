@@ -12,10 +12,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-from ranksight import supervising
+from ranksight.campaign import supervising
+from ranksight.campaign.launching import Launch
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.log import told
-from ranksight.launching import Launch
 
 OUTPUT = "output-prepare.txt"
 """What the command that prepares a case printed, in the folder of an execution."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ranksight.campaign.scheduling.schedulers import SCHEDULERS, Scheduler, ask
 from ranksight.core.errors import ToolError
-from ranksight.scheduling.schedulers import SCHEDULERS, Scheduler, ask
 
 
 def after(ids: Sequence[str]) -> tuple[str, ...]:

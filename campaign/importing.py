@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.campaign.nested import Timers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover
 from ranksight.core.log import told
 from ranksight.core.reading import Reading, check
 from ranksight.core.sampled import TABLE, sampling
-from ranksight.nested import Timers
 
 if TYPE_CHECKING:
     import pandas as pd

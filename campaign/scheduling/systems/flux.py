@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ranksight.scheduling.schedulers import SCHEDULERS, Scheduler
+from ranksight.campaign.scheduling.schedulers import SCHEDULERS, Scheduler
 
 
 def after(ids: Sequence[str]) -> tuple[str, ...]:

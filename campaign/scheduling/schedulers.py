@@ -26,7 +26,7 @@ class Scheduler:
     text : str
         What it is.
     template : str
-        File in ``scheduling/systems``.
+        File in ``campaign/scheduling/systems``.
     arrays : bool
         Whether one script can stand for many tasks.
     submit : tuple of str
@@ -46,7 +46,7 @@ class Scheduler:
 
 
 SCHEDULERS: Registry[Scheduler] = Registry(
-    "scheduler", packages=("ranksight.scheduling.systems",), group="ranksight.schedulers"
+    "scheduler", packages=("ranksight.campaign.scheduling.systems",), group="ranksight.schedulers"
 )
 
 

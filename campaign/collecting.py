@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from ranksight.campaign.launching import Launch
 from ranksight.core.reading import Reading
 from ranksight.core.registry import Registry
-from ranksight.launching import Launch
 
 
 @dataclass(frozen=True, slots=True)

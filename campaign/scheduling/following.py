@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.campaign.scheduling.jobs import COMPLETE, Job
+from ranksight.campaign.scheduling.schedulers import Scheduler, ask
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.files import read_json, write_json
-from ranksight.scheduling.jobs import COMPLETE, Job
-from ranksight.scheduling.schedulers import Scheduler, ask
 
 RECORD = "jobs.json"
 ENDED = frozenset(

@@ -15,12 +15,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ranksight import supervising
+from ranksight.campaign import supervising
+from ranksight.campaign.launchers import launcher_of
+from ranksight.campaign.launching import Launch, is_program
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.linking import family_of_library, is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
 from ranksight.core.log import told
-from ranksight.launchers import launcher_of
-from ranksight.launching import Launch, is_program
 
 PATIENCE = 20.0
 """Seconds in which a program comes to initialise MPI; one that takes longer is not checked."""

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.campaign.scheduling.schedulers import Scheduler
 from ranksight.core.errors import InputError
-from ranksight.scheduling.schedulers import Scheduler
 
 COMPLETE = ".complete"
 """File in a part's folder once its task has measured all of it."""
