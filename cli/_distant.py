@@ -15,7 +15,7 @@ from ranksight.core.units import in_full
 from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
-    from ranksight.model.phases.analysis import Analysis
+    from ranksight.analysis.phases.analysis import Analysis
     from ranksight.platforms import Platform
 
 _RELEVANT = 0.01
@@ -33,8 +33,8 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
         When the original workload has no phases, no smaller workload exists, or no phase's instructions are constant:
         the regression through the rank counts measured stands then.
     """
-    from ranksight.model.phases.analysis import analyse
-    from ranksight.model.phases.distant import settled
+    from ranksight.analysis.phases.analysis import analyse
+    from ranksight.analysis.phases.distant import settled
 
     small = _workload(plan)
     before = analyse(experiment, platform, small=small) if len(experiment) else None

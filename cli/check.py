@@ -28,7 +28,7 @@ from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
-    from ranksight.model.expectations.checking import Result
+    from ranksight.analysis.expectations.checking import Result
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -73,9 +73,9 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
+    from ranksight.analysis.expectations.checking import check
+    from ranksight.analysis.expectations.document import Study, read_study
     from ranksight.core.experiment import read
-    from ranksight.model.expectations.checking import check
-    from ranksight.model.expectations.document import Study, read_study
 
     if args.junit is not None:
         check_output(args.junit, args.force)

@@ -29,7 +29,7 @@ from ranksight.core.errors import InputError, UsageError
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.model.comparison.comparing import Comparison, Subject
+    from ranksight.analysis.comparison.comparing import Comparison, Subject
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -100,9 +100,9 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--rename {text[:80]} names no two kernels", "write --rename OLD=NEW")
         names[old] = new
 
+    from ranksight.analysis.comparison.change import UNSURE
+    from ranksight.analysis.comparison.comparing import compare
     from ranksight.core.experiment import WHOLE
-    from ranksight.model.comparison.change import UNSURE
-    from ranksight.model.comparison.comparing import compare
     from ranksight.model.questions import above_zero
 
     first = _open(args.before, args.before_platform)
@@ -125,9 +125,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _open(path: Path, platform: str | None) -> Subject:
+    from ranksight.analysis.comparison.comparing import Subject
     from ranksight.core.experiment import read
     from ranksight.model.assembly import assemble
-    from ranksight.model.comparison.comparing import Subject
     from ranksight.model.model import Model
     from ranksight.platforms import load
 

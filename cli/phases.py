@@ -28,8 +28,8 @@ CALLS = 216
 """Characters of a phase's calls that are shown."""
 
 if TYPE_CHECKING:
-    from ranksight.model.phases.analysis import Analysis
-    from ranksight.model.phases.pet import Times
+    from ranksight.analysis.phases.analysis import Analysis
+    from ranksight.analysis.phases.pet import Times
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def _setting(text: str) -> tuple[str, float]:
 
 def run(args: argparse.Namespace) -> int:
     """Analyse and print; insufficient evidence ends with its own exit code."""
-    from ranksight.model.phases.weights import RULES
+    from ranksight.analysis.phases.weights import RULES
 
     if args.admissible == "list":
         print("\n".join(RULES))
@@ -99,8 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
+    from ranksight.analysis.phases.analysis import analyse
     from ranksight.core.experiment import read
-    from ranksight.model.phases.analysis import analyse
     from ranksight.platforms import load
 
     analysis = analyse(

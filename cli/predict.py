@@ -26,9 +26,9 @@ from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 
 if TYPE_CHECKING:
+    from ranksight.analysis.phases.beside import Beside
     from ranksight.model.answers import Answer
     from ranksight.model.model import Model
-    from ranksight.model.phases.beside import Beside
     from ranksight.model.prediction import Prediction
 
 LIGHT = 0.005
@@ -145,8 +145,8 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
 
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when no answer is carried."""
+    from ranksight.analysis.phases.beside import of_model
     from ranksight.model.model import Model
-    from ranksight.model.phases.beside import of_model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")

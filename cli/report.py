@@ -113,8 +113,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _context(args: argparse.Namespace) -> Context:
+    from ranksight.analysis.expectations.document import read_study
     from ranksight.core.experiment import read
-    from ranksight.model.expectations.document import read_study
     from ranksight.model.model import Model
     from ranksight.platforms import load
     from ranksight.reports.html.context import Context

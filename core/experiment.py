@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.core import html
 from ranksight.core.errors import InputError
 from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
 from ranksight.core.log import told
@@ -159,8 +160,6 @@ class Experiment:
 
     def _repr_html_(self) -> str:
         """A configuration a row, for notebooks."""
-        from ranksight.core.html import table
-
         found: dict[tuple[float, ...], list[Run]] = {}
         for run in self.runs:
             found.setdefault(tuple(run.configuration[name] for name in self.parameters), []).append(run)
@@ -174,7 +173,7 @@ class Experiment:
             for values, runs in found.items()
         ]
         caption = f"{self.application}: {len(self)} runs at {self.path}"
-        return table(caption, [*self.parameters, "repetitions", "collectors", "failed"], rows)
+        return html.table(caption, [*self.parameters, "repetitions", "collectors", "failed"], rows)
 
     def add(
         self,

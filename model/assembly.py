@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.log import told
 from ranksight.core.metrics import Reduction, metric
+from ranksight.core.registry import Registry
 from ranksight.model.application.blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
@@ -24,12 +25,10 @@ from ranksight.model.application.measured import apart, calls, configurations, c
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
-from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
-from ranksight.model.phases.keeping import phases_of
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
@@ -50,6 +49,11 @@ from ranksight.model.structure.structured import structured
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
+
+Observer = Callable[[Experiment, Series, Platform | None, Machine | None], dict[str, Any]]
+"""Of an experiment, its means over ranks, and the machine as described and at the clock of the runs: plain data."""
+OBSERVERS: Registry[Observer] = Registry("observer", packages=("ranksight.analysis",))
+"""What a fit keeps of the measurements in the model's extras, by name, for questions that the model does not know."""
 
 
 def fit(
@@ -242,10 +246,9 @@ def assemble(
         extras["application"] = application.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
-    if seen := observe(experiment, series, platform, None if machine is None else machine.frequency):
-        extras["diagnosis"] = seen
-    if phases := phases_of(experiment, platform):
-        extras["phases"] = phases
+    for name in OBSERVERS:
+        if seen := OBSERVERS[name](experiment, series, platform, machine):
+            extras[name] = seen
     model = replace(model, extras=extras)
     scale, unrest = _scale(model, sampled)
     if application.resources is not None and (scale, unrest) != (1.0, 0.0):

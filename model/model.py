@@ -43,8 +43,8 @@ TIMED = ("time", "cycles")
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ranksight.analysis.diagnosis.diagnosis import Diagnosis
     from ranksight.core.experiment import Experiment
-    from ranksight.model.diagnosis.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ class Model:
         """Tell what bounds each kernel at all combinations of the values given, how it scales and what would help.
 
         ``model.diagnose(ranks=[64, 1024], size=24).verdicts()``; parameters are given as to :meth:`predict`. See
-        :class:`ranksight.model.diagnosis.diagnosis.Diagnosis` for its tables.
+        :class:`ranksight.analysis.diagnosis.diagnosis.Diagnosis` for its tables.
 
         Raises
         ------
         InputError
             When a parameter is unknown, a value is missing or no number of ranks, or no kernel has a time.
         """
-        from ranksight.model.diagnosis.diagnosis import diagnose
+        from ranksight.analysis.diagnosis.diagnosis import diagnose
 
         return diagnose(self, self.combinations(values), level=level)
 

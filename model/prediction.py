@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.html import table
+from ranksight.core.metrics import metric
 from ranksight.core.units import counted, in_full
 from ranksight.model.answers import Answers
 
@@ -55,9 +57,6 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         """An answer a row, for notebooks."""
-        from ranksight.core.html import table
-        from ranksight.core.metrics import metric
-
         rows = []
         for answer in self.answers:
             unit = metric(answer.metric)

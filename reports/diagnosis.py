@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+from ranksight.analysis.diagnosis.ranking import clear
+from ranksight.analysis.diagnosis.verdicts import UNTOLD
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.model.application.communication import MEANINGS
-from ranksight.model.diagnosis.diagnosis import Diagnosis
-from ranksight.model.diagnosis.ranking import clear
-from ranksight.model.diagnosis.verdicts import UNTOLD
 from ranksight.model.uncertainty.forecast import BORROWED, REASONS
 from ranksight.reports import terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline

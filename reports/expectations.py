@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ranksight.analysis.expectations.checking import Result
+from ranksight.analysis.expectations.cost import Cost
+from ranksight.analysis.expectations.judging import Finding
+from ranksight.analysis.expectations.rules import Comparison, RuleFinding
 from ranksight.core.metrics import metric
 from ranksight.core.units import counted
-from ranksight.model.expectations.checking import Result
-from ranksight.model.expectations.cost import Cost
-from ranksight.model.expectations.judging import Finding
-from ranksight.model.expectations.rules import Comparison, RuleFinding
 from ranksight.model.search.growth import Growth
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 

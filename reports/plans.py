@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
+from ranksight.analysis.planning.designs import WORTH
 from ranksight.core.metrics import Metric, metric
 from ranksight.core.units import format_factor, in_full
-from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
-from ranksight.model.planning.designs import WORTH
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
 

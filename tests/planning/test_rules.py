@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranksight.analysis.planning.rules import NAMED, Rule, infer, thin
 from ranksight.core.errors import InputError
-from ranksight.model.planning.rules import NAMED, Rule, infer, thin
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.core.names import short_names
-from ranksight.model.diagnosis.ranking import clear
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
