@@ -46,6 +46,7 @@ BENCHMARKS = (
     "loggp",
     "verdicts",
     "expectations",
+    "mutants",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"
