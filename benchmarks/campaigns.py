@@ -16,7 +16,7 @@ from ranksight.analysis.planning.candidates import Candidates
 from ranksight.analysis.planning.choice import choose_runs
 from ranksight.analysis.planning.cost import LEVEL, Cost
 from ranksight.analysis.planning.goal import goal
-from ranksight.analysis.planning.rules import Rule
+from ranksight.analysis.planning.values import Rule
 from ranksight.core.errors import RanksightError
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model

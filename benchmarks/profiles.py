@@ -70,7 +70,7 @@ def reading(kind: str, path: str) -> dict[str, float]:
     file = Path(path)
     records = 0
     if kind == "callgrind":
-        from ranksight.counters.callgrind import read as read_profile
+        from ranksight.counters.callgrind_profile import read as read_profile
 
         start = time.process_time()
         records = len(read_profile(file).functions)

@@ -13,7 +13,7 @@ from ranksight.campaign.nested import Timers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover
-from ranksight.core.log import told
+from ranksight.core.log import log
 from ranksight.core.reading import Reading, check
 from ranksight.core.sampled import TABLE, sampling
 
@@ -276,7 +276,7 @@ class Import:
             self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
             if watch is not None:
                 watch(done, len(checked))
-        told("read %s as %s: %d runs", path, reader, len(checked))
+        log("read %s as %s: %d runs", path, reader, len(checked))
         return len(checked)
 
     def _checked(self, reading: Reading, path: Path) -> Reading:

@@ -29,7 +29,7 @@ from ranksight.campaign.preflight import check
 from ranksight.campaign.working import Workplace
 from ranksight.core.errors import InputError, RanksightError, ToolError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.core.log import told
+from ranksight.core.log import log
 from ranksight.core.processor import read_processor
 from ranksight.core.run import JOBS
 
@@ -241,7 +241,7 @@ def _measure_one(
         for index, step in enumerate(steps):
             if work is not None:
                 step = replace(step, folder=work.place(launch, folder, f"work-{index}"))
-            told("run %s: %s", run.id, " ".join(step.command))
+            log("run %s: %s", run.id, " ".join(step.command))
             try:
                 seconds = execute(step, folder / f"output-{index}.txt", timeout)
             except ToolError as error:

@@ -20,7 +20,7 @@ from ranksight.campaign.launchers import launcher_of
 from ranksight.campaign.launching import Launch, is_program
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.linking import family_of_library, is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
-from ranksight.core.log import told
+from ranksight.core.log import log
 
 PATIENCE = 20.0
 """Seconds in which a program comes to initialise MPI; one that takes longer is not checked."""
@@ -98,7 +98,7 @@ def _start(launch: Launch, folder: Path, record: str, library: str) -> None:
             sizes = {int(file.read_text()) for file in place.glob("world.*[0-9]")}
     except (OSError, ValueError):
         return  # the run itself shows what is wrong
-    told("the program sees a world of %s ranks, %d were asked for", sorted(sizes), launch.ranks)
+    log("the program sees a world of %s ranks, %d were asked for", sorted(sizes), launch.ranks)
     if sizes and launch.ranks not in sizes:
         seen = " or ".join(map(str, sorted(sizes)))
         remedy = f"use the launcher of the program's MPI ({library})"

@@ -15,7 +15,7 @@ from pathlib import Path
 from ranksight.campaign import supervising
 from ranksight.campaign.launching import Launch
 from ranksight.core.errors import InputError, ToolError
-from ranksight.core.log import told
+from ranksight.core.log import log
 
 OUTPUT = "output-prepare.txt"
 """What the command that prepares a case printed, in the folder of an execution."""
@@ -88,7 +88,7 @@ class Workplace:
         self._scratch.mkdir()
         place = _copied(self.case, self._scratch / "case")
         output, record = self._scratch / OUTPUT, self._scratch / self.record
-        told("prepare: %s", shlex.join(command))
+        log("prepare: %s", shlex.join(command))
         try:
             status, _ = supervising.run(command, output, os.environ, record, self.timeout, place)
         except TimeoutError:

@@ -105,7 +105,7 @@ def _write(path: Path, result: Result) -> None:
 
 
 def _print(result: Result, args: argparse.Namespace) -> None:
-    from ranksight.reports.expectations import COLUMNS, blocks, rows, to_dict
+    from ranksight.reports.checks import COLUMNS, blocks, rows, to_dict
     from ranksight.reports.terminal import next_step, show
 
     if args.format == "json":

@@ -15,14 +15,14 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
-from ranksight.cli._saying import say, tell, warn
-from ranksight.cli._skipping import Skips
+from ranksight.cli._saying import SHOWN, say, tell, warn
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
@@ -342,3 +342,41 @@ def _listed(values: list[float]) -> str:
     if len(values) > 12:
         return f"{in_full(values[0])} .. {in_full(values[-1])}, {len(values)} values"
     return ", ".join(map(in_full, values))
+
+
+class Skips:
+    """Passes over what cannot be read and says so at once; with `strict` the first error ends the import.
+
+    Parameters
+    ----------
+    strict : bool
+    refused : sequence of InputError
+        What was passed over before.
+    """
+
+    def __init__(self, strict: bool, refused: Iterable[InputError] = ()) -> None:
+        self.strict = strict
+        self.count = 0
+        for error in refused:
+            self._skip(error)
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Around the reading of one file."""
+        try:
+            yield
+        except InputError as error:
+            if self.strict:
+                raise
+            self._skip(error)
+
+    def _skip(self, error: InputError) -> None:
+        self.count += 1
+        if self.count <= SHOWN:
+            say(f"skipped: {error}")
+
+    def end(self) -> int:
+        """How many were passed over; those that were not named are counted in a line."""
+        if self.count > SHOWN:
+            say(f"{self.count - SHOWN} more skipped")
+        return self.count

@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.analysis.planning.choice import choose_runs
     from ranksight.analysis.planning.cost import cost_of
     from ranksight.analysis.planning.goal import goal
-    from ranksight.analysis.planning.rules import Rule
+    from ranksight.analysis.planning.values import Rule
     from ranksight.cli._continuing import measure_lines, template_of, work_options
 
     model, experiment = _open(args.model)

@@ -279,7 +279,7 @@ def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> 
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
     from ranksight.model.application.terms import TERMS
-    from ranksight.reports import terms
+    from ranksight.reports import equation_terms
 
     if args.metric:
         raise UsageError("--terms and --metric exclude each other", "ask for one at a time")
@@ -293,7 +293,7 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     elif args.format == "csv":
         lines = ([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
         _separated.write([*prediction.parameters, *TERMS[1:]], lines)
-    elif found := terms.tables(rows, _by_time(prediction), args.level, 0):
+    elif found := equation_terms.tables(rows, _by_time(prediction), args.level, 0):
         show(*found[:1], *(block for table in found[1:] for block in ("", table)))
     else:
         show("no kernel is described by the equation: fit with --platform and counts of cycles and loads")
@@ -311,15 +311,15 @@ def _by_time(prediction: Prediction) -> list[str]:
 
 def _terms(prediction: Prediction) -> list[Block]:
     """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
-    from ranksight.reports import terms
+    from ranksight.reports import equation_terms
 
     if prediction.terms is None or not (rows := prediction.terms.rows()):
         return []
     places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in terms.spread_over(len(places), PLACES)}
+    kept = {places[at] for at in equation_terms.spread_over(len(places), PLACES)}
     described = {row["kernel"] for row in rows}
     largest = [kernel for kernel in _by_time(prediction) if kernel in described][:LARGEST]
-    found = terms.tables(
+    found = equation_terms.tables(
         [row for row in rows if tuple(row["configuration"].items()) in kept],
         largest,
         prediction.answers.said.level,

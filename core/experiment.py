@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ranksight.core import html
 from ranksight.core.errors import InputError
 from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
-from ranksight.core.log import told
+from ranksight.core.log import log
 from ranksight.core.run import SCHEMA_VERSION, Run
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Experiment:
                     f"{folder / run.id / 'run.json'}: its parameters are {', '.join(run.configuration) or 'none'}, "
                     f"the experiment's are {', '.join(parameters)}"
                 )
-        told("read experiment %s: %d runs over %s", path, len(runs), ", ".join(parameters))
+        log("read experiment %s: %d runs over %s", path, len(runs), ", ".join(parameters))
         return cls(path, str(content.get("application", path.name)), parameters, runs)
 
     @property

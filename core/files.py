@@ -18,7 +18,7 @@ from typing import Any
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
-from ranksight.core.log import told
+from ranksight.core.log import log
 
 
 def regular_file(path: Path) -> None:
@@ -129,7 +129,7 @@ def write_output(path: Path, text: str) -> None:
                 os.fsync(file.fileno())
             os.replace(new, path)
             sync(path.absolute().parent)
-            told("wrote %s, %d characters", path, len(text))
+            log("wrote %s, %d characters", path, len(text))
         finally:
             new.unlink(missing_ok=True)
     except OSError as error:

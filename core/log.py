@@ -1,7 +1,7 @@
-"""What long work says while it goes on: what it read and chose, and how far it is.
+"""Log records of long work: what was read and chosen, and the progress.
 
-Both are records of :mod:`logging`, under the name ``ranksight``, so that notebooks and schedulers can listen too:
-``logging.getLogger("ranksight").setLevel("INFO")``. Nothing is printed unless someone listens.
+All are records of :mod:`logging` under the name ``ranksight``, so notebooks and schedulers can listen too:
+``logging.getLogger("ranksight").setLevel("INFO")``. Nothing is printed without a handler.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import logging
 LOG = logging.getLogger("ranksight")
 
 
-def told(text: str, *values: object) -> None:
-    """Say what was read, chosen or written, in the way of :meth:`logging.Logger.info`."""
+def log(text: str, *values: object) -> None:
+    """Log what was read, chosen or written, as :meth:`logging.Logger.info`."""
     LOG.info(text, *values)
 
 
 def progress(what: str, done: int, of: int) -> None:
-    """Say how far `what` is; records of level DEBUG that carry ``what``, ``done`` and ``of``."""
+    """Log the progress of `what`: records of level DEBUG that carry ``what``, ``done`` and ``of``."""
     LOG.debug("%s: %d of %d", what, done, of, extra={"what": what, "done": done, "of": of})

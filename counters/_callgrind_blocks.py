@@ -1,4 +1,4 @@
-"""The working part of :mod:`ranksight.counters.callgrind`: a block of lines at a time, as arrays.
+"""The working part of :mod:`ranksight.counters.callgrind_profile`: a block of lines at a time, as arrays.
 
 Lines are told apart by their first bytes, names found by their numbers, the function, object and file in force carried
 forward over the lines, and all numbers of a block parsed at once.

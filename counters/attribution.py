@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.leftout import by_object
 from ranksight.core.symbols import label
-from ranksight.counters.callgrind import Profile
+from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import is_address, kernel_name, owner_of
 
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Sites
-from ranksight.counters.callgrind import Profile
+from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import kernel_name, owner_of
 
 By = Literal["loops", "lines"]

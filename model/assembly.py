@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.core.leftout import warning
-from ranksight.core.log import told
+from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.registry import Registry
 from ranksight.model.application.blocking import STATED, fit_blocking
@@ -212,10 +212,10 @@ def assemble(
     sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
     series = sampled.series
-    told("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
+    log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
-    told("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
+    log("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )
@@ -241,7 +241,7 @@ def assemble(
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
     )
-    told("the program's time: %s", in_words(application))
+    log("the program's time: %s", in_words(application))
     if application.known:
         extras["application"] = application.to_dict()
     if refused := contradictions(series):

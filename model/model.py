@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ranksight.comm.costs.selection import stated
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.core.log import told
+from ranksight.core.log import log
 from ranksight.core.metrics import metric
 from ranksight.core.units import counted
 from ranksight.model.answers import Answers
@@ -83,15 +83,15 @@ class Model:
         return f"<Model {self.application}: {counted(len(self.fitted), 'function')} of {over}; .table() shows them>"
 
     def _repr_html_(self) -> str:
-        from ranksight.model.told import html
+        from ranksight.model.function_table import html
 
         return html(self)
 
     def table(self) -> pd.DataFrame:
-        """The functions, one row each; see :func:`ranksight.model.told.told`."""
-        from ranksight.model.told import told
+        """The functions, one row each; see :func:`ranksight.model.function_table.function_table`."""
+        from ranksight.model.function_table import function_table
 
-        return told(self)
+        return function_table(self)
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 
@@ -460,5 +460,5 @@ class Model:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             damage = InputError(f"an entry is of another kind than it should be: {error}", "fit the model again")
             raise misread(Path(path), content, damage) from error
-        told("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
+        log("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
         return model

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.analysis.expectations.baseline import status_quo, status_quo_rulers
-from ranksight.analysis.expectations.cost import costs, doubled, fit_expected, forecasts, usual_targets
+from ranksight.analysis.expectations.deviation import costs, doubled, fit_expected, forecasts, usual_targets
 from ranksight.analysis.expectations.document import Expectation, Study
 from ranksight.analysis.expectations.judging import Finding, judge
 from ranksight.analysis.expectations.litmus import with_litmus

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ranksight.analysis.expectations.cost import Cost
+from ranksight.analysis.expectations.deviation import Cost
 from ranksight.analysis.expectations.document import Expectation, Study
 from ranksight.analysis.expectations.match import Match, limit_of, match
 from ranksight.analysis.expectations.models import Model

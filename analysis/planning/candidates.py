@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.analysis.planning.rules import Rule, infer, thin
+from ranksight.analysis.planning.values import Rule, infer, thin
 from ranksight.core.errors import InputError
 from ranksight.core.units import in_full
 from ranksight.model.questions import above_zero

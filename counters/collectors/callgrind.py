@@ -30,7 +30,7 @@ from ranksight.core import leftout
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.attribution import Attributed, attribute
-from ranksight.counters.callgrind import read
+from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install

@@ -12,7 +12,7 @@ from pathlib import Path
 import ranksight as rs
 from ranksight.analysis.expectations.checking import check
 from ranksight.analysis.expectations.document import read_study
-from ranksight.reports.expectations import blocks
+from ranksight.reports.checks import blocks
 from ranksight.reports.terminal import show
 
 experiment = rs.read(sys.argv[1])

@@ -14,7 +14,7 @@ from ranksight.campaign.launching import Template
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import READERS
 from ranksight.counters.attribution import attribute
-from ranksight.counters.callgrind import read
+from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
 from ranksight.platforms import load

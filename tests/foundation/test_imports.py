@@ -24,7 +24,7 @@ IN_FUNCTIONS = {
     "comm.collectors.pmpi": {"comm.tracer.events", "comm.tracer.gathering", "comm.tracer.tables"},
     "core.experiment": {"core.tables"},
     # What a model answers seldom is loaded when it is asked.
-    "model.model": {"analysis.diagnosis.diagnosis", "model.told", "model.remarks", "model.resource.times",
+    "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.remarks", "model.resource.times",
                     "model.fitting.ties"},
     "model.application.communication": {"core.errors", "model.fitting.fitted"},
     # Storing of functions, in files of its own.

@@ -15,7 +15,7 @@ from ranksight.analysis.planning.cost import MOST_SIGMA, Cost, cost_of
 from ranksight.analysis.planning.designs import Means
 from ranksight.analysis.planning.goal import goal
 from ranksight.analysis.planning.prospect import Prospect
-from ranksight.analysis.planning.rules import Rule
+from ranksight.analysis.planning.values import Rule
 from ranksight.analysis.planning.worlds import Worlds
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import WHOLE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.analysis.planning.rules import NAMED, Rule, infer, thin
+from ranksight.analysis.planning.values import NAMED, Rule, infer, thin
 from ranksight.core.errors import InputError
 
 

@@ -19,7 +19,7 @@ from ranksight.reports.html.sections.front import _obstacles
 from ranksight.reports.ideal import ideal, losses
 from ranksight.reports.measured import measured
 from ranksight.reports.plots import plot_prediction
-from ranksight.reports.plots.ranking import ranked
+from ranksight.reports.plots.plot_ranking import ranked
 from ranksight.reports.refusals import refusals
 from ranksight.reports.sweep import place, sweep
 from ranksight.reports.traffic import pairs

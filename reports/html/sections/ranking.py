@@ -12,7 +12,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.plots import plot_ranking
-from ranksight.reports.plots.ranking import ranked
+from ranksight.reports.plots.plot_ranking import ranked
 from ranksight.reports.sweep import RANKS, place
 
 COUNT = 8

@@ -9,7 +9,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent
 from ranksight.reports.plots import plot_roofline
-from ranksight.reports.plots.roofline import HEAVY
+from ranksight.reports.plots.plot_roofline import HEAVY
 
 
 def build(context: Context) -> dict[str, Any] | None:

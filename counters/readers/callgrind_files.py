@@ -18,7 +18,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
 from ranksight.core.leftout import MPI, OTHER, TABLE
 from ranksight.core.reading import READERS, Reading
-from ranksight.counters import callgrind
+from ranksight.counters import callgrind_profile
 from ranksight.counters.attribution import attribute
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
@@ -54,13 +54,13 @@ READERS.register("callgrind")(Callgrind())
 
 def _read(path: Path) -> Reading:
     regular_file(path)
-    profile = callgrind.read(path)
+    profile = callgrind_profile.read(path)
     if profile.header.get("part", "1") == "1":
         check_totals(path, profile, "totals")
     return reading_of(path, profile, "callgrind")
 
 
-def check_totals(path: Path, profile: callgrind.Profile, line: str) -> None:
+def check_totals(path: Path, profile: callgrind_profile.Profile, line: str) -> None:
     """Compare the sum over functions with what the file itself says it is.
 
     Raises
@@ -84,7 +84,7 @@ def check_totals(path: Path, profile: callgrind.Profile, line: str) -> None:
         )
 
 
-def reading_of(path: Path, profile: callgrind.Profile, tool: str) -> Reading:
+def reading_of(path: Path, profile: callgrind_profile.Profile, tool: str) -> Reading:
     """One reading from a profile that `tool` wrote."""
     rank = _assemble.rank_in(path) or 0
     tables: dict[str, pd.DataFrame] = {}

@@ -17,8 +17,8 @@ NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a para
 """What reasons name that arise only where a function is asked."""
 
 
-def told(model: Model) -> pd.DataFrame:
-    """The functions of a model.
+def function_table(model: Model) -> pd.DataFrame:
+    """The functions of a model, one row each.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def told(model: Model) -> pd.DataFrame:
 
 def html(model: Model, most: int = 20) -> str:
     """The functions with the largest shares, for notebooks."""
-    shown = told(model).sort_values("share", ascending=False, kind="stable")
+    shown = function_table(model).sort_values("share", ascending=False, kind="stable")
     rows = [
         [row["kernel"], row["metric"], row["formula"], f"{row['share']:.1%}", f"{row['error']:.1%}", row["status"]]
         for row in shown.head(most).to_dict("records")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ranksight.analysis.expectations.checking import Result
-from ranksight.analysis.expectations.cost import Cost
+from ranksight.analysis.expectations.deviation import Cost
 from ranksight.analysis.expectations.judging import Finding
 from ranksight.analysis.expectations.rules import Comparison, RuleFinding
 from ranksight.core.metrics import metric
