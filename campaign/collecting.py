@@ -1,8 +1,8 @@
-"""What a collector does, and the registry of collectors.
+"""The protocol of collectors, and their registry.
 
-A collector measures one execution (or, where a tool needs it, several) of the application: it says whether the machine
-lets it work, how the command is to be run, and reads what was left behind. Collectors live beside what they measure:
-counters' in ``ranksight.counters.collectors``, messages' in ``ranksight.comm.collectors``.
+A collector measures one execution of the application, or several where a tool needs them. It says whether it can work
+on this machine and how to run the command, and it reads the files that the run leaves behind. Collectors of counters
+are in ``ranksight.counters.collectors``, those of messages in ``ranksight.comm.collectors``.
 """
 
 from __future__ import annotations

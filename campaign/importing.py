@@ -1,4 +1,4 @@
-"""Building an experiment from readings: naming the parameters, telling repetitions apart, all or nothing."""
+"""Build an experiment from readings: name the parameters, number the repetitions, store all runs or none."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Naming:
         Raises
         ------
         InputError
-            When a parameter is not found, or is no number.
+            When a parameter is not found, or is not a number.
         """
         found = dict(reading.configuration)
         for name, where in self.parameters.items():
@@ -149,7 +149,7 @@ def _value(name: str, text: str, path: Path) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"{path}: {text!r} for parameter {name} is no number")
+        raise InputError(f"{path}: {text!r} for parameter {name} is not a number")
     return value
 
 
@@ -157,7 +157,7 @@ _NEW = "experiment"
 
 
 class Import:
-    """An experiment being made: beside its place until :meth:`finish`, gone if that is never reached.
+    """An experiment under construction, in a temporary folder until :meth:`finish`; removed if that is never called.
 
     Use it as a context manager.
 
@@ -239,10 +239,10 @@ class Import:
         path: Path,
         watch: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Store the readings of one file, all or, when one of them is wrong, none; the number of runs it made.
+        """Store the readings of one file and return the number of runs; store none if one of them is wrong.
 
-        A reading of a configuration that was there before is a repetition of it. `watch` is told after every run how
-        many of the file are stored, of how many.
+        A reading of a known configuration becomes a repetition of it. `watch` is called after every run with the number
+        of runs stored and their total.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Launchers: how each tells a rank its number, and which of its options take a value.
+"""Launchers: the variables that hold a process's rank, and the options that take a value.
 
 A launcher is a small description; third parties add theirs by the entry point group ``ranksight.launchers``.
 """
@@ -18,7 +18,7 @@ class Launcher:
     Attributes
     ----------
     variables : tuple of str
-        Variables that tell a process its rank.
+        Environment variables that hold the rank of a process.
     valued : frozenset of str
         Options that are followed by a value as a word of its own, so that the value is not taken for the program.
     verbs : frozenset of str
@@ -93,7 +93,7 @@ def launcher_of(word: str) -> str:
 
 
 def rank_variables() -> tuple[str, ...]:
-    """Variables in which launchers tell a process its rank, in the order in which they are believed.
+    """Environment variables in which launchers put the rank of a process, the most reliable first.
 
     A launcher's own come before PMI's and the batch system's, as ``mpirun`` inside a Slurm job sees both.
     """

@@ -1,11 +1,11 @@
-"""Command templates and launchers: what is run, and where a tool is put in front of the program on every rank.
+"""Command templates and launchers: the command line of a run, and where a tool goes in front of the program.
 
-A template is a command line with parameters in braces, ``mpirun -n {ranks} ./heat --n {size}``. Beside the parameters
-stand the sides of the process grid that ``MPI_Dims_create`` makes of the ranks, ``{grid3.x} {grid3.y} {grid3.z}`` and
+A template is a command line with parameters in braces, ``mpirun -n {ranks} ./heat --n {size}``. It may also hold the
+sides of the process grid that ``MPI_Dims_create`` makes of the ranks, ``{grid3.x} {grid3.y} {grid3.z}`` and
 ``{grid2.x} {grid2.y}``, and products of all of these, ``{size*grid3.x}``.
 
-A collector that has to stand before the program is put there by :meth:`Launch.wrap`; where the program begins is found
-from the launcher's options, or stated by the word ``{wrap}`` in the template.
+:meth:`Launch.wrap` puts a collector's tool in front of the program. It finds the program from the launcher's options,
+or at the word ``{wrap}`` in the template.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Template:
 
         ranks = configuration.get("ranks", 1)
         if ranks < 1 or not float(ranks).is_integer():
-            raise InputError(f"{ranks} is no number of ranks", "ranks are whole numbers from 1")
+            raise InputError(f"{ranks} is not a number of ranks", "ranks are whole numbers from 1")
         given = self.at.get(int(ranks), self.words)
         if not given:
             raise InputError("no command is given", "write it after '--': -- mpirun -n {ranks} ./program")

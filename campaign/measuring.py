@@ -132,7 +132,7 @@ KNOWN = {
 }
 """What launchers print when they refuse, and what helps."""
 Watcher = Callable[[Run, str], None]
-"""Told of every run: ``"start"``, ``"kept"``, ``"done"``, ``"failed"`` or ``"left out"``."""
+"""Called for every run with ``"start"``, ``"kept"``, ``"done"``, ``"failed"`` or ``"left out"``."""
 
 
 def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, what: None) -> Outcome:

@@ -1,9 +1,9 @@
 """What is checked before the first run of a campaign, whatever collects: program, launcher, and that they fit.
 
-Under another MPI's launcher every process takes itself for the only one. It computes all, ends well, and the runs look
-like those of so many ranks. The library that the program is linked with and the launcher's own words tell most cases;
-for the rest the program is started once on the fewest ranks above one, as far as MPI's initialisation, and says how
-large its world is.
+Under the launcher of another MPI every process takes itself for the only one: it computes everything, exits with 0, and
+the runs look like those of many ranks. In most cases the library that the program is linked with and the launcher's
+version show this. Otherwise the program is started once on the fewest ranks above one, up to MPI's initialisation, and
+reports the size of its world.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
     folder : Path
         Where a program that is started may leave files; on a file system that all ranks see.
     start : bool
-        Whether to start the program where its libraries do not tell enough.
+        Whether to start the program when its libraries do not show which MPI it uses.
     record : str
         Name of the file that names the processes while they run.
 
     Raises
     ------
     InputError
-        When the program is missing, no executable, or another MPI's than the launcher.
+        When the program is missing or not executable, or uses another MPI than the launcher.
     ToolError
         When the program sees another number of ranks than it was launched on.
     """
@@ -53,10 +53,11 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
         seen.setdefault((launch.command[0], launch.program), launch)
     for launch in seen.values():
         if not _is_plain(launch):
-            continue  # in a container, or behind a wrapper: what runs there cannot be seen from here
+            continue  # in a container, or behind a wrapper: the program is not visible from here
         if not is_program(launch.program):
             raise InputError(
-                f"{launch.program} is no program that can be run", "check its path, and that it is built and executable"
+                f"{launch.program} is not a program that can be run",
+                "check its path, and that it is built and executable",
             )
         library = mpi_library(linked(launch.program) or {})
         if not library:

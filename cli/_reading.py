@@ -38,7 +38,7 @@ def _constants(texts: list[str], option: str = "--set") -> dict[str, float]:
         except ValueError:
             number = float("nan")
         if not -1e300 < number < 1e300:
-            raise UsageError(f"ranksight import: {option} {name}={value}: {value!r} is no number")
+            raise UsageError(f"ranksight import: {option} {name}={value}: {value!r} is not a number")
         if name in constants:
             raise UsageError(f"ranksight import: {option} {name} is given twice")
         constants[name] = number

@@ -187,7 +187,7 @@ def _values(text: str) -> tuple[float, ...]:
         try:
             value = float(word)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{word!r} in {text!r} is no number") from None
+            raise argparse.ArgumentTypeError(f"{word!r} in {text!r} is not a number") from None
         if not -1e300 < value < 1e300:
             raise argparse.ArgumentTypeError(f"{word!r} in {text!r} is not finite")
         values[value] = None
@@ -207,7 +207,7 @@ def run(chosen: argparse.Namespace) -> int:
     template: Template = chosen.template
     bad = [value for value in chosen.grid["ranks"] if value < 1 or not value.is_integer()]
     if bad:
-        raise InputError(f"{bad[0]:g} is no number of ranks", "ranks are whole numbers from 1")
+        raise InputError(f"{bad[0]:g} is not a number of ranks", "ranks are whole numbers from 1")
     if chosen.distant and (chosen.emit or chosen.submit):
         raise UsageError("ranksight measure: --distant decides after each run, jobs cannot", "run it inside one job")
     if chosen.format == "json" and (chosen.distant or chosen.emit or chosen.submit):

@@ -72,7 +72,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     Raises
     ------
     UsageError
-        When an option lacks its value or a value is no number.
+        When an option lacks its value or a value is not a number.
     """
     rules: dict[str, str] = {}
     rest: list[str] = []
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, name) is not None and getattr(args, name) < least:
             raise UsageError(f"--{name} is {getattr(args, name)}", "give at least 1")
     if args.budget is not None and not 0 < args.budget < float("inf"):
-        raise UsageError(f"--budget {args.budget:g} is no number of core-hours", "give a positive number")
+        raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 

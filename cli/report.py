@@ -69,7 +69,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     Raises
     ------
     UsageError
-        When an option lacks its value or the value is no number.
+        When an option lacks its value or the value is not a number.
     """
     args, rest = parser.parse_known_args(list(arguments))
     args.target = {}

@@ -2,8 +2,8 @@
 
 ``pingpong.c`` measures sizes in scattered order and twice, repeats each until the order statistics around its first
 quartile agree or its share of the time is spent, and prints every measurement; the fit is
-:mod:`ranksight.comm.loggp`'s. Kielmann, Bal and Verstoep (IPDPS 2000 workshops) tell overheads from latency by the
-same late receives and trains.
+:mod:`ranksight.comm.loggp`'s. Kielmann, Bal and Verstoep (IPDPS 2000 workshops) separate overheads from latency by
+the same late receives and trains.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
     -------
     NetworkParameters
         With 95 % intervals: of each piece's intercept and slope by bootstrap over sizes, of overheads and gap at the
-        smallest size, of the latency from the bootstraps of its three terms. What the timings cannot tell is None and
-        named in the notes; a latency is never negative.
+        smallest size, of the latency from the bootstraps of its three terms. What the timings do not determine is None
+        and named in the notes; a latency is never negative.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
         intervals[f"G[{piece}]"] = transfer.interval(piece, 1)
         if intervals[f"G[{piece}]"][0] <= 0:
             start = format_si(transfer.function.first[piece], "B")
-            notes.append(f"G from {start} on is not told from 0")
+            notes.append(f"G from {start} on is not distinguishable from 0")
     sending = _sending(tables, eager, notes)
     receiving = _receiving(tables, limit, notes)
     for name, fit, op in (("o_s", sending, "isend"), ("o_r", receiving, "recv")):

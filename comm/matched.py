@@ -8,8 +8,8 @@ Messages between two ranks with one tag do not overtake each other (MPI-4.1, sec
 n-th receive. Source: Geimer et al., "The Scalasca performance toolset architecture", CCPE 22 (2010) 702 (the patterns).
 
 Limits. A receive that was posted ahead is matched where it is completed; when it was posted is not in the trace, so
-late receivers are told for blocking receives alone. Clocks of different machines must agree to better than the waits.
-Collectives on part of the ranks are not told apart from others of their size, and count no waiting.
+late receivers are found for blocking receives only. Clocks of different machines must agree to better than the waits.
+Collectives on part of the ranks cannot be distinguished from others of their size, and count no waiting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Parameters of a network in the LogGP family, as plain data.
 
 The time of a message is kept as a whole, ``T(s) = alpha(s) + beta(s) * s``, piecewise over the message size ``s``,
-because that is what a ping-pong measures; its split into latency and overheads is kept beside it, where the
-measurements carry it.
+because that is what a ping-pong measures; its split into latency and overheads is kept as well, where
+the measurements determine it.
 
 Sources: Culler et al., "LogP", PPoPP 1993; Alexandrov et al., "LogGP", SPAA 1995 (G); Ino et al., "LogGPS", PPoPP 2001
 (size-dependent overheads and the rendezvous switch); Hockney, Parallel Computing 20 (1994) 389 (alpha and beta).
@@ -45,7 +45,7 @@ class Piecewise:
 
     def __post_init__(self) -> None:
         if not self.first or not len(self.first) == len(self.alpha) == len(self.beta):
-            raise InputError("pieces of a function of message size differ in number", "give from, alpha and beta alike")
+            raise InputError("from, alpha and beta of a function of message size differ in length", "give one of each")
         if self.first[0] != 0 or any(b <= a for a, b in zip(self.first, self.first[1:], strict=False)):
             raise InputError(f"pieces of a function of message size begin at {list(self.first)}", "rise from 0")
         if not all(map(math.isfinite, (*self.alpha, *self.beta))):
@@ -236,7 +236,7 @@ class NetworkParameters:
                 values[name] = Piecewise.from_dict(value, place)
             elif name == "intervals":
                 if not isinstance(value, Mapping):
-                    raise InputError(f"{place} is no table")
+                    raise InputError(f"{place} is not a table")
                 values[name] = {key: _pair(bounds, f"{place}.{key}") for key, bounds in value.items()}
             elif name in ("library", "source"):
                 if not isinstance(value, str):

@@ -38,7 +38,7 @@ static void token(int to) {
 }
 
 /* One measurement of each kind: called on both ranks, the time counts on the rank that `measured_on` says. `unit` is
- * the number of round trips or calls timed together, so that reading the clock is small beside them; `transfer` is an
+ * the number of round trips or calls timed together, so that reading the clock is negligible; `transfer` is an
  * estimate of the one-way time. */
 
 static double pingpong(int bytes, int unit, double transfer) {
@@ -180,7 +180,7 @@ static void measure(const char *name, Kind kind, int measured_on, int bytes, dou
   while (more) {
     for (int i = 0; i < ROUND; i++) {
       double spent = kind(bytes, unit, transfer);
-      sample[count++] = spent > 1e-9 ? spent : 1e-9; /* less than the clock tells */
+      sample[count++] = spent > 1e-9 ? spent : 1e-9; /* below the clock's resolution */
     }
     if (rank == measured_on)
       more = count + ROUND <= MOST && now() - start < seconds && !settled(sample, count);

@@ -84,7 +84,7 @@ def summarise(timings: pd.DataFrame, quantile: float = QUANTILE) -> SizeTable:
     if not len(size):
         raise InputError("there are no timings to fit", "measure or import some")
     if not (np.isfinite(size).all() and (size >= 0).all()):
-        raise InputError("timings hold a size that is no number of bytes")
+        raise InputError("timings hold a size that is not a number of bytes")
     if not (np.isfinite(duration).all() and (duration > 0).all()):
         raise InputError(
             "timings hold a duration that is not positive", "the clock is too coarse, or the file holds something else"

@@ -14,8 +14,8 @@ so that ``t = transfer + waiting + rest`` for every rank.
 Limits. The least time over ranks is an upper bound of the own time: if no rank is last every time (the late rank
 changes from call to call), everyone waits now and then, the minimum holds part of the waiting, and the split
 understates it; with one rank late throughout it is exact. Ranks with different work in the operation itself (the root
-of a gather, more neighbours) count as waiting. Point-to-point waiting is told from transfer by the network's cost
-alone. An event trace, with matched sends and receives, has none of these limits (Geimer et al., "The Scalasca
+of a gather, more neighbours) count as waiting. Point-to-point waiting is separated from transfer by the network's
+cost only. An event trace, with matched sends and receives, has none of these limits (Geimer et al., "The Scalasca
 performance toolset architecture", CCPE 22 (2010) 702; that late senders appear in minimum and maximum over ranks:
 Calotoiu et al. 2013, section 4).
 """
@@ -42,7 +42,7 @@ def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
 
     They had where they were more than the cores, or where they took longer by the clock than by their processor time,
     between MPI calls or in all, because others used the cores. MPI libraries poll while they wait; where one sleeps
-    instead, nothing tells its waiting from the scheduler's.
+    instead, its waiting cannot be separated from the scheduler's.
     """
     if run.crowded:
         return True
@@ -81,11 +81,11 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
         raise InputError(f"the message table lacks the column {', '.join(missing)}")
     if bool((messages["rank"] < 0).any()):
         raise InputError(
-            "the message table is reduced over ranks already: waiting cannot be told", "import times a rank"
+            "the message table is reduced over ranks: waiting is not known", "import times of each rank"
         )
     if bool((messages["seconds"] < 0).any()):
         raise InputError("the message table holds a negative time")
-    # Without costs nothing tells transfer from rest: all that is not waiting is transfer.
+    # Without costs, transfer cannot be separated from the rest: all that is not waiting is transfer.
     known = np.full(len(messages), np.inf) if transfer is None else np.nan_to_num(np.asarray(transfer, dtype=float))
     if known.shape != (len(messages),):
         raise InputError(f"{known.size} costs are given for {len(messages)} rows")

@@ -1,4 +1,4 @@
-"""CUBE4 archives, looked through before pycubexr opens them: none leads out of itself or fills the memory."""
+"""CUBE4 archives, checked before pycubexr opens them: no path outside of the archive, no size beyond the limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PIECE = 1 << 18
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """pycubexr's parser of an archive, for as long as the block lasts; what it raises there is told in one line.
+    """Context with pycubexr's parser of an archive; its exceptions become one-line errors.
 
     pycubexr itself would unpack an archive that is compressed as a whole, and parse an anchor of any size: here both
     are refused.

@@ -1,7 +1,7 @@
-"""Work spread over processes of this machine, or over a Dask cluster that runs already.
+"""Tasks spread over processes of this machine, or over a running Dask cluster.
 
-Both are executors of :mod:`concurrent.futures`, results come in the order of the tasks, and only so many tasks are
-under way that memory stays bounded.
+Both are executors of :mod:`concurrent.futures`. Results come in the order of the tasks, and the number of tasks in
+flight is limited so that memory stays bounded.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ one repetition, one collector. Its counters are a table kernel x rank x metric, 
 operation x communicator size x message-size class.
 
 On disk an experiment is a folder: ``experiment.json`` and ``runs/<id>/`` with ``run.json``, ``counters.parquet``,
-``messages.parquet`` and ``raw/``. A run is written beside its place, synced, then renamed: it is there whole or not at
-all, and a campaign that was killed goes on where it stopped.
+``messages.parquet`` and ``raw/``. A run is written to a temporary folder, synced, then renamed, so that no
+part of a run is ever visible, and a campaign that was killed resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Experiment:
         raw: Iterable[Path] = (),
         tables: Mapping[str, pd.DataFrame] | None = None,
     ) -> Run:
-        """Store a run, whole or not at all.
+        """Store a run atomically and return it.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class Experiment:
         messages : DataFrame, optional
             Columns :data:`MESSAGE_COLUMNS`.
         raw : paths, optional
-            Files to keep beside the tables as they came.
+            Files to keep unchanged with the tables.
         tables : mapping of str to DataFrame, optional
             Further tables of the collector, stored under ``<name>.parquet``.
 
@@ -279,7 +279,7 @@ class Experiment:
             if "kernel" in found.columns and found["kernel"].isna().any():
                 raise ValueError("a kernel has no name")
             return found
-        except Exception as error:  # pyarrow raises its own and built-in errors alike for damaged files
+        except Exception as error:  # pyarrow raises its own and built-in errors for damaged files
             raise InputError(
                 f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
             ) from error

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files written atomically: readers see the old content or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_bytes(file, limits.JSON).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no JSON: {error}", "the file is damaged or not ours") from error
+        raise InputError(f"{file} is not valid JSON: {error}", "the file is damaged or not ours") from error
     if not isinstance(content, dict):
         raise InputError(f"{file} holds no JSON object", "the file is damaged or not ours")
     return content
@@ -102,7 +102,7 @@ def check_output(path: Path, force: bool = False) -> None:
     if path.exists() and not force:
         raise InputError(f"{path} exists already", "name another file with -o, or give --force to replace it")
     try:
-        # What access rights tell is not the whole truth: the file system may be read-only, or full.
+        # Access rights are not enough: the file system may be read-only, or full.
         tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.absolute().parent).close()
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -251,7 +251,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def recover(place: Path) -> None:
     """Remove staging folders of a place that no process holds any more; put back what was moved away from it."""
-    # A name in full, for that of another place may begin alike.
+    # The whole name, as the name of another place may have the same beginning.
     ours = re.compile(re.escape(f".{place.name}-") + "[0-9a-f]{8}")
     try:
         left = [entry for entry in place.absolute().parent.iterdir() if ours.fullmatch(entry.name) and entry.is_dir()]

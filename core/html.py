@@ -1,4 +1,4 @@
-"""Small tables for notebooks: what ``_repr_html_`` gives, escaped, with no style of its own."""
+"""Small tables for notebooks, as ``_repr_html_`` returns them: escaped, without styles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks that did nothing in a kernel, as tools tell it: with zeros or with no row."""
+"""Ranks that did nothing in a kernel: tools write zeros for them, or no row."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
     """The rows of a run's `counters` without those of ranks that did nothing in a kernel that others have.
 
-    Tools that store kernel x rank as a matrix (Cube, spreadsheets) have zeros there, others no row. It is one and the
-    same: a mean over ranks is over those that have the kernel. What no sample fell on is not nothing.
+    Tools that store kernel x rank as a matrix (Cube, spreadsheets) have zeros there, others no row. Both mean the same:
+    a mean over ranks is over those that have the kernel. A kernel without samples may still have run.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""What a profile holds that became no kernel, by object file: so that work which is lost to the kernels is noticed.
+"""Costs of a profile that belong to no kernel, by object file, so that missing work is noticed.
 
-A profile of a process holds more than the program's own work: the MPI library waits, the loader binds symbols. What
-was given to no kernel is kept with each run in its table ``left_out``, one row an object file, rank and metric:
+A profile of a process holds more than the program's own work: the MPI library waits, the loader binds symbols. Each
+run keeps costs that belong to no kernel in its table ``left_out``, with one row per object file, rank and metric:
 ``object``, ``rank``, ``metric``, and in the metric's unit ``kept`` (in kernels; the object is empty where the source
 does not say which), ``mpi`` (the MPI library's own and what it had others do for it), ``system`` (of samples: run
 times, the loader and the operating system, where the call chain does not show for whom) and ``other`` (start-up, and

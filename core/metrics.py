@@ -32,7 +32,7 @@ class Metric:
         SI unit: ``"s"``, ``"B"``, ``"Hz"``, or ``""`` for counts.
     kind : {"requirement", "time", "ratio", "state", "other"}
     over_ranks : str
-        How it reduces over ranks by default; wall time is carried by the slowest rank, work by the mean.
+        How it reduces over ranks by default: wall time to that of the slowest rank, work to the mean.
     text : str
         What it is, in a few words.
     additive : bool

@@ -1,4 +1,4 @@
-"""Names of others as they can be shown: in a terminal, in a plot, on a page."""
+"""Names from programs and files, made safe and short enough for a terminal, a plot or a page."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
     """What to show of each of `names` in `width` columns; names that are shown together stay distinct.
 
     A name that is too long loses its template arguments first, then parameters and what a function returns, then
-    enclosing namespaces and classes, as far as it must; what is left is cut in its middle. Names that would come out
-    the same keep what tells them apart, and are numbered where `width` has no room for that.
+    enclosing namespaces and classes, as far as it must; what is left is cut in its middle. Names that would become
+    equal keep the part in which they differ, and are numbered where `width` has no room for it.
 
     Parameters
     ----------
@@ -71,19 +71,19 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
 def _short_names(names: tuple[str, ...], width: int) -> dict[str, str]:
     plain = dict(zip(names, map(printable, demangled(names)), strict=True))
     shown = {name: _fitted(text, width) for name, text in plain.items()}
-    # the first way that tells all of a group apart is theirs; failing that, one that tells some apart
+    # the first way that makes all names of a group distinct; failing that, one that does for some
     for all_of, how in itertools.product((True, False), _ways(width)):
-        alike = _alike(shown)
-        if not alike:
+        equal = _equal(shown)
+        if not equal:
             return shown
-        taken = set(shown.values()) - {shown[name] for group in alike for name in group}
-        for group in alike:
+        taken = set(shown.values()) - {shown[name] for group in equal for name in group}
+        for group in equal:
             fresh = {name: how(plain[name]) for name in group}
             texts = set(fresh.values())
             if len(texts) >= (len(group) if all_of else 2) and not taken & texts:
                 shown |= fresh
                 taken |= texts
-    for group in _alike(shown):
+    for group in _equal(shown):
         taken = set(shown.values())
         for name in (name for name in group if name != shown[name]):
             numbers = (f"{shown[name][: max(0, width - len(f'~{at}'))]}~{at}" for at in itertools.count(1))
@@ -92,7 +92,7 @@ def _short_names(names: tuple[str, ...], width: int) -> dict[str, str]:
     return shown
 
 
-def _alike(shown: dict[str, str]) -> list[list[str]]:
+def _equal(shown: dict[str, str]) -> list[list[str]]:
     """Names that are shown as one."""
     groups: dict[str, list[str]] = {}
     for name, text in shown.items():
@@ -126,7 +126,7 @@ def _scoped(text: str, width: int, head: int) -> str:
 
 
 def _head(width: int) -> int:
-    """How much of a name's beginning to keep in `width` columns: two thirds, as its end is told by less."""
+    """How much of a name's beginning to keep in `width` columns: two thirds, as a shorter end is enough."""
     return max(0, width - 1 - (width - 1) // 3)
 
 

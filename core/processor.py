@@ -37,7 +37,7 @@ class ProcessorName:
 
 
 def read_processor(root: str | os.PathLike[str] = "/") -> ProcessorName:
-    """The first processor of ``proc/cpuinfo`` under `root` (x86, Arm, POWER); all empty where it does not tell."""
+    """The first processor of ``proc/cpuinfo`` under `root` (x86, Arm, POWER); empty where the file has no name."""
     fields: dict[str, str] = {}
     try:
         with (Path(root) / "proc/cpuinfo").open("r", encoding="utf-8", errors="replace") as stream:

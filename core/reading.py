@@ -1,8 +1,7 @@
-"""What a reader of measurements gives, and the registry of readers.
+"""The protocol of readers, and their registry.
 
-A reader turns files that another tool wrote into :class:`Reading` s: plain tables in SI units and the registry's
-metric names. Readers live beside what they read: counters' in ``ranksight.counters.readers``, messages' in
-``ranksight.comm.readers``.
+A reader turns files of another tool into :class:`Reading` s: tables in SI units, with the metric names of the registry.
+Readers of counters are in ``ranksight.counters.readers``, those of messages in ``ranksight.comm.readers``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one run, or one file, says.
+    """The measurements of one run or one file.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class Reading:
     tables : mapping of str to DataFrame
         Further tables, stored as they are.
     repetition : int or None
-        Where the source tells repetitions apart; otherwise the importer counts.
+        Number of the repetition where the source has it; otherwise the importer counts.
     provenance : mapping of str to str
         For each metric where it comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``.
     names : mapping of str to str
@@ -49,9 +48,9 @@ class Reading:
     wall_time, command, environment, notes, source
         As in :class:`ranksight.core.experiment.Run`.
     raw : sequence of Path
-        Files worth keeping beside the tables.
+        Files to keep with the tables.
     warnings : tuple of str
-        Further notes: what of the program is not in the numbers, to be said at once.
+        What of the program is missing from the numbers; printed at once.
     """
 
     configuration: Mapping[str, float] = field(default_factory=dict)
@@ -104,7 +103,7 @@ def check_values(
         Naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric is known.
     """
     for name, values in columns.items():
-        # NaN, a missing value, passes both comparisons; the extremes alone tell whether to look closer.
+        # NaN, a missing value, passes both comparisons; the extremes show whether to look closer.
         low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
         least = 0.0 if name in METRICS else -limits.VALUE
         if low < least or low <= -limits.VALUE or high >= limits.VALUE:
@@ -132,7 +131,7 @@ def check(reading: Reading, where: str) -> None:
     """
     count = reading.configuration.get("ranks", 1.0)
     if not (1 <= count < limits.VALUE and float(count).is_integer()):
-        raise InputError(f"{where}: {count:g} is no number of ranks", "ranks are whole numbers from 1 on")
+        raise InputError(f"{where}: {count:g} is not a number of ranks", "ranks are whole numbers from 1 on")
     if reading.wall_time is not None and not 0 <= reading.wall_time < limits.VALUE:
         raise InputError(f"{where}: the run takes {reading.wall_time:g} s", "no clock says this: the file is damaged")
     if (table := reading.counters) is not None:
@@ -168,4 +167,4 @@ def _numbers(table: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:
     try:
         return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{where}: {name} holds what is no number", "the file is damaged") from None
+        raise InputError(f"{where}: {name} holds a value that is not a number", "the file is damaged") from None

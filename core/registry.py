@@ -59,7 +59,7 @@ class Registry(Generic[T]):
         if self._group is not None:
             for entry in entry_points(group=self._group):
                 entry.load()
-        # Only now: a module that cannot be imported is told each time, not taken for an unknown name the second time.
+        # Only now: a module that cannot be imported raises each time, and is not an unknown name the second time.
         self._filled = True
 
     def __getitem__(self, name: str) -> T:

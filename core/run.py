@@ -113,8 +113,8 @@ class Run:
     def crowded(self) -> bool:
         """Whether there were more ranks than cores, as far as that is known.
 
-        ``cores`` in the environment are those of the node that started the run: of a Slurm job they tell nothing unless
-        the job had that node alone, and of jobs of other batch systems nothing.
+        ``cores`` in the environment are those of the node that started the run. For a Slurm job they are valid only if
+        the job had that node alone, and for jobs of other batch systems never.
         """
         if any(name in self.environment for name in JOBS):
             return False

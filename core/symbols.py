@@ -1,4 +1,4 @@
-"""Functions of ELF files: their names from symbol tables, and where each begins, which stripped files tell too.
+"""Functions of ELF files: their names from symbol tables, and their addresses, which stripped files hold as well.
 
 A file keeps the ranges of its functions for unwinding (``.eh_frame``, with a sorted table of their beginnings in
 ``.eh_frame_hdr``). So a function without a symbol has a name that all tools agree on: where it begins, and its file.
@@ -135,7 +135,7 @@ def _functions_of(path: str) -> SymbolTable | None:
 
 
 def beginning(path: str, address: int, offset: bool = False) -> int | None:
-    """Where the function around `address` of the file at `path` begins; None where the file does not tell.
+    """Start address of the function around `address` of the file at `path`; None where the file does not hold it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""TOML that people write or edit: decoded with suspicion, its keys held against those that are known."""
+"""TOML that people write or edit: size and nesting are limited, keys are checked against those known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(path: Path, remedy: str = "") -> bytes:
     """
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path} is no file", remedy)
+            raise InputError(f"{path} is not a file", remedy)
         with path.open("rb") as stream:
             return stream.read(limits.TOML + 1)
     except OSError as error:

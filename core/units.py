@@ -19,7 +19,7 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
     """Write `value` with an SI prefix: ``format_si(1234.0, "B") == "1.23 kB"``.
 
     Counts (unit ``""``) and bytes below one are not given a prefix; times and frequencies are. Long times stay seconds,
-    and what is shorter than any clock tells (:data:`SHORTEST`) is none.
+    and times below the resolution of any clock (:data:`SHORTEST`) are 0.
     """
     if not math.isfinite(value):
         return f"{value} {unit}".strip()

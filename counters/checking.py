@@ -272,7 +272,7 @@ def _teams(look: _Look) -> Iterator[tuple[str, str]]:
         return
     if not (threads >= 1 and threads == round(threads)):
         raise InputError(
-            f"threads = {threads:g} ({look.at()}) is no number of threads",
+            f"threads = {threads:g} ({look.at()}) is not a number of threads",
             "threads are whole numbers from 1: correct it, or name that parameter otherwise",
         )
     if look.platform is None:

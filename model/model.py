@@ -448,7 +448,7 @@ class Model:
         Raises
         ------
         InputError
-            When the file is no model, is damaged, or was written by an older or a newer version.
+            When the file is not a model, is damaged, or was written by an older or a newer version.
         """
         content = read(Path(path))
         try:

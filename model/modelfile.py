@@ -56,7 +56,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        When the file is no model, is damaged, or was written by an older or a newer version.
+        When the file is not a model, is damaged, or was written by an older or a newer version.
     """
     try:
         if path.is_dir():
@@ -66,11 +66,11 @@ def read(path: Path) -> dict[str, Any]:
         raise InputError(error.what, "make a model with 'ranksight fit'") from error
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is no JSON: {error}",
+            f"{path} is not valid JSON: {error}",
             "the file is damaged or not ours; 'ranksight import' reads tables, 'ranksight fit' makes models",
         ) from error
     if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise InputError(f"{path} is no model", "make one with 'ranksight fit'")
+        raise InputError(f"{path} is not a model", "make one with 'ranksight fit'")
     version = content.get("schema_version")
     if not isinstance(version, int) or version < 1:
         raise InputError(f"{path}: schema_version is {version!r}", "the file is damaged or not ours")

@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How cores are arranged; all sockets and ccNUMA domains are alike."""
+    """How cores are arranged; all sockets and ccNUMA domains are equal."""
 
     sockets: int = _value("sockets of a node", least=1)
     cores_per_socket: int = _value("physical cores of a socket", least=1)

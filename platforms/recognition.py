@@ -1,4 +1,4 @@
-"""Which described machine a node is, by what its system calls the processor and how its cores are arranged."""
+"""Find the description of a node, by its processor's name and the layout of its cores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def named(model: str) -> tuple[Platform, ...]:
 
 
 def measured_on(environment: Mapping[str, str]) -> Platform | None:
-    """The described machine that a run's recorded `environment` tells of: its processor's name and its number of them.
+    """The described machine that matches a run's recorded `environment`: its processor's name and number of cores.
 
     None where there is no such machine, or the run's had another number of cores (and hardware threads).
     """
@@ -80,8 +80,8 @@ def nearest_description(model: str, layout: Layout, events: str) -> Platform:
 def options(platform: Platform, layout: Layout) -> str:
     """Options of ``ranksight fit`` that name the description, and what of a node's `layout` differs from it.
 
-    Sub-NUMA clustering and nodes per socket (SNC, NPS) are set at boot; with other domains than the described ones the
-    measured curve tells their bandwidth.
+    Sub-NUMA clustering and nodes per socket (SNC, NPS) are set at boot; for other domains than the described ones the
+    measured curve gives the bandwidth.
     """
     words = [f"--platform {shlex.quote(platform.name)}"]
     if layout.cores_per_domain != platform.layout.cores_per_domain:

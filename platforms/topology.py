@@ -88,7 +88,7 @@ class Topology:
         return max(Counter(cpu.core for cpu in self.cpus).values())
 
     def layout(self) -> Layout:
-        """Sockets, domains and cores, taken from the largest where they are not all alike (see :meth:`uneven`)."""
+        """Sockets, domains and cores, those of the largest where they differ (see :meth:`uneven`)."""
         domains = self.domains()
         per_socket = Counter(socket for socket, _ in domains)
         cores = max(map(len, domains.values()))
@@ -101,7 +101,7 @@ class Topology:
         )
 
     def uneven(self) -> str:
-        """What is not alike among sockets, domains and cores; empty where all are."""
+        """How sockets, domains and cores differ; empty where all are equal."""
         domains = self.domains()
         counts = {
             "domains of a socket": set(Counter(socket for socket, _ in domains).values()),

@@ -18,7 +18,7 @@ _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def save(platform: Platform, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write `platform` to `path`, whole or not at all.
+    """Write `platform` to `path` atomically.
 
     Raises
     ------

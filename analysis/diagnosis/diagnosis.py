@@ -276,7 +276,7 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
     if "time" not in model.fitted.metrics:
         remedy = NO_CLOCK if "cycles" in model.fitted.metrics else "measure with perf-clock, or import times"
         raise InputError("the model has no kernel's time", remedy)
-    whole_ranks(model.parameters, points, "{} is no number of ranks", "ranks are whole numbers from 1")
+    whole_ranks(model.parameters, points, "{} is not a number of ranks", "ranks are whole numbers from 1")
     above_zero(model.parameters, model.training, points)
     evidence = gather(model, points, level)
     for name in kernels or ():

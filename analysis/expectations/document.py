@@ -306,7 +306,8 @@ class _Document:
     def mapping(self, entries: Mapping[str, Any], name: str, inside: str = "") -> Mapping[str, Any]:
         found = entries.get(name, {})
         if not isinstance(found, dict):
-            raise InputError(f"{self.source}: {inside}{name} is no table", f"write [{inside}{name}] above its entries")
+            remedy = f"write [{inside}{name}] above its entries"
+            raise InputError(f"{self.source}: {inside}{name} is not a table", remedy)
         return found
 
     def string(self, entries: Mapping[str, Any], key: str, table: str) -> str:
@@ -317,7 +318,7 @@ class _Document:
     def number(self, entries: Mapping[str, Any], key: str) -> float:
         value = entries[key]
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
-            raise InputError(f"{self.at('hold', key)}: {key} is no number", f"write {key} = 32")
+            raise InputError(f"{self.at('hold', key)}: {key} is not a number", f"write {key} = 32")
         return float(value)
 
     def between(self, entries: Mapping[str, Any], key: str, default: float, low: float, high: float) -> float:

@@ -132,7 +132,7 @@ class Pet:
         """
         p = np.atleast_1d(np.asarray(ranks, dtype=np.float64))
         if not (np.isfinite(p).all() and (p >= 1).all()):
-            raise InputError(f"{p[~(p >= 1)][:1]} is no number of ranks", "ranks are whole numbers from 1")
+            raise InputError(f"{p[~(p >= 1)][:1]} is not a number of ranks", "ranks are whole numbers from 1")
         for rule in dict.fromkeys(phase.weight.rule for phase in self.phases):
             bad = p[~admits(p, rule)]
             if len(bad):

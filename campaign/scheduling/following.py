@@ -113,7 +113,7 @@ def alive(taken: Sequence[Submitted], scheduler: Scheduler) -> bool:
 def follow(
     taken: Sequence[Submitted], scheduler: Scheduler, watch: Callable[[dict[str, int]], None], pause: float = 10.0
 ) -> dict[tuple[str, int], str]:
-    """Wait until all jobs have ended; `watch` is told how many tasks are in which state. The last states are given.
+    """Wait until all jobs have ended, and return their last states; `watch` gets the number of tasks in each state.
 
     Raises
     ------

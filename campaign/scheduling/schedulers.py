@@ -1,6 +1,6 @@
-"""The registry of batch systems: what a job script of each looks like, how it is submitted, and how it is asked about.
+"""The registry of batch systems: the job script of each, how to submit it, and how to query its state.
 
-A scheduler is a small description with a template beside it; third parties add theirs by the entry point group
+A scheduler is a small description with a template of its own; third parties add theirs by the entry point group
 ``ranksight.schedulers``.
 """
 

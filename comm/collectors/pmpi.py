@@ -36,7 +36,7 @@ class Pmpi:
         self.events = events
         self.default = events == 0
         if events:
-            self.text = f"event trace: the first {events:,} calls and transfers of each thread, beside what pmpi gives"
+            self.text = f"event trace: the first {events:,} calls and transfers of each thread; also all of pmpi"
 
     def available(self) -> Availability:
         """Whether there is a compiler wrapper of MPI and a launcher."""
@@ -58,7 +58,7 @@ class Pmpi:
         return [Step(launch.wrap(prefix))]
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
-        """Tables of the run; ToolError where ranks are missing, since a run is there whole or not at all."""
+        """Tables of the run; ToolError where ranks are missing, as a run without them is not stored."""
         from ranksight.comm.tracer.events import has_events, tabulate_events
         from ranksight.comm.tracer.gathering import read_folder, trace_files
         from ranksight.comm.tracer.tables import METRICS, tabulate
@@ -91,18 +91,18 @@ class Pmpi:
 
 
 def _matching_mpicc(launch: Launch) -> str | None:
-    """The compiler wrapper beside the launcher, where there is one: ``mpicc.mpich`` beside ``mpiexec.mpich``; for a
-    program of the standard ABI ``mpicc_abi``, beside it or on PATH."""
+    """The compiler wrapper in the launcher's folder, if there is one: ``mpicc.mpich`` for ``mpiexec.mpich``; for a
+    program of the standard ABI ``mpicc_abi``, in that folder or on PATH."""
     if os.environ.get("RANKSIGHT_MPICC"):
         return None
     standard = is_abi(mpi_library(linked(launch.program) or {}))
-    name, beside = "mpicc_abi" if standard else "mpicc", None
+    name, near = "mpicc_abi" if standard else "mpicc", None
     found = shutil.which(launch.command[0]) if launch.launcher.startswith("mpi") else None
     if found is not None:
         suffix = Path(found).name.partition(".")[2]
-        beside = Path(found).with_name(name if suffix in ("", "hydra") else f"{name}.{suffix}")
-    if beside is not None and os.access(beside, os.X_OK):
-        return str(beside)
+        near = Path(found).with_name(name if suffix in ("", "hydra") else f"{name}.{suffix}")
+    if near is not None and os.access(near, os.X_OK):
+        return str(near)
     return shutil.which(name) if standard else None
 
 

@@ -107,7 +107,7 @@ def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Floats]:
     ranks, size = np.broadcast_arrays(np.asarray(ranks, dtype=float), np.asarray(size, dtype=float))
     bad = ~np.isfinite(ranks) | (ranks < 1) | (ranks != np.floor(ranks))
     if bool(np.any(bad)):
-        raise InputError(f"{ranks[bad][0]:g} is no number of ranks", "ranks are whole numbers from 1")
+        raise InputError(f"{ranks[bad][0]:g} is not a number of ranks", "ranks are whole numbers from 1")
     bad = ~np.isfinite(size) | (size < 0)
     if bool(np.any(bad)):
         raise InputError(f"{size[bad][0]:g} is no message size", "sizes are finite and not negative")

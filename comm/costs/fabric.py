@@ -51,7 +51,7 @@ class Fabric:
 
     @classmethod
     def flat(cls, link: NetworkParameters) -> Fabric:
-        """All pairs of ranks alike, and no two sharing a link."""
+        """A fabric in which all pairs of ranks have the same link, and no two share it."""
         return cls(None, link, 1)
 
     @classmethod
@@ -61,7 +61,7 @@ class Fabric:
         Parameters
         ----------
         content : mapping
-            Plain data; entries beside the two tables, such as ``collectives``, are left to others.
+            Plain data; other entries, such as ``collectives``, are ignored.
         ranks_per_node : int
         where : str
             File and table, for messages.

@@ -74,14 +74,13 @@ def fit_collective(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> Fit
     InputError
         When the lengths differ or a value is not finite.
     InsufficientError
-        When the measurements cannot tell the coefficients apart (too few, or ranks or sizes that do not vary).
+        When the measurements do not determine the coefficients (too few, or ranks or sizes that do not vary).
     """
     return _fit(("log2 P", "s", "1"), ranks, size, seconds)
 
 
 def fit_identifiable(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> FittedCost:
-    """Fit the largest part of ``t = a log2 P + b s + c`` that the measurements can tell apart; see
-    :func:`fit_collective`.
+    """Fit the largest part of ``t = a log2 P + b s + c`` that the measurements determine; see :func:`fit_collective`.
 
     Without two sizes there is no ``b``, without two numbers of ranks no ``a``; what is left is the constant.
 
@@ -115,7 +114,7 @@ def _fit(names: tuple[str, ...], ranks: ArrayLike, size: ArrayLike, seconds: Arr
     scale = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), np.finfo(float).tiny)
     if len(time) <= len(names) or int(np.linalg.matrix_rank(matrix / scale)) < len(names):
         raise InsufficientError(
-            f"{len(time)} measurements cannot tell the coefficients of {', '.join(names)} apart",
+            f"{len(time)} measurements do not determine the coefficients of {', '.join(names)}",
             f"measure more than {len(names)} points of other sizes" + (" and ranks" if len(names) > 2 else ""),
         )
     unit = max(float(np.abs(time).max()), np.finfo(float).tiny)

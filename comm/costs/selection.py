@@ -1,6 +1,6 @@
-"""Which algorithm a library takes: switch points by ranks and size, as data with their source.
+"""The algorithm that a library takes: switch points by ranks and size, as data with their source.
 
-The tables are TOML files beside this module. A rule holds where all it states holds, and the first that holds counts:
+The tables are TOML files in this folder. A rule applies where all of its conditions hold, and the first such counts:
 ``ranks_below``, ``power_of_two``, and ``choose``, a list of (first size no longer meant, algorithm), 0 for no end.
 ``fewer_elements`` names the algorithm where the vector has fewer elements than ranks. ``instead`` names, for an
 operation's algorithm, the one that its own code takes where it cannot give every rank an element.

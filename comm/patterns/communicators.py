@@ -32,7 +32,7 @@ class CommunicatorSize:
     ----------
     name : str
         ``ranks``, ``sqrt(ranks)``, ``x of a 2-d grid``, ..., ``constant``, ``ranks /``, or ``unknown``: several sizes
-        that no equation explains, told as one.
+        that no equation explains, reported as one.
     number : int
         Of the last two.
     """

@@ -80,7 +80,7 @@ class Cartesian:
 
     @property
     def surface(self) -> Cartesian:
-        """The grid that tells how many faces of a block have a neighbour: one that is met both ways has two of them."""
+        """The grid for counting faces with a neighbour: a neighbour in both directions has two of them."""
         return replace(self, ring="others") if self.ring == "peers" else self
 
     def faces(self, ranks: int) -> NDArray[np.float64]:

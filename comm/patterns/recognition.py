@@ -1,9 +1,9 @@
-"""From who talked to whom at a few numbers of ranks to the rules behind it.
+"""Find the rules of a communication pattern from its edges at a few numbers of ranks.
 
-An *explanation* is a set of rules of one world (one process grid, one set of distances ...) whose links, put together,
-are exactly those of every run: none missing, none too many. Small runs are often explained by several: with two ranks
-along a dimension a ring is a line. All of them are kept, the simplest first; where they disagree about the number of
-ranks that is asked for, the answer is not known, and :func:`telling_ranks` says which run would tell.
+An *explanation* is a set of rules of one family (one process grid, one set of distances ...) whose links together are
+exactly those of every run. Small runs often have several explanations: with two ranks along a dimension a ring is a
+line. All of them are kept, the simplest first. Where they disagree at the number of ranks asked for, the answer is not
+known, and :func:`distinguishing_ranks` returns the run that would decide.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ranksight.comm.patterns.rule import FAMILIES, Ints, Links, Rule, Talk
 from ranksight.comm.patterns.steps import Step
 
 MOST_EXPLANATIONS = 12
-"""Explanations that are kept: more say nothing new about what is not known."""
+"""Explanations that are kept at most."""
 FACES = 6
 ASKED = (*range(2, 33), 36, 48, 49, 54, 60, 64, 72, 96, 100, 120, 128)
-"""Numbers of ranks that are tried for a run that tells explanations apart."""
+"""Numbers of ranks that are tried for a run that distinguishes explanations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Rules that together are who talks to whom."""
+    """Rules that together are the communication pattern."""
 
     rules: tuple[Rule, ...]
 
@@ -152,8 +152,8 @@ def disagree(explanations: Sequence[Explanation], ranks: int) -> bool:
     return any(not np.array_equal(first, other.codes(ranks)) for other in explanations[1:])
 
 
-def telling_ranks(explanations: Sequence[Explanation], measured: Iterable[int], asked: int) -> int | None:
-    """Number of ranks whose run would tell what holds at `asked`; None where none of those tried does.
+def distinguishing_ranks(explanations: Sequence[Explanation], measured: Iterable[int], asked: int) -> int | None:
+    """Number of ranks whose run would decide which explanation holds at `asked`; None where none tried does.
 
     The smallest at which explanations that differ at `asked` differ as well, or at least some of them.
     """
@@ -162,9 +162,9 @@ def telling_ranks(explanations: Sequence[Explanation], measured: Iterable[int], 
         groups.setdefault(one.codes(asked).tobytes(), one)
     known, best, most = set(measured), None, 1
     for ranks in ASKED:
-        told = len({one.codes(ranks).tobytes() for one in groups.values()})
-        if ranks not in known and told > most:
-            best, most = ranks, told
+        distinct = len({one.codes(ranks).tobytes() for one in groups.values()})
+        if ranks not in known and distinct > most:
+            best, most = ranks, distinct
         if most == len(groups):
             break
     return best

@@ -1,4 +1,4 @@
-"""Calls of a trace in their order, kept by readers beside the sums, for what looks at the order: phases."""
+"""Calls of a trace in their order, kept by readers in addition to the sums: phases need the order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 MOST_EVENTS = 4_000_000
-"""Calls that are kept of a trace; of one with more none are, as the first ones alone would tell of a shorter run."""
+"""Calls that are kept of a trace; of a longer trace none are kept, as the first ones would look like a shorter run."""
 
 
 class EventLog:

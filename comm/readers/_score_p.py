@@ -15,7 +15,7 @@ NOTE = "bytes of bcast, allgather, allreduce and scan are one rank's; Score-P co
 
 
 def counts_itself(samples: Iterable[tuple[str, float, float, int]]) -> bool:
-    """Whether the rank itself is among those sent to; the older versions' way where nothing tells.
+    """Whether the rank itself is among those sent to; as in older versions where the samples do not show it.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ CALLS = {
     **dict.fromkeys(("Gatherv", "Igatherv"), _Call(1, 2, 8)),
     **dict.fromkeys(("Alltoall", "Ialltoall"), _Call(1, 2, 6, per_rank=True)),
 }
-"""Calls whose bytes their arguments tell, by the standard's C bindings; other calls are counted without bytes."""
+"""Calls whose bytes follow from their arguments, by the standard's C bindings; others are counted without bytes."""
 SCATTERS = {"Scatter": 7, "Iscatter": 7}
 """Scatter hands over at the root and receives elsewhere: position of the communicator; the root stands before it."""
 UNKNOWN = (
@@ -92,7 +92,7 @@ class Allprof:
             rows.append({"kernel": WHOLE, "rank": rank, **_rank(tally, rank, files[rank], ranks, blind)})
         notes = ["times have a resolution of one microsecond"]
         if blind:
-            notes.append(f"the trace does not tell the bytes of {', '.join(sorted(blind))}: 0 stands there")
+            notes.append(f"the trace does not hold the bytes of {', '.join(sorted(blind))}: they are 0")
         counters = pd.DataFrame(rows)
         yield Reading(
             configuration={"ranks": float(ranks)},

@@ -80,7 +80,7 @@ class _Profile:
         self.inside = None
 
     def call(self, where: str, attributes: dict[str, str], full: bool) -> None:
-        """Keep a function, if it is MPI's; `full` logs tell more of it than terse ones."""
+        """Keep a function, if it is MPI's; `full` logs hold more of it than terse ones."""
         called = attributes.get("call" if full else "name", "")
         if not called.lower().startswith(("mpi_", "pmpi_")):
             return

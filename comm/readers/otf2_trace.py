@@ -58,7 +58,7 @@ class Otf2:
                 reading = _read(trace, anchor)
         except InputError:
             raise
-        except Exception as error:  # the package raises its own, C-level and built-in errors alike
+        except Exception as error:  # the package raises its own, C-level and built-in errors
             raise InputError(
                 f"{anchor} is no OTF2 archive that can be read: {type(error).__name__} {error}"[:400],
                 "copy the whole folder with traces.def and traces/",
@@ -189,7 +189,7 @@ def _counters(ranks: list[_Rank], tick: float) -> pd.DataFrame:
 
 
 def _convert(tally: _messages.Tally, collectives: dict[Collective, list[float]]) -> None:
-    """Add the collectives, once all are known that tell how their bytes are counted."""
+    """Add the collectives once all are read, as they show together how bytes are counted."""
     names = {key[2]: operation_name(key[2]) for key in collectives}
     itself = _score_p.counts_itself((names[key[2]], key[4], key[5], key[3]) for key in collectives)
     for (kernel, rank, operation, comm, sent, received), (count, seconds) in collectives.items():
@@ -244,7 +244,7 @@ def _leave(
 
 
 def _instructions(metric: Any, values: Any, before: float) -> float:
-    """Instructions that a metric event tells, as PAPI counts them on; `before` where it tells others."""
+    """Instructions of a metric event, as PAPI accumulates them; `before` where it holds other metrics."""
     names = [str(member.name) for member in getattr(metric, "members", ())]
     if "PAPI_TOT_INS" not in names or len(names) != len(values):
         return before

@@ -42,7 +42,7 @@ def _load(path: Path) -> pd.DataFrame:
         other = sorted(names - set(CALLS) - set(OPERATIONS))
         line = int((table["op"] == (other[0] if other else sorted(names)[0])).to_numpy().argmax()) + 1
         raise InputError(
-            f"{path}:{line}: unknown operation {other[0] if other else 'beside MPI calls'!r}",
+            f"{path}:{line}: unknown operation {other[0] if other else 'among MPI calls'!r}",
             f"known: {', '.join((*OPERATIONS, *CALLS))}",
         )
     plain = table.assign(op=table["op"].map(CALLS))
@@ -65,7 +65,7 @@ def _load(path: Path) -> pd.DataFrame:
 def _table(path: Path) -> pd.DataFrame:
     try:
         if path.stat().st_size > limits.TIMINGS:
-            raise InputError(f"{path} is larger than {limits.TIMINGS} bytes", "it is no table of timings; split it")
+            raise InputError(f"{path} is larger than {limits.TIMINGS} bytes", "it is not a table of timings; split it")
         with path.open(encoding="utf-8") as stream:
             first = stream.readline().strip()
         fields = [field.strip().lower() for field in first.split(",")]
@@ -79,7 +79,7 @@ def _table(path: Path) -> pd.DataFrame:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InputError(f"{path} is no table of timings: {error}", "give op,bytes,start,duration") from error
+        raise InputError(f"{path} is not a table of timings: {error}", "give op,bytes,start,duration") from error
     numbers = {name: pd.to_numeric(raw[name], errors="coerce") for name in names if name != "op"}
     for name, column in numbers.items():
         bad = ~np.isfinite(column.to_numpy(dtype=float)) | ((column < 0).to_numpy() & (name != "start"))

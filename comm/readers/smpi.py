@@ -129,7 +129,7 @@ def _files(path: Path) -> list[Path]:
         inner = Path(name)
         if inner.is_absolute() or ".." in inner.parts or not _LISTED.fullmatch(name):
             raise InputError(
-                f"{path}:{line_number}: {name[:60]!r} is neither an action nor a rank's file beside this one",
+                f"{path}:{line_number}: {name[:60]!r} is neither an action nor a rank's file in this folder",
                 "name the trace's own files",
             )
         files.append(path.parent / inner)

@@ -1,4 +1,4 @@
-/* What the wrappers of Fortran need beside those of C: the real functions, Fortran's constants, statuses.
+/* What the wrappers of Fortran need in addition to those of C: the real functions, Fortran's constants, statuses.
  *
  * The wrapper calls the library's own Fortran function with the program's own arguments and converts handles only to look at
  * them, so that nothing depends on how a library treats its Fortran constants. */

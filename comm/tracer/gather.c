@@ -8,7 +8,7 @@
  *
  * Other ranks may have died, which closes their connection, or be late by hours: nobody waits for longer than a limit
  * without news. A member that has waited in vain, or whose leader is gone, writes a file of its own, as after a signal. A
- * content that is in two files is told apart by the reader. */
+ * the reader recognises content that is in two files. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -106,7 +106,7 @@ static int own(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-/* The name of a group: alike for all ranks of a program that leave their traces in one folder. */
+/* The name of a group: the same for all ranks of a program that leave their traces in one folder. */
 static socklen_t name(struct sockaddr_un *address, const char *folder, int number)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -127,7 +127,7 @@ static int join(int fd, const char *folder, int number)
     unsigned tries;
     for (tries = 0; tries < 10000; tries++) { /* the name is taken a moment before it listens */
         if (bind(fd, (struct sockaddr *)&address, length) == 0) {
-            part = listen(fd, group - 2) == 0 ? LEADER : ALONE; /* a queue holds one more than it is told */
+            part = listen(fd, group - 2) == 0 ? LEADER : ALONE; /* a queue holds one more than its length */
             return 0;
         }
         if (errno == EADDRINUSE && connect(fd, (struct sockaddr *)&address, length) == 0) {
@@ -268,7 +268,7 @@ static int lead(void)
     served = collect(sockets, &n, content, file, &error);
     rs_file_close(file, error, served);
     for (i = 1; i < n; i++) {
-        if (i <= served) /* or lost, which has been told: their own files would find no more room */
+        if (i <= served) /* or lost, which was reported: their own files would find no more room */
             send(sockets[i].fd, &written, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         close(sockets[i].fd);
     }

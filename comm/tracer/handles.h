@@ -1,4 +1,4 @@
-/* What stands behind the handles of MPI: whom a communicator, window or file reaches, and what a request will complete. */
+/* State of MPI handles: whom a communicator, window or file reaches, and what a request will complete. */
 #ifndef RANKSIGHT_TRACER_HANDLES_H
 #define RANKSIGHT_TRACER_HANDLES_H
 

@@ -1,4 +1,4 @@
-/* What a call that has returned means: bytes, peers, requests. Used by the generated wrappers of C and Fortran alike, with
+/* What a call that has returned means: bytes, peers, requests. Used by the generated wrappers of C and Fortran, with
  * the handles of C. Communicators and datatypes are only looked at after MPI has accepted them. */
 #ifndef RANKSIGHT_HOOKS_H
 #define RANKSIGHT_HOOKS_H
@@ -87,7 +87,7 @@ RS_HOT void rs_transfer(rs_call *c, unsigned op, const rs_group *g, int rank, in
         rs_add_peer(c->thread, rs_add(c, op, (uint32_t)g->size, 1, bytes), rs_world(g, rank), tag, bytes);
 }
 
-/* The same beside the call's own record. */
+/* The same in addition to the call's own record. */
 RS_HOT void rs_transfer_beside(rs_thread *t, rs_record *own, unsigned op, uint32_t size, int null, int peer, int tag,
                                       uint64_t bytes)
 {

@@ -27,8 +27,8 @@ all others                            0
 Nonblocking and persistent collectives follow their blocking form. A persistent operation appears under ``<name>_init``
 (the set-up, no bytes) and ``<name>_start`` (each start, its bytes); time is with ``Start``, ``Startall`` and the
 completions. Completions and other calls without a communicator have communicator size 0. An intercommunicator's size
-is that of both groups together. What a library does not tell cannot be known: MPICH (4.0, 5.0) leaves the status of
-MPI_Isendrecv unset, so that bytes of ``Isendrecv_recv`` mean nothing there.
+is that of both groups together. Limits of the library remain: MPICH (4.0, 5.0) leaves the status of
+MPI_Isendrecv unset, so the bytes of ``Isendrecv_recv`` are invalid there.
 
 Each operation is of one kind: ``s`` send, ``r`` receive, ``c`` collective, ``p`` one-sided from the origin, ``g``
 one-sided to the origin, ``i`` file, ``w`` completion and waiting, ``o`` other.
@@ -53,7 +53,7 @@ class Rule:
     before : str
         C declarations and statements before the call.
     also : tuple of (str, str)
-        Operations beside the function's own: name and kind.
+        Further operations of the function: name and kind.
     always : str
         C statements after the call, whether it succeeded or not.
     """

@@ -253,8 +253,8 @@ static int content(int how, int number)
     return chunk("DONE", 1, "", 0) != 0 || flush() != 0;
 }
 
-/* While a file or a copy is made no handler may come in between; one that writes too much is told by an error, not struck
- * by SIGXFSZ. */
+/* While a file or a copy is made no handler may come in between; one that writes too much gets an error, not
+ * SIGXFSZ. */
 static void shield(sigset_t *before)
 {
     sigset_t all;

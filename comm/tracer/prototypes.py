@@ -15,7 +15,7 @@ _NAME = re.compile(r"^(?P<type>.*?[\s*])(?P<name>[A-Za-z_]\w*)\s*(?P<array>(?:\[
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: its C type as written, and what stands in brackets after its name."""
+    """One parameter: its C type as written, and the text in brackets after its name."""
 
     type: str
     array: str = ""

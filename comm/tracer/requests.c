@@ -1,4 +1,4 @@
-/* Requests that a completion or a start has to be told from: posted receives, and everything persistent. */
+/* Requests that a completion or a start has to be matched with: posted receives, and everything persistent. */
 #include "handles.h"
 
 #include <stdlib.h>

@@ -258,7 +258,7 @@ RS_HOT rs_record *rs_add(rs_call *c, unsigned operation, uint32_t comm_size, uin
     return r;
 }
 
-/* Records something beside the call `own`, at its call site: a receive that completed, the second half of a Sendrecv. */
+/* Records something in addition to the call `own`, at its call site: a receive that completed, the second half of a Sendrecv. */
 RS_HOT rs_record *rs_add_beside(rs_thread *t, rs_record *own, unsigned operation, uint32_t comm_size, uint64_t count,
                                        uint64_t bytes)
 {
@@ -307,7 +307,7 @@ RS_HIDDEN void rs_content_copy(char *memory); /* as many bytes as the size that 
 RS_HIDDEN int rs_file_open(void);             /* descriptor, or -1 and errno */
 RS_HIDDEN int rs_file_put(int fd, const void *data, size_t bytes);
 RS_HIDDEN int rs_file_content(int fd, int how, int number);
-RS_HIDDEN void rs_file_close(int fd, int error, int others); /* tells the loss, of this rank and `others` */
+RS_HIDDEN void rs_file_close(int fd, int error, int others); /* reports the loss, of this rank and `others` */
 RS_HIDDEN void rs_file_drop(void);
 RS_HIDDEN void rs_write(int how, int number);
 

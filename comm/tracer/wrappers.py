@@ -54,7 +54,7 @@ def operations(functions: list[Prototype]) -> dict[str, str]:
 
 
 def around(name: str) -> tuple[str, str]:
-    """What is done before and after the functions that end a program, beside recording them."""
+    """Code before and after the functions that end a program, in addition to recording them."""
     return {
         "Finalize": ("rs_before_finalize(@, #Finalize);", "rs_after_finalize(@);"),
         "Session_finalize": ("rs_before_finalize(@, #Session_finalize);", "rs_after_finalize(@);"),

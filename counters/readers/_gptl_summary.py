@@ -82,7 +82,7 @@ def _values(path: Path, at: int, words: list[str], own: bool) -> dict[str, float
     except ValueError:
         numbers = []
     if len(numbers) != 5 or not all(0 <= value < _assemble.LARGEST for value in numbers):
-        raise InputError(f"{path}:{at + 1} holds what is no time or count", "the file is damaged")
+        raise InputError(f"{path}:{at + 1} holds a value that is not a time or count", "the file is damaged")
     if own:
         calls, active, mean, _, largest = numbers
         visits = calls / max(active, 1.0)

@@ -52,7 +52,7 @@ def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[np.
     Returns
     -------
     values : ndarray, shape (n,)
-        NaN where the value is missing or is no number.
+        NaN where the value is missing or is not a number.
     wrong : list of int
         Places of texts that are neither numbers nor stand for a missing value.
     """
@@ -78,7 +78,7 @@ def parse_number(text: str, decimal: str = ".") -> float:
     Raises
     ------
     InputError
-        When it is no number.
+        When it is not a number.
     """
     bare = text.strip()
     if bare.casefold() in MISSING:
@@ -92,4 +92,4 @@ def parse_number(text: str, decimal: str = ".") -> float:
     try:
         return float(_FORTRAN.sub("e", bare))
     except ValueError:
-        raise InputError(f"{text!r} is no number") from None
+        raise InputError(f"{text!r} is not a number") from None

@@ -167,7 +167,8 @@ def json_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
         except (ValueError, RecursionError) as error:
             if '"counter-value"' not in line and '"event"' not in line:
                 continue  # the program's own output
-            raise InputError(f"{path}:{number} is no JSON: {error}", "the file is truncated or damaged") from error
+            what = f"{path}:{number} is not valid JSON: {error}"
+            raise InputError(what, "the file is truncated or damaged") from error
         if not isinstance(content, dict) or "counter-value" not in content:
             continue
         said.setdefault(rank, {})
@@ -194,7 +195,7 @@ def _row(
         value = None if status else parse_number(text.strip())
         running = float(share)
     except (InputError, ValueError):
-        raise InputError(f"{path}:{number}: {text!r} of {event} is no number", "the file is damaged") from None
+        raise InputError(f"{path}:{number}: {text!r} of {event} is not a number", "the file is damaged") from None
     if value is not None and not 0 <= value < LARGEST:
         raise InputError(f"{path}:{number}: {event} has {value:g}, which no counter holds", "the file is damaged")
     return Row(rank, event.strip(), value, status, unit.strip(), running, interval, number)

@@ -127,7 +127,7 @@ def _check_record(line: str, nodes: dict[str, str]) -> None:
         return
     numbers, parents = _ID.findall(plain), _PARENT.findall(plain)
     if plain.count(",id=") != len(numbers) or plain.count(",parent=") != len(parents):
-        raise ValueError("the number or the parent of a node is no number")
+        raise ValueError("the number or the parent of a node is not a number")
     if len(numbers) != 1 or len(parents) > 1 or parents == numbers:
         raise ValueError("a node is its own parent, or does not have one number and one parent")
     (number,) = numbers
@@ -142,9 +142,9 @@ def _json(path: Path) -> _Source:
     try:
         content = json.loads("\n".join(lines))
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno} is no JSON: {error.msg}", "the file is damaged") from error
+        raise InputError(f"{path}:{error.lineno} is not valid JSON: {error.msg}", "the file is damaged") from error
     except (RecursionError, ValueError) as error:
-        raise InputError(f"{path} is no JSON that can be read: {error}", "the file is damaged") from error
+        raise InputError(f"{path} is not valid JSON that can be read: {error}", "the file is damaged") from error
     if isinstance(content, list) and all(isinstance(record, dict) for record in content):
         return _Source([_with_path(record) for record in content], {}, {})
     if not isinstance(content, dict) or not all(
@@ -328,7 +328,7 @@ def _number(path: Path, at: int, name: str, value: object) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{path}: record {at} has {value!r:.80} of {name}, which is no number") from None
+        raise InputError(f"{path}: record {at} has {value!r:.80} of {name}, which is not a number") from None
     if math.isnan(number):
         return number
     if number < 0 or number >= _assemble.LARGEST:

@@ -139,7 +139,7 @@ class _Table:
         if wrong:
             line = self.lines[self.kept][wrong[0]]
             raise InputError(
-                f"{self.path}:{line}: {chosen[wrong[0]]!r} in column {name!r} is no number"
+                f"{self.path}:{line}: {chosen[wrong[0]]!r} in column {name!r} is not a number"
                 + (f" ({len(wrong)} rows like it)" if len(wrong) > 1 else ""),
                 "choose rows with --where COLUMN=VALUE" if role == "parameter" else "mend the row",
             )

@@ -91,11 +91,11 @@ class Measurements:
 
 def _number(value: object, place: str, finite: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise InputError(f"{place}: {value!r} is no number")
+        raise InputError(f"{place}: {value!r} is not a number")
     try:
         number = float(value)
     except (ValueError, OverflowError):
-        raise InputError(f"{place}: {value!r} is no number") from None
+        raise InputError(f"{place}: {value!r} is not a number") from None
     if math.isinf(number) or (finite and math.isnan(number)):
         raise InputError(f"{place}: {value!r} is not finite", "correct the value, or leave it out")
     return number
@@ -207,7 +207,7 @@ def read_lines(path: Path, text: str) -> Measurements:
         try:
             entry = json.loads(_commas(content))
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{line} is no JSON: {error}", "the line is damaged") from error
+            raise InputError(f"{path}:{line} is not valid JSON: {error}", "the line is damaged") from error
         point = entry.get("params", entry.get("parameters")) if isinstance(entry, dict) else None
         if not isinstance(point, dict) or "value" not in entry:
             raise InputError(f"{path}:{line} lacks {'value' if isinstance(point, dict) else 'params or parameters'}")
@@ -255,7 +255,7 @@ class ExtraP:
             # An entry that is whole on the first line has others below it.
             if (first := text.lstrip().split("\n", 1)[0]).rstrip().endswith("}") and '"value"' in first:
                 return read_lines(path, text).readings()
-            raise InputError(f"{path} is no JSON: {error}", "the file is damaged") from error
+            raise InputError(f"{path} is not valid JSON: {error}", "the file is damaged") from error
         if "value" in content and "measurements" not in content:
             return read_lines(path, text).readings()
         return read_json(path, content).readings()

@@ -78,7 +78,7 @@ class Likwid:
         Raises
         ------
         InputError
-            Naming file and line: the tables are missing, break off, disagree, or hold what is no number.
+            Naming file and line: the tables are missing, break off, disagree, or hold a value that is not a number.
         """
         if not path.is_dir():
             yield from _read(path, None)
@@ -315,7 +315,7 @@ def _numbers(path: Path, line: int, cells: Sequence[str], name: str) -> NDArray[
         values = np.array([float(cell) if cell.casefold() not in _NO_VALUE else np.nan for cell in cells])
     except ValueError:
         wrong = next(cell for cell in cells if not _is_number(cell))
-        raise InputError(f"{path}:{line}: {wrong!r} of {name} is no number", "the file is damaged") from None
+        raise InputError(f"{path}:{line}: {wrong!r} of {name} is not a number", "the file is damaged") from None
     with np.errstate(invalid="ignore"):
         bad = (values < 0) | (values >= _assemble.LARGEST)
     if bad.any():

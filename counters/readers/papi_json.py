@@ -49,7 +49,7 @@ class Papi:
         Raises
         ------
         InputError
-            Naming file (and line, where it is no JSON): damaged, no region, a rank missing.
+            Naming file (and line, where it is not valid JSON): damaged, no region, a rank missing.
         """
         if path.is_dir():
             files = _assemble.run_folder(path)
@@ -67,10 +67,10 @@ def _read(path: Path, rank: int | None) -> Reading:
         content = json.loads("\n".join(lines))
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}:{error.lineno} is no JSON: {error.msg}", "the file is truncated or damaged"
+            f"{path}:{error.lineno} is not valid JSON: {error.msg}", "the file is truncated or damaged"
         ) from error
     except (RecursionError, ValueError) as error:
-        raise InputError(f"{path} is no JSON that can be read: {error}", "the file is damaged") from error
+        raise InputError(f"{path} is not valid JSON that can be read: {error}", "the file is damaged") from error
     threads = _threads(path, content)
     instant = _instantaneous(content)
     keys: list[tuple[str, str]] = []

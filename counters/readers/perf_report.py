@@ -174,7 +174,7 @@ def _value(path: Path, line: int, row: dict[str, str], count: float | None) -> f
     try:
         value = float(text) if "Period" in row else float(percent.rstrip("%")) / 100.0 * float(count or 0.0)
     except ValueError:
-        raise InputError(f"{path}:{line}: {(text or percent)!r} is no number", "the report is damaged") from None
+        raise InputError(f"{path}:{line}: {(text or percent)!r} is not a number", "the report is damaged") from None
     if not 0 <= value < _assemble.LARGEST or ("Period" not in row and value > 1.001 * float(count or 0.0)):
         raise InputError(f"{path}:{line}: {text or percent} cannot be", "the report is damaged")
     return value

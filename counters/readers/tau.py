@@ -177,7 +177,8 @@ def _profile(file: Path) -> _Profile:
         try:
             visits, _, own, whole = (float(text) for text in values[:4])
         except ValueError:
-            raise InputError(f"{file}:{number + 1} holds what is no number: {row['numbers']!r:.80}") from None
+            what = f"{file}:{number + 1} holds a value that is not a number: {row['numbers']!r:.80}"
+            raise InputError(what) from None
         for value in (visits, own, whole):
             if not 0 <= value < _assemble.LARGEST:
                 raise InputError(

@@ -56,7 +56,7 @@ class Vtune:
         Raises
         ------
         InputError
-            Naming file and line: no function or event among the columns, ragged rows, what is no number.
+            Naming file and line: no function or event among the columns, ragged rows, a value that is not a number.
         """
         if path.is_dir():
             files = _assemble.run_folder(path)
@@ -123,7 +123,8 @@ def _numbers(path: Path, name: str, texts: Sequence[str], lines: Sequence[int]) 
     bare = [text.strip().removesuffix("s") if name.startswith("CPU Time") else text.strip() for text in texts]
     values, wrong = parse_numbers(bare)
     if wrong:
-        raise InputError(f"{path}:{lines[wrong[0]]}: {texts[wrong[0]]!r} of {name} is no number", "the file is damaged")
+        where, text = lines[wrong[0]], texts[wrong[0]]
+        raise InputError(f"{path}:{where}: {text!r} of {name} is not a number", "the file is damaged")
     with np.errstate(invalid="ignore"):
         bad = (values < 0) | (values >= _assemble.LARGEST)
     if bad.any():

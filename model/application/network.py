@@ -74,7 +74,7 @@ class Network:
         """Algorithms of collectives as the table's ``algorithms`` states them; InputError where one is not known."""
         given = self.table.get("algorithms", {})
         if not isinstance(given, Mapping):
-            raise InputError("[network.algorithms] is no table", 'write allreduce = "ring"')
+            raise InputError("[network.algorithms] is not a table", 'write allreduce = "ring"')
         return stated({str(name): str(kind) for name, kind in given.items()}, "[network.algorithms]")
 
     def stating(self, algorithms: Mapping[str, str]) -> Network:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.patterns.recognition import disagree, telling_ranks
+from ranksight.comm.patterns.recognition import disagree, distinguishing_ranks
 from ranksight.core.errors import InputError
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
@@ -117,7 +117,7 @@ class Messages:
         if len(self.measured) < 2:
             return "one number of ranks was traced: trace another"
         if disagree(entry.explanations, ranks):
-            run = telling_ranks(entry.explanations, self.measured, ranks)
+            run = distinguishing_ranks(entry.explanations, self.measured, ranks)
             more = f": trace {run} ranks" if run else ""
             names = " | ".join(one.text for one in entry.explanations[:2])
             return f"{len(entry.explanations)} rules explain who talks to whom ({names}){more}"

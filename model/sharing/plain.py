@@ -44,7 +44,7 @@ def sharing_from_dict(content: Mapping[str, Any]) -> Sharing:
         residual, clock = (from_gaps(content[name]) for name in _GAPS)
         count = given.pop("count")
         if not np.isfinite(count).all():
-            raise ValueError("count holds what is no number")
+            raise ValueError("count holds a value that is not a number")
         sharing = Sharing(
             measured=Domains.from_dict(content["measured"]),
             domains=Domains.from_dict(content["domains"]),

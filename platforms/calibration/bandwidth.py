@@ -93,7 +93,7 @@ def measure_bandwidth(
     largest : int
         Bytes that may be used by all threads together.
     say : callable
-        Told of progress.
+        Called with lines about the progress.
     """
 
     def run(kernel: str, size: int, used: Sequence[int], label: str) -> Samples:

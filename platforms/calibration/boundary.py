@@ -33,11 +33,11 @@ Array = NDArray[np.float64]
 APART = 1.5
 """Least ratio of memory's latency to the last cache's: walks through page tables, one for many loads, add less."""
 BEYOND = 2.0
-"""The curve reaches as many times what the system names; else what looks like memory may be the cache."""
+"""The curve has to reach this multiple of the size that the system names, or its last plateau may be the cache."""
 OCTAVE = 2.0
 """Ratio of working sets over which memory's plateau is flat at least."""
 QUARTILES = 0.25, 0.75
-"""Others slow a load down and never speed it up, so that the lower quartile of the samples tells the curve."""
+"""Other processes slow a load down and never speed it up, so the curve is the lower quartile of the samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Boundary:
     low, high : float
         Working sets between which the cache serves a part of the loads.
     doubt : str
-        Why the curve does not tell; `size` is that which the system names then.
+        Why the curve does not show the end; `size` is then the one that the system names.
     """
 
     size: float
@@ -61,11 +61,11 @@ class Boundary:
 
     @property
     def sure(self) -> bool:
-        """Whether the curve tells."""
+        """Whether the curve shows the end."""
         return not self.doubt
 
     def seen(self, nominal: int) -> int:
-        """Bytes that the cores see of `nominal`, all where the curve does not surely tell less."""
+        """Bytes that the cores see of `nominal`; all of them unless the curve clearly shows fewer."""
         return int(rounded(self.size)) if self.sure and self.high < nominal else nominal
 
 

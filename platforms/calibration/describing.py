@@ -40,14 +40,14 @@ class Evidence:
         self.sources.update({f"{where}.{item.name}": Source(text) for item in fields(section)})
 
     def measured(self, key: str, text: str, estimate: bool = False) -> None:
-        """Say how a value was measured."""
+        """Record how a value was measured."""
         self.sources[key] = Source(f"{self.when}: {text}", estimate)
 
 
 def describe_clock(base: float | None, single: Samples, loaded: Samples, cores: int, evidence: Evidence) -> Clock:
-    """The clock section; where the system tells no nominal clock, the measured one stands in."""
+    """The clock section; the measured clock replaces a nominal one that the system does not name."""
     evidence.sources["clock.base"] = (
-        Source("not told by the system; the measured clock", estimate=True)
+        Source("not named by the system; the measured clock", estimate=True)
         if base is None
         else Source("the system: cpufreq, or the processor's label")
     )
@@ -61,14 +61,14 @@ def describe_clock(base: float | None, single: Samples, loaded: Samples, cores: 
 def describe_caches(
     topology: Topology,
     caches: Sequence[SystemCache],
-    told: bool,
+    known: bool,
     curve: Curve,
     bandwidths: Bandwidths,
     clock: float,
     evidence: Evidence,
 ) -> tuple[Cache, ...]:
-    """The cache sections; `told` says whether the system described them, `clock` is that of one busy core."""
-    plateaus = curve.levels[:-1] if told else curve.plateaus[:-1]
+    """The cache sections; `known` says whether the system described them, `clock` is that of one busy core."""
+    plateaus = curve.levels[:-1] if known else curve.plateaus[:-1]
     found: list[Cache] = []
     above = 0
     for cache, plateau, streamed in zip(caches, plateaus, bandwidths.caches, strict=True):
@@ -76,10 +76,10 @@ def describe_caches(
         key = f"caches.L{level}"
         seconds = plateau.latency if plateau else curve.between(1.5 * above, 0.7 * cache.size)
         for name in ("size", "line", "shared_by"):
-            text = _SYSFS if told else "end of a plateau of the latency curve"
-            evidence.sources[f"{key}.{name}"] = Source(text, estimate=not told)
+            text = _SYSFS if known else "end of a plateau of the latency curve"
+            evidence.sources[f"{key}.{name}"] = Source(text, estimate=not known)
         ways, exact = associativity(cache)
-        text = _SYSFS if exact else "not told by the system; one that divides the size"
+        text = _SYSFS if exact else "not named by the system; one that divides the size"
         evidence.sources[f"{key}.ways"] = Source(text, estimate=not exact)
         if seconds is None:
             evidence.missing.append(key)
@@ -112,15 +112,15 @@ def describe_caches(
 
 
 def describe_shared(name: str, cores: int, curve: Sequence[tuple[int, Samples]], evidence: Evidence) -> float | None:
-    """Bandwidth of an instance with all its `cores`; None, with a remark, where fewer were measured and had enough."""
+    """Bandwidth of an instance with all its `cores`; None, with a warning, where too few were measured."""
     if not curve or cores == 1:
         return None
     one, (most, last), (at, best) = curve[0][1].rate, curve[-1], max(curve, key=lambda item: item[1].rate)
     if most < cores and last.rate > _LINEAR * most * one:
         evidence.warnings.append(
             f"{name}: {most} of the {cores} cores that share it do not saturate it, and more were not measured: this "
-            "process may use no others, or their working sets would fit in caches of their own; what all of them "
-            "together read is not told"
+            "process may use no others, or their working sets would fit in caches of their own; the bandwidth "
+            "of all of them together is not known"
         )
         return None
     evidence.measured(f"caches.{name}.bandwidth_shared", f"reads side by side, best at {at} cores, {best.describe()}")
@@ -128,10 +128,10 @@ def describe_shared(name: str, cores: int, curve: Sequence[tuple[int, Samples]],
 
 
 def describe_edge(name: str, nominal: int, edge: Boundary, evidence: Evidence) -> int | None:
-    """The effective size of a cache in bytes; None, with a remark, where the curve does not tell it."""
+    """The effective size of a cache in bytes; None, with a warning, where the curve does not show it."""
     if not edge.sure:
-        told = f"{nominal / 2**20:.4g} MiB"
-        evidence.warnings.append(f"{name}: the size is the {told} that the system names: {edge.doubt}")
+        size_named = f"{nominal / 2**20:.4g} MiB"
+        evidence.warnings.append(f"{name}: the size is the {size_named} that the system names: {edge.doubt}")
         return None
     size = edge.seen(nominal)
     seen = f"{edge.size / 2**20:.3g} MiB ({edge.low / 2**20:.3g} to {edge.high / 2**20:.3g})"
@@ -145,7 +145,7 @@ def describe_edge(name: str, nominal: int, edge: Boundary, evidence: Evidence) -
 
 
 def associativity(cache: SystemCache) -> tuple[int, bool]:
-    """Ways, and whether the system told them; where it did not, those nearest to 8 that divide the size."""
+    """Ways, and whether the system named them; otherwise the number nearest to 8 that divides the size."""
     lines = cache.size // cache.line
     if cache.ways and cache.size % (cache.line * cache.ways) == 0:
         return cache.ways, True
@@ -193,7 +193,7 @@ def reconciled(
 ) -> tuple[tuple[Cache, ...], Memory]:
     """The caches and the memory with latencies that rise from level to level.
 
-    Samples beside other work may say that a level is faster than the one above it. The most levels that rise together
+    Samples taken on a busy machine may show a level as faster than the one above it. The most levels that rise together
     are kept, plateaus of the curve before stand-ins, then those nearest to the reference; each of the others is taken
     from the reference, or where that does not lie between its neighbours either, from their geometric mean. Sources and
     a warning mark it.

@@ -10,7 +10,7 @@
  *
  * Linking writes the nodes in the order of the cycle, so that the caches are left as a walk through all of it would; one
  * walk more, up to WARM loads, cleans the lines that they write back.  A sample goes on where the last one ended and need
- * not go round: all parts of the cycle are alike.
+ * not go round: all parts of the cycle are equal.
  */
 #define _GNU_SOURCE
 #include "timing.h"

@@ -15,7 +15,7 @@ from ranksight.platforms.calibration.sampling import Samples, repeated
 
 SMALLEST = 4096
 _PAGES = 32  # fit the first-level translation buffers of all processors described here
-_WITHOUT_CACHES = 256 << 20  # largest working set where the system tells no caches
+_WITHOUT_CACHES = 256 << 20  # largest working set where the system names no caches
 _LARGE = 1 << 30  # a working set that takes seconds to set up
 
 
@@ -34,7 +34,7 @@ class Curve:
     levels : tuple of (Plateau or None)
         That of each cache and, last, of memory.
     edges : tuple of (Boundary or None)
-        Where each cache ends, as far as the curve tells, which is the last one's end; empty where the system tells no
+        Where each cache ends, where the curve shows it, which is at the last one; empty where the system names no
         caches.
     """
 
@@ -50,7 +50,7 @@ class Curve:
         return self.levels[-1] if len(self.levels) > 1 else (self.plateaus[-1] if len(self.plateaus) > 1 else None)
 
     def edge(self, place: int) -> Boundary | None:
-        """Where the cache at `place` ends; None where the curve does not tell."""
+        """Where the cache at `place` ends; None where the curve does not show it."""
         return self.edges[place] if self.edges else None
 
     def between(self, low: float, high: float) -> float | None:
@@ -100,7 +100,7 @@ def measure_latency(
     largest : int
         Bytes that may be used.
     say : callable
-        Told of progress.
+        Called with lines about the progress.
     """
     window = _PAGES * os.sysconf("SC_PAGE_SIZE")
     sizes = working_sets(caches, effort.per_octave, largest)

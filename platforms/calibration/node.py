@@ -54,7 +54,7 @@ def calibrate(
         Name of the platform.
     effort : Effort
     say : callable
-        Told of progress, one line at a time.
+        Called with lines about the progress.
     root : path
         Where sysfs and procfs are.
 
@@ -76,9 +76,9 @@ def calibrate(
     with Programs() as programs:
         single, loaded = _clocks(programs, cpus, effort, say)
         curve = measure_latency(programs, cpus[0], [cache.size for cache in caches], line, effort, largest, say)
-        told = bool(caches)
-        if not told:
-            warnings.append("the system tells no caches; sizes are the ends of the latency curve's plateaus")
+        known = bool(caches)
+        if not known:
+            warnings.append("the system names no caches; sizes are the ends of the latency curve's plateaus")
             caches = tuple(
                 SystemCache(level, int(plateau.last), line, None, frozenset(cpus[:1]))
                 for level, plateau in enumerate(curve.plateaus[:-1], start=1)
@@ -97,7 +97,7 @@ def calibrate(
     layout = topology.layout()
     evidence.state("topology", layout, f"the system's sysfs, {today}")
     clock = describe_clock(topology.base, single, loaded, len(cpus), evidence)
-    described_caches = describe_caches(topology, caches, told, curve, bandwidths, single.rate, evidence)
+    described_caches = describe_caches(topology, caches, known, curve, bandwidths, single.rate, evidence)
     described_memory = describe_memory(curve, bandwidths, len(cpus), evidence)
     measured = clock.measured if clock.measured is not None else clock.base
     nearest = nearest_description(topology.model, layout, table.name if table else "")
@@ -132,7 +132,7 @@ def surroundings(topology: Topology, root: Path = Path("/")) -> tuple[str, ...]:
     if topology.virtual:
         found.append("this is a virtual machine: caches and bandwidth may be shared with others that are not seen")
     if topology.uneven():
-        found.append(f"not all parts are alike: {topology.uneven()}; the largest are described")
+        found.append(f"the parts of the machine differ: {topology.uneven()}; the largest are described")
     return tuple(found)
 
 

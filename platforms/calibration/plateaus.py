@@ -75,7 +75,7 @@ def assign(plateaus: Sequence[Plateau], caches: Sequence[float]) -> list[Plateau
     ----------
     plateaus : sequence of Plateau
     caches : sequence of float, shape (levels,)
-        Capacities in bytes as the system tells them, rising.
+        Capacities in bytes as the system names them, rising.
 
     Notes
     -----

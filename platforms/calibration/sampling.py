@@ -32,7 +32,7 @@ TIMES = 3
 PATIENCE = 60.0
 """Seconds that a check of pyperf may take."""
 FEW = "Not enough samples"
-"""How pyperf's message begins where samples are stable and do not tell the mean to 1 %: nothing speaks against them."""
+"""Start of pyperf's message about stable samples whose mean is not known to 1 %; they are used all the same."""
 UNWANTED = ("Perf event", "Linux scheduler", "Turbo Boost", "CPU scaling governor")
 """Topics of ``pyperf system show`` that are not passed on: a low sample rate would stop perf from sampling, kernel
 parameters and turbo are to be those of the runs, and the governor is looked at where the topology is read."""
@@ -171,8 +171,8 @@ def system_advice() -> str:
         return ""
     rest = lines[lines.index("Advices") + 2 :]
     end = next((at for at, line in enumerate(rest) if line == "Warnings" or line.startswith("Run ")), len(rest))
-    told = [line for line in rest[:end] if line and not line.startswith(UNWANTED)]
-    return f"pyperf advises: {'; '.join(told)} ('python -m pyperf system tune' does so)" if told else ""
+    advice = [line for line in rest[:end] if line and not line.startswith(UNWANTED)]
+    return f"pyperf advises: {'; '.join(advice)} ('python -m pyperf system tune' does so)" if advice else ""
 
 
 def _pyperf(*words: str) -> list[str]:

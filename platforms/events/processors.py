@@ -1,4 +1,4 @@
-"""Which event table a processor wants, from what the kernel says of it."""
+"""The event table of a processor, found by the names that the kernel reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = ("vendor", "family", "models", "steppings", "implementer", "parts", "cpu
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor as ``/proc/cpuinfo`` tells it; numbers are -1 where it does not.
+    """A processor as ``/proc/cpuinfo`` names it; missing numbers are -1.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Processor:
 
 
 def this_processor(root: Path = Path("/")) -> Processor:
-    """The first processor of the machine under `root`; all fields empty where it does not tell."""
+    """The first processor of the machine under `root`; all fields empty where it is not named."""
     try:
         with (root / "proc/cpuinfo").open("rb") as file:
             text = file.read(65536).decode("utf-8", "replace")

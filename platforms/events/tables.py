@@ -90,7 +90,7 @@ class EventTable:
     ----------
     name, title, vendor, source, note : str
     counters : int
-        Events that can be counted at once beside cycles and instructions.
+        Events that can be counted at once in addition to cycles and instructions.
     processors : tuple of mapping
         Conditions on :class:`ranksight.platforms.events.Processor`, any of which is enough.
     events : mapping of str to Event

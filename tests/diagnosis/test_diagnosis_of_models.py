@@ -95,7 +95,7 @@ def test_what_is_told_is_plain_data(buggy: Model, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ranks", [0, -3, 1.5])
 def test_there_are_no_such_ranks(buggy: Model, ranks: float) -> None:
-    with pytest.raises(InputError, match="no number of ranks"):
+    with pytest.raises(InputError, match="not a number of ranks"):
         buggy.diagnose(ranks=ranks, size=12)
 
 

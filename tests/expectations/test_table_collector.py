@@ -53,7 +53,7 @@ def test_ranks_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("time\n3\n", "the columns time"),
         ("kernel\nBarrier\n", "the columns kernel"),
         ("kernel,time\nBarrier,1\nBarrier,2\n", "names a kernel twice"),
-        ("kernel,time\nBarrier,fast\n", "'fast' in column 'time' is no number"),
+        ("kernel,time\nBarrier,fast\n", "'fast' in column 'time' is not a number"),
         ("kernel,time\nBarrier,1,2\n", ":2"),
     ],
 )

@@ -135,9 +135,9 @@ def test_no_experiment_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ("[]", "no JSON object"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ('{"schema_version": 99, "parameters": []}', "newer"),
         ('{"schema_version": "1"}', "schema_version"),
         ('{"schema_version": 1, "parameters": "ranks"}', "no list of names"),

@@ -105,7 +105,7 @@ def test_the_launchers_own_rank_is_believed_before_the_batch_systems() -> None:
 
 @pytest.mark.parametrize("ranks", [0, -1, 2.5])
 def test_ranks_are_whole(bin_folder: Path, ranks: float) -> None:
-    with pytest.raises(InputError, match="no number of ranks"):
+    with pytest.raises(InputError, match="not a number of ranks"):
         Template(("app",)).fill({"ranks": ranks})
 
 

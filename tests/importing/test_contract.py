@@ -35,7 +35,7 @@ def sent(**columns: object) -> Reading:
         (reading(compute_cpu_time=[1.0, -2.0]), "kernel 'b' on rank 0 has -2 of compute_cpu_time"),
         (reading(own_metric=[1e300, 0.0]), r"has 1e\+300 of own_metric"),
         (reading(own_metric=[0.0, -np.inf]), "has -inf of own_metric"),
-        (reading(time=["1", "x"]), "time holds what is no number"),
+        (reading(time=["1", "x"]), "time holds a value that is not a number"),
         (reading(kernel=["a", None]), "a kernel without a name"),
         (reading(rank=[0, -2]), "name rank -2"),
         (reading(rank=[0.5, 0]), r"name rank 0\.5"),
@@ -44,8 +44,8 @@ def sent(**columns: object) -> Reading:
         (sent(count=-1), "on rank 0 have -1 count"),
         (sent(bytes=np.nan), "on rank 0 have nan bytes"),
         (sent(bytes=1e300), r"on rank 0 have 1e\+300 bytes"),
-        (Reading({"ranks": 1.5}, reading().counters), r"1\.5 is no number of ranks"),
-        (Reading({"ranks": 0.0}, reading().counters), "0 is no number of ranks"),
+        (Reading({"ranks": 1.5}, reading().counters), r"1\.5 is not a number of ranks"),
+        (Reading({"ranks": 0.0}, reading().counters), "0 is not a number of ranks"),
         (Reading({"ranks": 1.0}, reading().counters, wall_time=-1.0), "the run takes -1 s"),
         (Reading({"ranks": 1.0}, pd.DataFrame({"rank": [0], "time": [1.0]})), "lack the column kernel"),
         (Reading({"ranks": 1.0}, messages=pd.DataFrame({"rank": [0], "kernel": ["a"]})), "lack the column operation"),
@@ -80,7 +80,7 @@ def test_values_of_extrap_texts_and_ranks_of_tables(tmp_path: Path, capsys: pyte
     table = tmp_path / "t.csv"
     table.write_text("ranks,time\n1.5,2\n4,1\n")
     assert main(["import", "csv", str(table), "--parameter", "ranks", "--metric", "time", "-o", "f"]) == 1
-    assert "1.5 is no number of ranks" in capsys.readouterr().err
+    assert "1.5 is not a number of ranks" in capsys.readouterr().err
     assert not Path("f").exists()
 
 

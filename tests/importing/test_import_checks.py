@@ -145,7 +145,7 @@ def test_threads_that_do_not_fill_a_node(tmp_path: Path) -> None:
     assert "threads" not in warned(reading(sound(6), configuration={"threads": 4.0}))
     assert "do not divide the 24 cores" in warned(reading(sound(4), configuration={"threads": 5.0}))["threads"]
     assert "more than the 24 cores" in warned(reading(sound(4), configuration={"threads": 48.0}))["threads"]
-    with pytest.raises(InputError, match=r"threads = 2.5 \(ranks = 4, threads = 2.5\) is no number of threads"):
+    with pytest.raises(InputError, match=r"threads = 2.5 \(ranks = 4, threads = 2.5\) is not a number of threads"):
         warned(reading(sound(4), configuration={"threads": 2.5}))
 
 

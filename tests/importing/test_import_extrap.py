@@ -118,7 +118,7 @@ def test_fewer_data_lines_than_points_are_told(tmp_path: Path) -> None:
 def test_a_line_that_breaks_off_is_named(tmp_path: Path) -> None:
     path = tmp_path / "input.jsonl"
     path.write_text('{"params":{"x":1},"value":1}\n{"params":{"x":2},"value":\n')
-    with pytest.raises(InputError, match="input.jsonl:2 is no JSON"):
+    with pytest.raises(InputError, match="input.jsonl:2 is not valid JSON"):
         readings(path)
 
 
@@ -138,16 +138,16 @@ def test_one_line_is_a_file_too(tmp_path: Path) -> None:
         ("PARAMETER p\nPOINTS (1 2)\nDATA 1\n", "input.txt:2: the point (1 2) has 2 values for 1"),
         ("PARAMETER p\nPOINTS (1\nDATA 1\n", "input.txt:2: parentheses"),
         ("POINTS 1\n", "input.txt:1: POINTS before"),
-        ("PARAMETER p\nPOINTS 1\nDATA fast\n", "input.txt:3: 'fast' is no number"),
+        ("PARAMETER p\nPOINTS 1\nDATA fast\n", "input.txt:3: 'fast' is not a number"),
         ("PARAMETER p\nPOINTS 1\nDATA inf\n", "input.txt:3: 'inf' is not finite"),
         ("PARAMETER p\nPOINTS nan\n", "input.txt:2: 'nan' is not finite"),
         ("PARAMETER p\nPOINTS 1\nDATE 1\n", "input.txt:3: 'DATE' is none of"),
         ("PARAMETER p\nPOINTS 1\n", "holds no measurement"),
         ("PARAMETER p\nPARAMETER p\n", "input.txt:2"),
         ('{"params":{"x":1},"value":2}\n{"params":{"y":1},"value":2}\n', "input.txt:2 has the parameters y"),
-        ('{"params":{"x":1},"value":2}\n{"params":{"x":1}\n', "input.txt:2 is no JSON"),
+        ('{"params":{"x":1},"value":2}\n{"params":{"x":1}\n', "input.txt:2 is not valid JSON"),
         ('{"params":{"x":1},"value":2}\n{"params":{"x":1}}\n', "input.txt:2 lacks value"),
-        ('{"params":{"x":"a"},"value":2}\n', "no number"),
+        ('{"params":{"x":"a"},"value":2}\n', "not a number"),
         (
             json.dumps({**OLD, "measurements": [{"coordinate_id": 9, "callpath_id": 1, "metric_id": 1, "value": 1}]}),
             "9",

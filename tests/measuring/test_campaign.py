@@ -271,11 +271,11 @@ def test_another_command_is_not_mixed_in(
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--ranks", "1,x"], 2, "'x' in '1,x' is no number"),
-        (["--ranks", "1", "--size", "big"], 2, "is no number"),
+        (["--ranks", "1,x"], 2, "'x' in '1,x' is not a number"),
+        (["--ranks", "1", "--size", "big"], 2, "is not a number"),
         (["--ranks", "1"], 2, "{size} has no values"),
-        (["--ranks", "0", "--size", "1"], 1, "no number of ranks"),
-        (["--ranks", "1.5", "--size", "1"], 1, "no number of ranks"),
+        (["--ranks", "0", "--size", "1"], 1, "not a number of ranks"),
+        (["--ranks", "1.5", "--size", "1"], 1, "not a number of ranks"),
         (["--ranks", "1", "--size", "nan"], 2, "not finite"),
         (["--ranks", "1", "--size", "1", "--collector", "magic"], 1, "no collector is named 'magic'"),
         (["--ranks", "1", "--size", "1", "--depth", "3"], 2, "--depth"),

@@ -93,7 +93,7 @@ def test_families() -> None:
 def test_a_program_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("x")
     (tmp_path / "data").chmod(0o644)
-    with pytest.raises(InputError, match="data is no program that can be run"):
+    with pytest.raises(InputError, match="data is not a program that can be run"):
         preflight.check([launch(["mpirun", "-n", "2", str(tmp_path / "data")], 2)], tmp_path, True, RECORD)
     # In a container the program need not be here.
     preflight.check([launch(["mpirun", "-n", "2", "env", "/in/the/image"], 2)], tmp_path, True, RECORD)

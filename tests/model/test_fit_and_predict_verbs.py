@@ -111,12 +111,12 @@ def test_wrong_questions(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is no JSON"),
-        ("[]", "is no model"),
+        ("", "is not valid JSON"),
+        ("[]", "is not a model"),
         ('{"kind": "ranksight model", "schema_version": 99}', "is newer"),
         ('{"kind": "ranksight model", "schema_version": 2}', "'fitted' is missing"),
         ('{"kind": "ranksight model", "schema_version": 1}', "older version of ranksight; fit it again"),
-        ("[" * 100_000, "is no JSON"),
+        ("[" * 100_000, "is not valid JSON"),
     ],
 )
 def test_files_that_are_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str) -> None:

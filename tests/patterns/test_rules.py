@@ -16,7 +16,7 @@ from ranksight.comm.patterns.everyone import Everyone
 from ranksight.comm.patterns.fraction import Fraction
 from ranksight.comm.patterns.hypercube import Hypercube
 from ranksight.comm.patterns.offset import Offset
-from ranksight.comm.patterns.recognition import Explanation, disagree, explain, telling_ranks
+from ranksight.comm.patterns.recognition import Explanation, disagree, distinguishing_ranks, explain
 from ranksight.comm.patterns.root import Root
 from ranksight.comm.patterns.rule import Links, Rule, Talk, rule_from
 from ranksight.comm.patterns.shift import Shift
@@ -143,7 +143,7 @@ def test_enough_ranks_leave_one_answer(name: str) -> None:
 def test_two_ranks_along_a_dimension_do_not_tell_a_ring_from_a_line() -> None:
     said = explain(talks(HALO, (1, 2, 4, 8)))
     assert disagree(said, 64)
-    run = telling_ranks(said, (1, 2, 4, 8), 64)
+    run = distinguishing_ranks(said, (1, 2, 4, 8), 64)
     assert run is not None
     more = explain(talks(HALO, (1, 2, 4, 8, run)))
     assert len(more) < len(said)

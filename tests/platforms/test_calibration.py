@@ -149,7 +149,7 @@ def test_a_system_that_tells_no_caches(tmp_path: Path, machine: Callable[..., Pa
     assert [cache.latency for cache in found.platform.caches] == pytest.approx([5, 14, 60])
     for cache, size in zip(found.platform.caches, SyntheticPrograms.capacities, strict=True):
         assert size / 2 ** (1 / 4) <= cache.size <= size
-    assert "tells no caches" in "".join(found.warnings)
+    assert "names no caches" in "".join(found.warnings)
     assert {"caches.L1.size", "caches.L2.ways"} <= set(found.platform.estimates())
 
 

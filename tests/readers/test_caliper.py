@@ -113,7 +113,7 @@ def test_records_json() -> None:
             "id=33,attr=10,data=65,parent=4,parent=33",
             ":8 cannot.*own",
         ),
-        ("two_ranks.cali", "data=0=9.0", "data=0=x", "'x' of inclusive#sum#time.duration, which is no number"),
+        ("two_ranks.cali", "data=0=9.0", "data=0=x", "'x' of inclusive#sum#time.duration, which is not a number"),
         ("two_ranks.cali", "data=0=9.0", "data=0=1e300", r"has 1e\+300 of inclusive"),
         ("two_ranks.cali", "data=0=9.0", "data=0=-3", "has -3 of inclusive"),
         ("two_ranks.cali", "data=0=9.0", "data=zero=9.0", "has the rank 'zero'"),
@@ -122,7 +122,7 @@ def test_records_json() -> None:
         ("split.json", "3000000, 0, 2, 0", "3000000, 0, 2, 9", "names node 9 of 2"),
         ("split.json", "3000000, 0, 2, 0", "3000000, 0, 2", "row 1 of data has not 4 values"),
         ("split.json", '"parent": 0', '"parent": 1', "node 1 has no proper parent"),
-        ("split.json", '"label": "main"', '"label" "main"', r"split.json:12 is no JSON"),
+        ("split.json", '"label": "main"', '"label" "main"', r"split.json:12 is not valid JSON"),
         (
             "split.json",
             "5000000, 1, 3, 0 ],\n    [ 2000000, 1",
@@ -130,8 +130,8 @@ def test_records_json() -> None:
             "rank 1 of 0 to 2 is missing",
         ),
         ("split.json", "3000000,", "-3,", "has -3 of sum#time.duration"),
-        ("split.json", "3000000,", '"text",', "which is no number"),
-        ("split.json", "3000000,", "1" + "0" * 400 + ",", "no number|no counter"),
+        ("split.json", "3000000,", '"text",', "which is not a number"),
+        ("split.json", "3000000,", "1" + "0" * 400 + ",", "not a number|no counter"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, name: str, old: str, new: str, says: str) -> None:

@@ -200,7 +200,7 @@ BR_MISP_RETIRED_ALL_BRANCHES,PMC1,6
     [
         (
             damaged("regions.txt", "4000000000 |", "4x00000000 |"),
-            r":22: '4x00000000' of INSTR_RETIRED_ANY is no number",
+            r":22: '4x00000000' of INSTR_RETIRED_ANY is not a number",
         ),
         (damaged("regions.txt", "4000000000 |", "-400000000 |"), r":22: INSTR_RETIRED_ANY has -4e\+08"),
         (damaged("regions.txt", "4000000000 |", "1e300 |"), r":22: INSTR_RETIRED_ANY has 1e\+300"),

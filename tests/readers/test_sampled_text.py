@@ -98,7 +98,7 @@ def test_folder_with_one_file_a_rank(tmp_path: Path, reader: str, name: str) -> 
 @pytest.mark.parametrize(
     ("reader", "name", "old", "new", "says"),
     [
-        ("perf-report", "perf/report.txt", "75.00%", "7x.00%", r":12: '7x\.00%' is no number"),
+        ("perf-report", "perf/report.txt", "75.00%", "7x.00%", r":12: '7x\.00%' is not a number"),
         ("perf-report", "perf/report.txt", "75.00%", "975.0%", r":12: 975\.0% cannot be"),
         ("perf-report", "perf/report.txt", "600000000 ", "-60000000 ", r":28: -60000000 cannot be"),
         (
