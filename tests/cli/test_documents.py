@@ -38,6 +38,13 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert (document.parent / target).exists(), target
 
 
+def test_files_that_the_architecture_names_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py)?)`", text)
+    assert len(named) > 15
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 def _typed(document: Path) -> list[str]:
     """The command lines that a document shows to be typed, without those that stand for several or are cut off."""
     text = re.sub(r"\\\n\s*", " ", document.read_text())
