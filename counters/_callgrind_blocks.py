@@ -1,7 +1,7 @@
 """The working part of :mod:`ranksight.counters.callgrind_profile`: a block of lines at a time, as arrays.
 
-Lines are told apart by their first bytes, names found by their numbers, the function, object and file in force carried
-forward over the lines, and all numbers of a block parsed at once.
+Lines are distinguished by their first bytes, names found by their numbers, the current function, object and file are
+carried forward over the lines, and all numbers of a block are parsed at once.
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ class Parser:
             if self._lines_of is not None:
                 exclusive = (target[rows] >= 0) & (target[rows] < len(functions))
                 files = np.where(at_fl[rows] >= 0, name[at_fl[rows]], self._fl)
-                told = jumps.tolist() if b"instr" in self.positions else []
-                lines = [data[starts[line] : ends[line]] for line in told]
+                jumping = jumps.tolist() if b"instr" in self.positions else []
+                lines = [data[starts[line] : ends[line]] for line in jumping]
                 before = np.searchsorted(rows, jumps + 1).astype(np.int64) - 1
                 self._sites(parsed, rows, functions[local[rows]], files, exclusive, before, lines)
             own = np.flatnonzero(functions >= 0)

@@ -1,7 +1,8 @@
 """From a callgrind profile to kernels: whose cost is whose.
 
-Functions of the program are kernels with their own, exclusive cost. Libraries serve the application and the MPI library
-alike; the call arcs tell for whom they worked. With c_e(a) the cost in event e of arc a (the callee and all below it),
+Functions of the program are kernels with their own, exclusive cost. Libraries serve the application and the MPI
+library; the call arcs show for which of them they worked. With c_e(a) the cost in event e of arc a (the callee and all
+below it),
 
 - the share of a library's function f that serves the application, 1 for the program's own functions and 0 for MPI's and
   the loader's, is s_e(f) = sum_{a: g -> f} s_e(g) c_e(a) / sum_{a: g -> f} c_e(a);

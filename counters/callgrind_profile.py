@@ -79,7 +79,7 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
     ----------
     path : Path
     lines_of : callable, optional
-        Told a function's name and object file, says whether its cost is wanted place by place.
+        Called with a function's name and object file; returns whether its cost is wanted by source line.
     block : int
         Bytes read at a time.
 

@@ -155,7 +155,7 @@ def _pace(look: _Look) -> Iterator[tuple[str, str]]:
             "instructions above cycles",
             f"instructions contradict cycles: {format_si(float(pace[row]))} a cycle ({look.at(row)}), and no core "
             f"retires more than {WIDEST:g}: a counter overflowed, or one is a sum over ranks where the other is not; "
-            "measure this run again, or import both alike",
+            "measure this run again, or import both in the same way",
         )
 
 
@@ -180,7 +180,7 @@ def _clock(look: _Look) -> Iterator[tuple[str, str]]:
     why = (
         "ranks slept or shared cores, or times are of another unit; give one rank a core"
         if clock < frequency
-        else "cycles may be sums over ranks or threads where times are not, or times of another unit; import both alike"
+        else "cycles may be sums over ranks or threads where times are not, or have another unit; import both equally"
     )
     yield (
         "clock",

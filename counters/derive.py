@@ -1,8 +1,8 @@
 """Metrics from raw events, by the processor's event table.
 
 Cycles, stall cycles, loads served by each level, traffic and floating-point operations are sums, differences and
-quotients of events; the table of the processor says which. Each metric tells what it was derived from, and how it is
-scattered where its events were sampled.
+quotients of events, as the table of the processor defines them. Each metric records what it was derived from, and its
+sampling error where its events were sampled.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def _with(reading: Reading, made: Mapping[str, _Found]) -> Reading:
     if worth:
         import pandas as pd
 
-        told = [tables[TABLE]] if TABLE in tables else []
-        tables[TABLE] = pd.concat([*told, sampling(counters, worth)], ignore_index=True)
+        before = [tables[TABLE]] if TABLE in tables else []
+        tables[TABLE] = pd.concat([*before, sampling(counters, worth)], ignore_index=True)
     said = {
         name: f"{found.provenance}; as on {found.table}" if found.table else found.provenance
         for name, found in made.items()

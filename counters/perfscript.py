@@ -1,9 +1,9 @@
-"""Reading the text of ``perf script``: samples, summed by event and by whose code they hit.
+"""Reading the text of ``perf script``: samples, summed by event and function.
 
 The text is a stream, taken in blocks. Times are cut off, so that samples of one place in one loop become the same
 bytes and are counted rather than parsed; what is parsed is remembered by its bytes.
 
-With ``--show-mmap-events`` it says where files were mapped, and functions without a symbol are told apart.
+With ``--show-mmap-events`` it holds where files were mapped, so that functions without a symbol get names.
 
 Source: the manual page perf-script(1), fields ``comm, pid, tid, cpu, time, period, event, ip, sym, dso``, with or
 without call chains.

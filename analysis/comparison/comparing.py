@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,9 +12,15 @@ from numpy.typing import NDArray
 from ranksight.analysis.comparison.change import CHANGED, Changes, changes
 from ranksight.analysis.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
 from ranksight.analysis.comparison.explain import Cause, explain
-from ranksight.analysis.comparison.origins import differences
-from ranksight.analysis.comparison.renaming import alike, renamed
-from ranksight.analysis.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
+from ranksight.analysis.comparison.sides import (
+    Side,
+    common_points,
+    measured_side,
+    predicted_side,
+    renamed,
+    same_kernels,
+    time_metric,
+)
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Run
 from ranksight.core.metrics import metric
@@ -23,6 +30,8 @@ from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 
+PLACED = ("host", "SLURM_", "PBS_", "LSB_")
+"""Prefixes of environment entries that name the place or the job of a run, not the machine."""
 SCATTER = 0.03
 """Relative standard deviation of times between jobs on like nodes, which repetitions within one do not show."""
 
@@ -70,11 +79,11 @@ class Comparison:
     untold : int
         Kernels whose time one side cannot predict at the largest of these scales.
     renamed : tuple of (str, str)
-        Kernels that seem to be one under two names (:mod:`ranksight.analysis.comparison.renaming`).
+        Kernels that seem to be one under two names (:func:`ranksight.analysis.comparison.sides.same_kernels`).
     work : str
         The count by which kernels are compared where most of them have no time on both sides; else empty.
     differences : tuple of str
-        How the runs of the two differ (:mod:`ranksight.analysis.comparison.origins`).
+        How the runs of the two differ (:func:`differences`).
     """
 
     before: Side
@@ -194,7 +203,7 @@ def compare(
         ranks=scales.ranks,
         level=level,
         untold=scales.untold,
-        renamed=alike(*sides),
+        renamed=same_kernels(*sides),
         work=_work(sides, timer),
         differences=differences(before.runs, after.runs) if before.runs and after.runs else (),
     )
@@ -317,3 +326,42 @@ def _scales(before: Subject, after: Subject, timer: str, points: Array, names: M
     return _Scales(
         crossovers(old, new, timer, values), onsets(old, new, timer, values), (float(low), high), len(untold)
     )
+
+
+def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
+    """What differs between the runs of two experiments, in sentences; empty where all that is known is the same.
+
+    Commands are compared at configurations that both have. Of the environment (processor, system, compiler, variables
+    such as ``OMP_NUM_THREADS``) what both know is compared.
+    """
+    found = []
+    if different := _commands(before, after):
+        found.append("the commands differ: " + " and ".join(map(repr, different)))
+    collectors = [sorted({run.collector for run in runs if run.collector}) for runs in (before, after)]
+    if collectors[0] != collectors[1] and all(collectors):
+        found.append(f"the collectors differ: {' and '.join(', '.join(names) for names in collectors)}")
+    names = {name for run in before for name in run.environment} & {name for run in after for name in run.environment}
+    for name in sorted(names):
+        if name.startswith(PLACED):
+            continue
+        values = [
+            sorted({run.environment[name] for run in runs if name in run.environment}) for runs in (before, after)
+        ]
+        if values[0] != values[1]:
+            found.append(f"{name} differs: {' and '.join(', '.join(each) for each in values)}")
+    return tuple(found)
+
+
+def _commands(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, str] | None:
+    """The commands of the first configuration at which the two have none in common; None where there is none."""
+    each = []
+    for runs in (before, after):
+        found: dict[tuple[tuple[str, float], ...], list[str]] = {}
+        for run in runs:
+            if run.command:
+                found.setdefault(tuple(sorted(run.configuration.items())), []).append(shlex.join(run.command))
+        each.append(found)
+    for place in sorted(each[0].keys() & each[1].keys()):
+        if not set(each[0][place]) & set(each[1][place]):
+            return each[0][place][0], each[1][place][0]
+    return None

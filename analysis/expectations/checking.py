@@ -1,4 +1,9 @@
-"""The check: expectations, rules, litmus tests and the status quo held against an experiment."""
+"""The check: expectations, rules, litmus tests and the status quo held against an experiment.
+
+A litmus test separates the architecture from the implementation. The reference is an algorithm of known behaviour,
+written anew and measured with the library's functions. Where it deviates from its own expectation as well, the machine,
+the network or the measurement is suspected; otherwise the implementation (Shudler et al. 2015, sections 2.2 and 3.2).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,7 @@ from ranksight.analysis.expectations.baseline import status_quo, status_quo_rule
 from ranksight.analysis.expectations.deviation import costs, doubled, fit_expected, forecasts, usual_targets
 from ranksight.analysis.expectations.document import Expectation, Study
 from ranksight.analysis.expectations.judging import Finding, judge
-from ranksight.analysis.expectations.litmus import with_litmus
-from ranksight.analysis.expectations.measured import functions_of, measured, resolve
+from ranksight.analysis.expectations.measured import functions_of, measured, nearest, resolve
 from ranksight.analysis.expectations.models import Key, Model, fit_models
 from ranksight.analysis.expectations.rules import RuleFinding, check_rule
 from ranksight.core.errors import InputError
@@ -227,3 +231,41 @@ def _priced(
             each = replace(each, costs=prices, doubled=twice)
         found.append(each)
     return found
+
+
+def with_litmus(findings: Sequence[Finding], study: Study) -> tuple[Finding, ...]:
+    """Findings with what the reference of their metric says of those that deviate.
+
+    Raises
+    ------
+    InputError
+        When a reference has no expectation of its own.
+    """
+    by_key = {(each.function, each.metric): each for each in findings}
+    for kind, name in study.litmus.items():
+        if (name, kind) not in by_key:
+            have = [function for function, other in by_key if other == kind]
+            raise InputError(
+                f"{study.source}: the litmus test {name!r} has no expectation in {kind}",
+                nearest(name, have, f"write it under [expect.{kind}]"),
+            )
+    return tuple(
+        replace(each, litmus=_said(each, by_key[study.litmus[each.metric], each.metric], study.short))
+        if each.metric in study.litmus and each.function != study.litmus[each.metric]
+        else each
+        for each in findings
+    )
+
+
+def _said(finding: Finding, reference: Finding, short: Mapping[str, str]) -> str:
+    if finding.match is None or finding.verdict in ("total", "insufficient") or not finding.match.faster:
+        return ""
+    name = reference.function
+    if reference.match is None or reference.status != "ok":
+        return f"undecided, {name} has no verdict of its own"
+    delta = reference.match.divergence
+    if reference.match.rank == "total" or not reference.match.faster:
+        return f"the implementation, as {name} grows as expected here"
+    if finding.match.divergence.within(delta):
+        return f"the architecture, as {name} diverges by {delta.renamed(short)} too"
+    return f"architecture and implementation, as {name} diverges by {delta.renamed(short)}, which is less"

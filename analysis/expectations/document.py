@@ -37,6 +37,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -45,13 +46,13 @@ from typing import Any, TypeVar
 
 from ranksight.analysis.expectations import grammar
 from ranksight.analysis.expectations.inequality import Inequality, inequality
-from ranksight.analysis.expectations.places import locate
 from ranksight.core.errors import InputError
 from ranksight.core.toml import decode, read
 from ranksight.model.search.growth import NONE, Growth
 from ranksight.model.spaces.rulers import DEPTH, Ruler
 
 T = TypeVar("T")
+_HEADER = re.compile(r"^\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?$")
 LEAST_R2 = 0.5
 """Adjusted R2 below which there is no verdict: the model leaves more of the variance unexplained than it explains."""
 LEAST_SETTINGS = 5
@@ -338,3 +339,43 @@ class _Document:
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=3) or names
                 raise InputError(f"{self.source}: no {what} is named {name!r}", f"nearest: {', '.join(near)}")
+
+
+def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tuple[int, int]:
+    """Line and column (from 1) of a character of a string value.
+
+    The string is looked for below its table's header, first behind its key, then anywhere in the table, then anywhere;
+    a string written with escapes is not found and gives the line of its key, or line 1.
+
+    Parameters
+    ----------
+    text : str
+        The file.
+    table, key : str
+        Table (``expect.time``) and key of the value.
+    value : str
+    offset : int
+        Of the character within the value.
+    """
+    lines = text.split("\n")
+    inside = _lines_of(lines, table)
+    assignment = re.compile(rf"""^\s*(["']?){re.escape(key)}\1\s*=""")
+    keyed = [at for at in inside if assignment.match(lines[at])]
+    for rows in (keyed, inside, range(len(lines))):
+        for at in rows:
+            for quote in ('"', "'"):
+                column = lines[at].find(f"{quote}{value}{quote}")
+                if column >= 0:
+                    return at + 1, column + 2 + offset
+    return (keyed[0] + 1 if keyed else 1), 1
+
+
+def _lines_of(lines: list[str], table: str) -> list[int]:
+    found, here = [], ""
+    wanted = table.replace('"', "").replace("'", "")
+    for at, line in enumerate(lines):
+        if header := _HEADER.match(line):
+            here = re.sub(r"\s*\.\s*", ".", header[1].strip()).replace('"', "").replace("'", "")
+        elif here == wanted:
+            found.append(at)
+    return found

@@ -1,4 +1,11 @@
-"""One phase over rank counts: its weight, its groups of ranks, and the time of one occurrence."""
+"""One phase over rank counts: its weight, its groups of ranks, and the time of one occurrence.
+
+Ranks of an instruction group execute a similar number of instructions in a phase:
+
+    similar(i, j)  <=>  min(I_i, I_j) >= 0.95 max(I_i, I_j)
+
+Source: Panadero et al. 2015, section 2.2.3.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +16,15 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.analysis.phases.distant import DistantPoint, distant_point
-from ranksight.analysis.phases.groups import instruction_groups
 from ranksight.analysis.phases.instructions import CONSTANT, InstructionTable
 from ranksight.analysis.phases.power import Power, fit_power
 from ranksight.analysis.phases.weights import Weight, fit_weight
-from ranksight.core.errors import InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 
 Array = NDArray[np.float64]
+
+SIMILARITY = 0.95
+"""Ranks are similar where the smaller of their instruction counts is at least this part of the larger."""
 
 
 @dataclass(frozen=True)
@@ -215,3 +224,36 @@ def _logarithm(ranks: Array, seconds: Array) -> tuple[float, float]:
     scale = max(float(seconds.max()), 1e-300)
     found, _ = nnls(np.stack([np.ones_like(ranks), np.log2(ranks)], axis=1), seconds / scale)
     return float(found[0] * scale), float(found[1] * scale)
+
+
+def instruction_groups(instructions: ArrayLike, similarity: float = SIMILARITY) -> NDArray[np.intp]:
+    """Group of each rank, 0 for those with most instructions.
+
+    A group reaches from its largest count down to `similarity` times that, so any two of its ranks are similar.
+
+    Parameters
+    ----------
+    instructions : (n,)
+        Of each rank, in one occurrence of the phase; finite, not negative.
+    similarity : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        When a count or the similarity is out of range.
+    """
+    counts = np.asarray(instructions, dtype=np.float64)
+    if not 0 < similarity <= 1:
+        raise InputError(f"a similarity of {similarity:g}", "give a number above 0, up to 1, such as 0.95")
+    if not (np.isfinite(counts).all() and (counts >= 0).all()):
+        raise InputError("an instruction count is negative or not finite", "measure the run again")
+    order = np.argsort(-counts, kind="stable")
+    ordered = counts[order]
+    labels = np.empty(len(counts), dtype=np.intp)
+    start, group = 0, 0
+    while start < len(ordered):
+        end = int(np.searchsorted(-ordered, -similarity * ordered[start], side="right"))
+        labels[order[start:end]] = group
+        start, group = max(end, start + 1), group + 1
+    return labels

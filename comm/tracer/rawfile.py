@@ -28,7 +28,7 @@ ENDS = ("finalize", "exit", "abort", "signal")
 RECORD = np.dtype(
     [
         ("pc", "u8"), ("key", "u8"), ("count", "u8"), ("bytes", "u8"), ("inside", "u8"), ("compute", "u8"),
-        ("next", "u8"), ("peer", "u8"), ("before", "u8"), ("lost", "i8"), ("index", "u8"), ("beside", "u8"),
+        ("next", "u8"), ("peer", "u8"), ("before", "u8"), ("lost", "i8"), ("index", "u8"), ("completed", "u8"),
     ]
 )  # fmt: skip
 PEER = np.dtype([("record", "u8"), ("peer", "i8"), ("count", "u8"), ("bytes", "u8"), ("next", "u8")])

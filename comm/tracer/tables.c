@@ -102,7 +102,7 @@ rs_record *rs_record_find(rs_thread *t, uint64_t from, uint64_t pc, uint64_t key
     r->pc = pc;
     r->key = key;
     r->index = at;
-    r->next = r->beside = (rs_record *)RS_ITEM(table, 0);
+    r->next = r->completed = (rs_record *)RS_ITEM(table, 0);
     r->peer = (rs_peer *)RS_ITEM(&t->peers, 0);
     enter(table, h, at);
     return r;
@@ -142,7 +142,7 @@ rs_thread *rs_thread_new(void)
     none = (rs_record *)RS_ITEM(&t->records, 0);
     nobody = (rs_peer *)RS_ITEM(&t->peers, 0);
     none->key = UINT64_MAX; /* no call has this key, no peer this rank: first guesses miss */
-    none->next = none->beside = none;
+    none->next = none->completed = none;
     none->peer = nobody;
     nobody->rank = INT64_MIN;
     nobody->next = nobody;

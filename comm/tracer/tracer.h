@@ -49,7 +49,7 @@ typedef struct rs_record {
     uint64_t from;          /* return address of the call before, 0: none */
     int64_t lost;           /* ticks of the computation in which the thread had no processor */
     uint64_t index;
-    struct rs_record *beside; /* of a posted receive: where it was counted last time when it completed */
+    struct rs_record *completed; /* of a posted receive: where it was counted last time when it completed */
 } rs_record;
 
 typedef struct rs_peer {
@@ -263,10 +263,10 @@ RS_HOT rs_record *rs_add_beside(rs_thread *t, rs_record *own, unsigned operation
                                        uint64_t bytes)
 {
     uint64_t key = rs_key(operation, comm_size, bytes);
-    rs_record *r = own->beside;
+    rs_record *r = own->completed;
     if (RS_UNLIKELY(r->key != key || r->pc != own->pc)) {
         r = rs_record_find(t, 0, own->pc, key);
-        own->beside = r;
+        own->completed = r;
     }
     r->count += count;
     r->bytes += bytes;

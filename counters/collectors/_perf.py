@@ -48,10 +48,10 @@ def may_sample(paranoid: Path = PARANOID) -> Availability:
 
 @lru_cache(maxsize=1)
 def record() -> str:
-    """``perf record`` with what every recording here wants.
+    """``perf record`` with the options of all recordings.
 
-    Build ids are of no use, and their cache would fill the user's home; since perf 5.1 a thread that listens for BPF
-    programs makes every recording a second longer unless it is told not to be.
+    Build ids are of no use, and their cache would fill the user's home. Since perf 5.1 a thread that listens for BPF
+    programs adds a second to every recording unless an option disables it.
     """
     try:
         said = subprocess.run(

@@ -37,7 +37,7 @@ def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> 
     Raises
     ------
     ToolError
-        When perf cannot tell source lines.
+        When perf cannot find source lines.
     """
     symbols = sorted(_symbols(file, kernels))
     if not symbols:
@@ -91,9 +91,9 @@ def in_parts(
     found = [by_line(file, kernels, spans).assign(rank=rank) for rank, file in files.items()]
     parts = pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
     whole = table[table["kernel"].isin(kernels)].set_index(keys)[sums]
-    told = parts.groupby(["event", "parent", "rank"])[sums].sum()
-    told.index.names = keys
-    rest = whole.sub(told, fill_value=0.0).clip(lower=0.0).reset_index()
+    charged = parts.groupby(["event", "parent", "rank"])[sums].sum()
+    charged.index.names = keys
+    rest = whole.sub(charged, fill_value=0.0).clip(lower=0.0).reset_index()
     rest = rest[rest["samples"] > 0]
     home = {kernel: _home(parts[parts["parent"] == kernel], spans, kernel) for kernel in kernels}
     names = [f"{kernel}@{home[kernel]}" for kernel in rest["kernel"]]
@@ -145,4 +145,4 @@ def _script(file: Path, fields: str, *options: str) -> Iterator[str]:
         assert process.stdout is not None  # asked for by PIPE
         yield from process.stdout
         if process.wait() != 0:
-            raise ToolError(f"perf script cannot tell source lines of {file.name}", "is addr2line (binutils) here?")
+            raise ToolError(f"perf script cannot find source lines of {file.name}", "is addr2line (binutils) here?")

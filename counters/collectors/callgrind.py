@@ -10,9 +10,9 @@ DLmr those that miss the last,
 Dirty lines thrown out of the last level are simulated too (``--simulate-wb``), for the traffic to memory.
 It counts and does not time. Every rank has the caches for itself: a last level that cores share is not divided.
 
-The MPI library is left out: what it executes while it waits repeats in no two runs; the run's notes tell its
-instructions. Where the program uses a shared MPI library, only what lies between MPI_Init and MPI_Finalize is
-simulated, which halves the time that short runs take.
+The MPI library is left out, as the instructions of its waiting differ from run to run; the run's notes hold their
+number. With a shared MPI library only the code between MPI_Init and MPI_Finalize is simulated, which halves the time of
+short runs.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Callgrind:
             options = f"--cache-sim=yes{more}{start}"
             options += " --dump-instr=yes --collect-jumps=yes" if self.refine else ""
             options += f" --I1={INSTRUCTIONS} --D1={first.option} --LL={cache.option}"
-            # a child that the program forks writes a file of its own, told by its %p
+            # a child that the program forks writes a file of its own, recognised by its %p
             options += f' --callgrind-out-file="$place/{level}.$rank.$$.%p" --log-file="$place/{level}-log.$rank.$$.%p"'
             command = f"{preload}valgrind -q --tool=callgrind {options}"
             steps.append(Step(before_program(launch, folder, command)))

@@ -70,7 +70,7 @@ class CallgrindIntervals:
         refuse_script(launch)
         if not uses_shared_mpi(launch.program):
             raise ToolError(
-                f"{launch.program} is linked to no shared MPI library, its calls cannot be told from its own functions",
+                f"{launch.program} is linked to no shared MPI library: MPI calls look like its own functions",
                 "link it with the shared library of MPI",
             )
         listed = " ".join(f"X({name}, {name.lower()})" for name in CALLS)
@@ -117,7 +117,7 @@ class CallgrindIntervals:
         if unlike:
             notes.append(
                 f"the calls of rank {unlike[0]} ({len(unlike)} ranks in all) do not repeat: "
-                "loads past the second level are not told there"
+                "loads past the second level are not known there"
             )
         table = pd.concat(tables, ignore_index=True)
         table["operation"] = table["operation"].astype("category")
@@ -133,9 +133,9 @@ class CallgrindIntervals:
 
 def _levels(small: pd.DataFrame, large: pd.DataFrame, rank: int) -> pd.DataFrame:
     """One rank's metrics from its two runs."""
-    alike = small["operation"].tolist() == large["operation"].tolist()
+    same = small["operation"].tolist() == large["operation"].tolist()
     missed_l1 = large["D1mr"].to_numpy()
-    missed_l2 = np.minimum(small["DLmr"].to_numpy(), missed_l1) if alike else np.full(len(large), np.nan)
+    missed_l2 = np.minimum(small["DLmr"].to_numpy(), missed_l1) if same else np.full(len(large), np.nan)
     memory = np.minimum(large["DLmr"].to_numpy(), missed_l2)
     return pd.DataFrame(
         {

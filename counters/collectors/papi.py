@@ -1,6 +1,6 @@
 """PAPI's high-level interface: regions of a program that calls PAPI_hl_region_begin and PAPI_hl_region_end.
 
-Which events are counted and where the result goes is told by the environment; four events a run beside cycles and
+The environment names the events and the folder of the result. A run counts four events in addition to cycles and
 instructions, so that none is multiplexed.
 
 Source: PAPI 7, high-level API: ``PAPI_EVENTS``, ``PAPI_OUTPUT_DIRECTORY``.
@@ -38,7 +38,7 @@ class Papi:
     Parameters
     ----------
     events : tuple of str
-        Beside cycles and instructions; those that the machine lacks are left out.
+        In addition to cycles and instructions; those that the machine lacks are left out.
     """
 
     events: tuple[str, ...] = (

@@ -30,7 +30,7 @@ from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
 
 FEW = 100
-"""Samples that tell a count to a tenth."""
+"""Samples for which the standard error of a count is a tenth."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Perf(HardwareEvents):
                 nominal[event.name] = float(self.rare_period if chosen.rare(event) else self.period)
                 origin[event.name] = f"sampled, n = {int(rows['samples'].sum())}"
             sources.extend(file.name for file in files.values())
-        # a kernel that no sample of an event hit has none, as far as sampling tells
+        # a kernel that no sample of an event hit has none, within the sampling error
         counts = pd.DataFrame(columns).fillna(0.0)
         for name, hits in samples.items():
             each = counts[name] / hits.reindex(counts.index)
@@ -139,7 +139,7 @@ def _few(table: pd.DataFrame) -> str:
     few = int((number < FEW).sum())
     if not few:
         return ""
-    return f"{few} of {len(number)} counts of kernels rest on fewer than {FEW} samples: longer runs tell them better"
+    return f"{few} of {len(number)} counts of kernels rest on fewer than {FEW} samples: longer runs measure them better"
 
 
 def _written(event: str) -> str:

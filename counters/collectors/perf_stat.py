@@ -1,8 +1,8 @@
 """Hardware events of each rank as a whole, counted by ``perf stat``: no functions, and no scatter of sampling.
 
-Events are taken in passes that the processor counts at once. Where perf had to share counters out in time all the same,
-it has scaled the counts; the part of the time in which an event was counted is kept beside them. Time that a rank waits
-in MPI is in the counts: a busy-waiting library adds instructions that are nobody's work.
+Events are counted in passes that fit the processor's counters. Where perf still had to multiplex, it has scaled the
+counts, and the part of the time in which an event was counted is kept with them. The counts include time that a rank
+waits in MPI: a busy-waiting library adds instructions that do no work.
 """
 
 from __future__ import annotations

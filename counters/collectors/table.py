@@ -1,8 +1,8 @@
-"""What a program measures itself: a benchmark writes its table, and the campaign stores it as any other counters.
+"""Measurements by the program itself: a benchmark writes a table, and the campaign stores it like counters.
 
 The program finds the file in the variable ``RANKSIGHT_TABLE`` and writes a tidy table there (from one rank): a header,
-``kernel``, metrics by their names in SI units, and ``rank`` where it tells ranks apart; one row a kernel (and rank). It
-reduces its own repetitions; those of the campaign are runs of the program.
+``kernel``, metrics by their names in SI units, and ``rank`` if it has values per rank; one row per kernel (and rank).
+It reduces its own repetitions; those of the campaign are runs of the program.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Table:
         return Availability(True)
 
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
-        """One run, told the file by ``env``, so that launchers need not pass variables on."""
+        """One run; ``env`` sets the variable with the file, so that launchers need not pass variables on."""
         return [Step(launch.wrap(("env", f"{VARIABLE}={(folder / FILE).resolve()}")))]
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
@@ -56,7 +56,7 @@ class Table:
         readings = list(read_table(path, columns, strict=True, outside=True))
         if len(readings) != 1:
             raise InputError(
-                "the program's table names a kernel twice", "write one row a kernel, or tell ranks apart by 'rank'"
+                "the program's table names a kernel twice", "write one row per kernel, or add the column 'rank'"
             )
         return Reading(
             configuration=dict(launch.configuration),

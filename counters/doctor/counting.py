@@ -17,8 +17,8 @@ _HYPERVISORS = ("QEMU", "KVM", "VMware", "VirtualBox", "Amazon EC2", "Google", "
 def _virtual(machine: Machine) -> Iterator[Finding]:
     info = machine.text("proc/cpuinfo") or ""
     flagged = any("hypervisor" in line.split() for line in info.splitlines() if line.startswith(("flags", "Features")))
-    told = (machine.text(f"sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name"))
-    vendor = " ".join(filter(None, told))
+    names = (machine.text(f"sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name"))
+    vendor = " ".join(filter(None, names))
     named = any(name in vendor for name in _HYPERVISORS)
     metal = ".metal" in vendor
     if (flagged or named or machine.text("sys/hypervisor/type")) and not metal:

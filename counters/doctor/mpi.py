@@ -37,15 +37,15 @@ def _launcher(machine: Machine) -> Iterator[Finding]:
             "load the site's MPI module, or: pip install 'ranksight[mpi]'",
         )
         return
-    told = [f"{name} of {flavour(text or '') or 'an unknown MPI'} {version(text or '')}" for name, text in found]
-    yield Finding("MPI launcher", "ok", ", ".join(told))
+    versions = [f"{name} of {flavour(text or '') or 'an unknown MPI'} {version(text or '')}" for name, text in found]
+    yield Finding("MPI launcher", "ok", ", ".join(versions))
     if os.geteuid() == 0 and any(flavour(text or "") == "Open MPI" for _, text in found):
         wanted = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
         if not all(os.environ.get(name) for name in wanted):
             yield Finding(
                 "MPI as root",
                 "warning",
-                "you are root, and Open MPI starts nothing for root unless told to",
+                "you are root, and Open MPI starts nothing for root unless a variable allows it",
                 "every run would fail",
                 "be another user, or: export " + " ".join(f"{name}=1" for name in wanted),
             )

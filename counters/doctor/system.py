@@ -44,15 +44,15 @@ def _governor(machine: Machine) -> Iterator[Finding]:
         yield Finding(
             "frequency governor",
             "note",
-            "the system does not tell",
+            "the system does not report it",
             "whether the clock changes during a run is not known; cycles, where counted, are not touched by it",
         )
     elif set(found) == {"performance"}:
         yield Finding("frequency governor", "ok", "performance on all processors")
     else:
-        told = ", ".join(f"{name} on {count}" for name, count in found.most_common())
+        counts = ", ".join(f"{name} on {count}" for name, count in found.most_common())
         means = "the clock depends on the load: short runs and few ranks are timed at another frequency"
-        yield Finding("frequency governor", "warning", told, means, "sudo cpupower frequency-set -g performance")
+        yield Finding("frequency governor", "warning", counts, means, "sudo cpupower frequency-set -g performance")
     turbo = machine.text("sys/devices/system/cpu/intel_pstate/no_turbo")
     boost = machine.text("sys/devices/system/cpu/cpufreq/boost")
     if turbo == "0" or boost == "1":
@@ -101,14 +101,14 @@ def _layout(machine: Machine) -> Iterator[Finding]:
     yield from _platform(topology, machine)
     uneven = topology.uneven()
     if uneven:
-        yield Finding("cores", "note", f"not all alike: {uneven}", "one description fits not all of them")
+        yield Finding("cores", "note", f"they differ: {uneven}", "one description does not fit all of them")
     if machine.text("proc/sys/kernel/numa_balancing") == "1" and layout.sockets * layout.domains_per_socket > 1:
         means = "the kernel moves pages during the run: times scatter"
         yield Finding("NUMA balancing", "note", "it is on", means, "sudo sysctl -w kernel.numa_balancing=0")
 
 
 def _last_cache(topology: Topology) -> Iterator[Finding]:
-    """A virtual machine is told the size of a whole chip's last cache, of which it has a part."""
+    """A virtual machine reports the size of a whole chip's last cache, of which it has a part."""
     levels = topology.levels(topology.cpus[0].number)
     if topology.virtual and levels:
         last = levels[-1]
@@ -127,12 +127,12 @@ def _platform(topology: Topology, machine: Machine) -> Iterator[Finding]:
     known = described(topology.model, here)
     if known is None:
         table = recognise(this_processor(machine.root))
-        alike = ", ".join(related(table.name)) if table else ""
+        kin = ", ".join(related(table.name)) if table else ""
         yield Finding(
             "platform",
             "note",
-            f"this machine is not described; of the same architecture: {alike}" if alike else "it is not described",
-            "those have its kind of caches, not its cores and bandwidth" if alike else "",
+            f"this machine is not described; of the same architecture: {kin}" if kin else "it is not described",
+            "those have its kind of caches, not its cores and bandwidth" if kin else "",
             "ranksight calibrate -o this-node.toml",
         )
         return
@@ -144,7 +144,7 @@ def _platform(topology: Topology, machine: Machine) -> Iterator[Finding]:
             f"described as {known.name}, with {there.domains_per_socket} x {there.cores_per_domain} cores in a "
             f"socket's ccNUMA domains; here {here.domains_per_socket} x {here.cores_per_domain}"
         )
-        means = "the measured curve then tells the bandwidth of a domain, not the description"
+        means = "the bandwidth of a domain then comes from the measured curve, not from the description"
     yield Finding("platform", "ok", found, means, f"ranksight fit EXPERIMENT {options(known, here)}")
 
 

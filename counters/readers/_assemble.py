@@ -107,7 +107,7 @@ def build(
     origin, aliases
         As in :func:`ranksight.counters.names.translate`.
     configuration : mapping, optional
-        Defaults to the number of ranks, where the source tells ranks apart.
+        Defaults to the number of ranks, where the source has values per rank.
     notes : sequence of str
     distinct : bool
         Whether no kernel can stand twice on a rank, so that this need not be looked for.
@@ -132,10 +132,10 @@ def build(
     columns = {name: values for name, values in columns.items() if not np.isnan(values).all()}
     if not columns:
         raise InputError(f"{path} holds no number", "is the file complete?")
-    told = translate(columns, origin, aliases)
-    check_values(told.columns, kernels, ranks, str(path))
+    translated = translate(columns, origin, aliases)
+    check_values(translated.columns, kernels, ranks, str(path))
     names = kernels if isinstance(kernels, ExtensionArray) else list(kernels)
-    table = pd.DataFrame({"kernel": names, "rank": ranks.astype(np.int32), **told.columns})
+    table = pd.DataFrame({"kernel": names, "rank": ranks.astype(np.int32), **translated.columns})
     if not distinct and table.duplicated(["kernel", "rank"]).any():
         row = table[table.duplicated(["kernel", "rank"])].iloc[0]
         raise InputError(f"{path} gives kernel {row['kernel']!r} on rank {row['rank']} twice", "give one run a file")
@@ -143,13 +143,13 @@ def build(
         present = checked_ranks(np.unique(ranks).tolist(), str(path))
         configuration = {"ranks": float(len(present))} if present else {}
     if worth:
-        tables = {**(tables or {}), TABLE: sampling(table, _worth(told, columns, worth))}
+        tables = {**(tables or {}), TABLE: sampling(table, _worth(translated, columns, worth))}
     given = Reading(
         configuration=configuration,
         counters=table,
-        provenance=told.provenance,
-        names=told.names,
-        notes=(*notes, *told.notes),
+        provenance=translated.provenance,
+        names=translated.names,
+        notes=(*notes, *translated.notes),
         source=(str(path),),
         tables=dict(tables or {}),
         **more,  # type: ignore[arg-type]
@@ -158,12 +158,12 @@ def build(
 
 
 def _worth(
-    told: Translated, columns: Mapping[str, NDArray[np.float64]], worth: Mapping[str, NDArray[np.float64] | float]
+    translated: Translated, columns: Mapping[str, NDArray[np.float64]], worth: Mapping[str, NDArray[np.float64] | float]
 ) -> dict[str, NDArray[np.float64]]:
     """What a sample is worth in each metric, from what it is in the columns that it is the sum of."""
     found: dict[str, NDArray[np.float64]] = {}
-    for name, value in told.columns.items():
-        parts = [(source, weight) for source, weight in told.parts.get(name, ()) if source in worth]
+    for name, value in translated.columns.items():
+        parts = [(source, weight) for source, weight in translated.parts.get(name, ()) if source in worth]
         if not parts:
             continue
         variance, one = np.zeros(len(value)), np.zeros(len(value))
@@ -175,7 +175,7 @@ def _worth(
 
 
 def ranked_files(files: Sequence[Path]) -> dict[int, Path] | None:
-    """Files of one run, one a rank, told by the one number in which their names differ; None where they are not that.
+    """Files of one run by rank, the one number in which their names differ; None if they are not files of ranks.
 
     A number called rank is the rank; another number is one only where the numbers are 0 to n - 1 and no other word
     (run, repetition, size ...) stands before them.
@@ -227,13 +227,11 @@ def run_folder(folder: Path) -> dict[int, Path]:
     Raises
     ------
     InputError
-        When the names do not tell ranks apart, or a link leads out of the folder.
+        When the names hold no rank, or a link leads out of the folder.
     """
     files = ranked_files(inside(folder))
     if files is None:
-        raise InputError(
-            f"{folder}: the names of its files do not tell ranks apart", "name them out.rank0, out.rank1, ..."
-        )
+        raise InputError(f"{folder}: the names of its files hold no rank", "name them out.rank0, out.rank1, ...")
     return files
 
 
@@ -251,7 +249,7 @@ def process_folder(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
     Raises
     ------
     InputError
-        When the names tell neither.
+        When the names hold neither.
     """
     files = inside(folder)
     ranked = ranked_files(files)
@@ -317,7 +315,7 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
             if (kept := readings[rank].tables.get(name)) is not None:
                 found.append(kept.assign(rank=np.int32(rank)))
         if table is None or table["rank"].nunique() != 1:
-            raise InputError(f"{readings[rank].source[0]} holds several ranks beside files of other ranks")
+            raise InputError(f"{readings[rank].source[0]} holds several ranks, and there are files of other ranks")
         tables.append(table.assign(rank=np.int32(rank)))
     table = pd.concat(tables, ignore_index=True)
     provenance: dict[str, str] = {}

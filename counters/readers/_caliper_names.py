@@ -4,7 +4,7 @@
 ``avg#inclusive#sum#time.duration`` is the mean of that over processes. ``min#``, ``max#`` and ``avg#`` right before the
 quantity speak of single visits.
 
-Reports name columns for people: ``Avg time/rank``, ``Time (I)``; some name inclusive and exclusive times alike.
+Reports name columns for people: ``Avg time/rank``, ``Time (I)``; some use one name for inclusive and exclusive times.
 
 Source: Caliper documentation, "Aggregation" and "Query language" (attribute names of the aggregate and cross services),
 "ConfigManager" (names of columns in reports).
@@ -46,7 +46,7 @@ class Column:
     adds : bool
         Whether it is a total of its process, not the extreme or mean of single visits.
     scale : float or None
-        Factor to SI; None where the unit must be told from the values.
+        Factor to SI; None where the unit has to be guessed from the values.
     """
 
     name: str

@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 @dataclass(slots=True)
 class Records:
-    """Rows as a source gives them: one a call path x rank x thread (x whatever else the source tells apart)."""
+    """Rows as a source gives them: one a call path x rank x thread (x further columns of the source)."""
 
     paths: list[Path]
     ranks: list[int]

@@ -197,19 +197,19 @@ def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, NDArr
         if identity == 0:
             continue  # the summary over all threads
         (parts,) = profile.get("<H", identity)
-        told: dict[str, int] = {}
+        place: dict[str, int] = {}
         for part in range(parts):
             kind, _, _, logical, _ = profile.get("<BBHLQ", identity + 8 + 16 * part)
             if kind < len(kinds):
-                told[kinds[kind].lower()] = logical
+                place[kinds[kind].lower()] = logical
         index = profile.array(_INDEX, contexts, contexts_count)
         table = profile.array(_VALUE, values, values_count)
         starts = index["start"].astype(np.int64)
         bounds = np.append(starts, values_count)
         if len(starts) and ((np.diff(bounds) < 0).any() or starts[0] != 0):
             raise InputError(f"{profile.path}: values of thread {number} are out of order", "the file is damaged")
-        thread = " ".join(f"{kind} {value}" for kind, value in told.items() if kind not in ("rank", "node"))
-        yield told.get("rank", 0), thread, np.repeat(index["context"].astype(np.int64), np.diff(bounds)), table
+        thread = " ".join(f"{kind} {value}" for kind, value in place.items() if kind not in ("rank", "node"))
+        yield place.get("rank", 0), thread, np.repeat(index["context"].astype(np.int64), np.diff(bounds)), table
 
 
 def _exclusive(

@@ -30,7 +30,7 @@ class Shape:
         At most one name of a new column, and the columns that it stands for, which may be patterns (``t_*``): each row
         becomes one a column, which holds the column's name in the new one and its cell in :data:`CELLS`.
     pivot : mapping of str to str
-        At most one column that names what stands in another: rows that agree in all columns that are read become one
+        At most one column that names the content of another: rows that agree in all columns that are read become one
         row with a column for each of the names.
     """
 

@@ -289,7 +289,7 @@ def _exclusive(
 
 
 def _ranks(path: Path, rows: _calltree.Tree, world: int | None) -> int:
-    """How many ranks the program had, whose `world` the profile may tell.
+    """How many ranks the program had, whose `world` the profile may hold.
 
     Raises
     ------

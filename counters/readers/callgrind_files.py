@@ -126,8 +126,8 @@ def _kernel(function: str, path: str) -> str:
 
 def _caches(header: Mapping[str, str]) -> str:
     parts = [part.strip() for part in header.get("desc", "").split(";")]
-    told = [" ".join(part.split()) for part in parts if part.startswith(("I1 cache", "D1 cache", "LL cache"))]
-    return ": " + ", ".join(told) if told else ""
+    caches = [" ".join(part.split()) for part in parts if part.startswith(("I1 cache", "D1 cache", "LL cache"))]
+    return ": " + ", ".join(caches) if caches else ""
 
 
 def simulated(events: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, NDArray[np.float64]], dict[str, str]]:

@@ -21,7 +21,7 @@ from ranksight.counters.readers._reshaping import Shape
 SHOWN = 5
 """Rows that a message names; the others are counted."""
 FEW = 20
-"""Values of a column up to which it may tell cases apart."""
+"""Largest number of distinct values of a column that may distinguish cases."""
 LARGE = 200_000
 """Rows up to which columns that nobody named are looked at."""
 
@@ -195,7 +195,7 @@ class _Table:
         return scale
 
     def _lumped(self, frame: pd.DataFrame, keys: list[str]) -> None:
-        """Note columns that nobody named and that tell apart rows which become repetitions."""
+        """Note columns that nobody named and in which rows differ that become repetitions."""
         read = {*self.columns.names(), ""}
         others = [name for name in self.text.header if name not in read]
         reshaped = self.columns.shape.melt or self.columns.shape.pivot  # rows are no longer those of the file

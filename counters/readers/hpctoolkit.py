@@ -243,7 +243,7 @@ def _summed(file: Path, tree: _Tree) -> Reading:
         columns,
         origin=origin,
         configuration={},
-        notes=("no .metric-db beside it: values are sums over all ranks",),
+        notes=("its folder holds no .metric-db: values are sums over all ranks",),
     )
 
 

@@ -152,7 +152,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
     for block in blocks:
         if not block.columns or not block.rows or len(set(block.columns)) != len(block.columns):
             raise InputError(f"{path}:{block.line}: a table without rows or columns, or one column twice", _DAMAGED)
-    columns, told = _columns(path, blocks, rank)
+    columns, by = _columns(path, blocks, rank)
     kernels = list(dict.fromkeys(_kernel(block) for block in blocks))
     groups = list(dict.fromkeys(block.group for block in blocks))
     sheets = [_sheet(path, [b for b in blocks if b.group == group], kernels, columns) for group in groups]
@@ -175,10 +175,10 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
     flat_kernels, flat_ranks = flat_kernels[measured], flat_ranks[measured]
     threads = np.tile(np.array([columns[column].thread for column in place], dtype=object), len(kernels))[measured]
     reduced = reduce_threads(flat_kernels, flat_ranks, threads, values, _REDUCED)
-    if told == "threads" and len(columns) > 1:
+    if by == "threads" and len(columns) > 1:
         said.append("columns are hardware threads: each stands as a rank, in the order of the columns")
     if kernels != [WHOLE]:
-        said.append("regions that lie inside one another are counted in both: LIKWID does not tell which do")
+        said.append("regions that lie inside one another are counted in both: LIKWID does not report which do")
     if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):
         said.append("uncore events are recorded by one core of a socket for the whole socket; other ranks show 0")
     return _assemble.build(
@@ -194,7 +194,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
             _HALTED: "derived from time, cycles and frequency: time less cycles over frequency",
         },
         aliases={"CPI": "cpi"},
-        configuration={} if told == "stated" else None,
+        configuration={} if by == "stated" else None,
         notes=(*notes, *said, *reduced.notes),
         command=_command(lines),
         environment=_environment(lines, blocks),
@@ -204,7 +204,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
 
 
 def _hosts(columns: Iterable[_Column]) -> dict[str, pd.DataFrame]:
-    """The node of each rank, where the columns tell it."""
+    """The node of each rank, where the columns name it."""
     known = {column.rank: column.thread.rpartition(":")[0] for column in columns if ":" in column.thread}
     return {HOSTS: pd.DataFrame({"rank": list(known), "host": list(known.values())})} if known else {}
 
@@ -234,7 +234,7 @@ def _wall_time(kernels: Sequence[str], columns: dict[str, NDArray[np.float64]]) 
 
 
 def _columns(path: Path, blocks: Sequence[Block], rank: int | None) -> tuple[dict[str, _Column], str]:
-    """Rank and thread of every column, and what tells ranks apart: ``mpi``, ``stated`` (from outside), ``threads``."""
+    """Rank and thread of every column, and how ranks are known: ``mpi``, ``stated`` (from outside), ``threads``."""
     lines: dict[str, int] = {}
     for block in blocks:
         for name in block.columns:

@@ -1,7 +1,7 @@
 """Text of ``perf report --stdio``: the table of each event; call graphs under the rows are passed over.
 
 A row's periods are its own column where it was asked for (``-F +period``), else its percentage of the event's count,
-which perf prints to two decimals: the provenance tells the rounding. ``Self`` counts, ``Children`` does not.
+which perf prints to two decimals: the provenance records the rounding. ``Self`` counts, ``Children`` does not.
 
 Source: perf-report(1); linux ``tools/perf/ui/stdio/hist.c``.
 """
@@ -95,8 +95,8 @@ def _read(path: Path, rank: int | None) -> Reading:
             kernel = _kernel(row)
             own = cells.setdefault(kernel, {})
             own[what.name] = own.get(what.name, 0.0) + value
-        told, hits = totals.get(what.name, (0.0, 0.0))
-        totals[what.name] = told + (section.count or 0.0) * what.scale, hits + section.samples
+        before, hits = totals.get(what.name, (0.0, 0.0))
+        totals[what.name] = before + (section.count or 0.0) * what.scale, hits + section.samples
         origin[what.name] = provenance(section.event, section.samples)
         if not exact:
             origin[what.name] += "; from percentages of two decimals"

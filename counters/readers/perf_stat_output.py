@@ -1,7 +1,7 @@
 """Output of ``perf stat``: text, ``-x``, ``-j``, with intervals (added up), per processor or thread (added up).
 
 The whole program is the kernel. Events that were not counted are named, never zero; one that was counted for a part of
-the time has been scaled by perf, which the provenance tells. Output of all ranks in one file is parted by the tags that
+the time has been scaled by perf, as the provenance records. Output of all ranks in one file is parted by the tags that
 launchers write (``mpirun --tag-output``, ``srun -l``).
 """
 
@@ -108,7 +108,7 @@ def _read(path: Path, rank: int | None) -> Reading:
     if not any(row.value is not None for row in rows):
         missing = ", ".join(dict.fromkeys(row.event for row in rows)) or "no event"
         raise InputError(
-            f"{path}: nothing was counted ({missing})", "'ranksight doctor' tells what this machine counts"
+            f"{path}: nothing was counted ({missing})", "'ranksight doctor' shows what this machine counts"
         )
     tagged = sorted({row.rank for row in rows if row.rank is not None})
     if rank is None and not tagged:

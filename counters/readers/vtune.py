@@ -1,7 +1,7 @@
 """VTune's ``-report hw-events -format csv`` (and hotspots): hardware events and time of every function, sampled.
 
 Any delimiter (VTune's own is a tab), any grouping: a column that counts nothing groups. Functions are the kernels; a
-column of processes or threads is added over, a column of ranks (``-group-by process`` under MPI) is not told by VTune.
+column of processes or threads is added over, a column of ranks (``-group-by process`` under MPI) does not exist.
 
 Source: Intel VTune Profiler user guide, "Command Line Report" and "Hardware Event Count".
 """

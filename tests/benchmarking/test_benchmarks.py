@@ -17,7 +17,9 @@ from benchmarks.measured_series import tasks_of as measured_tasks
 from benchmarks.measures import covered, judge, widening
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.methods.power import Last, Power
+from benchmarks.mutants import MUTANTS, Mutant, mutated
 from benchmarks.run import sections
+from benchmarks.settings import ROOT
 from benchmarks.synthetic import lead_share
 from benchmarks.synthetic_functions import EXPONENTS, Function, tasks_of
 from benchmarks.table import markdown, number
@@ -75,6 +77,12 @@ def test_the_same_seed_draws_the_same_functions_at_every_noise() -> None:
         assert (np.abs(noisy.values / quiet.values - 1) <= 0.25).all()
         assert np.abs(noisy.values / quiet.values - 1).max() > 0.2
         assert np.allclose(quiet.measured, function(quiet.targets))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
+def test_mutants_are_of_formulas_that_are_there(mutant: Mutant) -> None:
+    assert mutated(mutant, (ROOT / mutant.file).read_text()) != (ROOT / mutant.file).read_text()
+    assert all((ROOT / test).is_file() for test in mutant.tests.split())
 
 
 def test_measures_count_what_misleads() -> None:

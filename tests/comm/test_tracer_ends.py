@@ -165,8 +165,8 @@ def test_threads_that_call_at_once(tracing, tmp_path: Path) -> None:
 
 
 def test_names_of_cpp_and_static_functions(tracing, tmp_path: Path) -> None:
-    beside = Path(shutil.which("mpicc") or "mpicc").resolve().with_name("mpicxx")
-    launch = tracing.launch(tracing.compile("names.cpp", wrapper=str(beside if beside.exists() else "mpicxx")), 1)
+    sibling = Path(shutil.which("mpicc") or "mpicc").resolve().with_name("mpicxx")
+    launch = tracing.launch(tracing.compile("names.cpp", wrapper=str(sibling if sibling.exists() else "mpicxx")), 1)
     found = tracing.tables(launch, tmp_path).messages
     kernel = {str(row.operation): str(row.kernel) for row in found.itertuples()}
     assert kernel["Allreduce"] == "flow::Solver::step(double)"

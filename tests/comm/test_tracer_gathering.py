@@ -75,9 +75,9 @@ def test_large_contents_stay_with_their_ranks(tracing, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gather", "told"), [("30", "the traces of rank . and 2 others are"), ("0", "the trace of rank 1 is")]
+    ("gather", "lost"), [("30", "the traces of rank . and 2 others are"), ("0", "the trace of rank 1 is")]
 )
-def test_a_full_disk_is_told_in_a_line(tracing, tmp_path: Path, gather: str, told: str) -> None:
+def test_a_full_disk_is_reported_in_a_line(tracing, tmp_path: Path, gather: str, lost: str) -> None:
     launch = tracing.launch(tracing.compile("ends.c"), P, "nothing")
     for rank in range(P):
         (tmp_path / f"rank-{rank:06d}.trace.part").symlink_to("/dev/full")
@@ -86,7 +86,7 @@ def test_a_full_disk_is_told_in_a_line(tracing, tmp_path: Path, gather: str, tol
     assert done.stdout.count("done") == P  # lines of two ranks may come interleaved
     lines = [line for line in done.stderr.splitlines() if line.startswith("ranksight: ")]
     assert len(lines) == (1 if gather == "30" else P)
-    line = f"ranksight: {told} lost, {re.escape(str(tmp_path))}: No space left on device; the program itself is not affected"
+    line = f"ranksight: {lost} lost, {re.escape(str(tmp_path))}: No space left on device; the program itself is not affected"
     assert any(re.fullmatch(line, found) for found in lines)
     with pytest.raises(RanksightError, match="is empty: the rank was killed, or the disk was full"):
         COLLECTORS["pmpi"].collect(launch, tmp_path)

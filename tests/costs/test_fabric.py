@@ -9,7 +9,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.core.errors import InputError
 
-# Inside costs 1 s a message, between nodes 1000 s plus 1 s a byte and pair: the time tells how many pairs crossed.
+# Inside costs 1 s a message, between nodes 1000 s plus 1 s a byte and pair: the time shows how many pairs crossed.
 NEAR = NetworkParameters.linear(1.0, 0.0)
 FAR = NetworkParameters.linear(1000.0, 1.0)
 

@@ -46,9 +46,13 @@ def test_one_line_stays_one_piece() -> None:
         assert len(fit_pieces(table).starts) == 1
 
 
-def test_intervals_cover_the_slope_as_often_as_they_say() -> None:
+def test_intervals_cover_the_slope_as_often_as_they_say_and_are_no_wider() -> None:
     truth = Piecewise((0,), (2e-6,), (3e-10,))
-    hits = 0
+    size = SIZES.astype(float)
+    # Weighted least squares: the variance of a slope is 1 / sum w (s - mean s)^2, with w = 1 / variance.
+    weight = (0.03 * truth(size)) ** -2.0
+    width = 2 * 1.96 / np.sqrt((weight * (size - np.average(size, weights=weight)) ** 2).sum())
+    hits, widths = 0, []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         error = np.full(len(SIZES), 0.03)
@@ -56,8 +60,10 @@ def test_intervals_cover_the_slope_as_often_as_they_say() -> None:
         fit = fit_pieces(SizeTable(SIZES.astype(float), time, error, 1 / error**2), most=1)
         low, high = fit.interval(0, 1)
         hits += low <= 3e-10 <= high
+        widths.append((high - low) / width)
     # 95 % of 60 is 57; fewer than 51 has a chance of 1 in 5,000 if the interval holds what it says.
     assert hits >= 51
+    assert 0.8 < np.median(widths) < 1.2
 
 
 def test_order_statistics_bracket_the_quantile_as_often_as_they_say() -> None:

@@ -1,4 +1,4 @@
-"""Waiting told from transfer, and the cost of message tables."""
+"""Waiting separated from transfer, and the cost of message tables."""
 
 from __future__ import annotations
 

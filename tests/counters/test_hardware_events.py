@@ -96,11 +96,11 @@ def test_collecting_forms_the_metrics_of_the_table(tmp_path, monkeypatch):
     assert reading.provenance["loads"] == "sampled, n = 60 (mem_inst_retired.all_loads)"
     assert reading.provenance["loads_mem"].startswith("derived from mem_load_l3_miss_retired.local_dram")
     assert "sampled, n = " in reading.provenance["stall_cycles"]
-    told = reading.tables["sampling"].set_index(["metric", "kernel", "rank"])
+    samples_of = reading.tables["sampling"].set_index(["metric", "kernel", "rank"])
     # Cycles have one sample in ten of a thousand; a metric of two events the variance of both.
-    assert told.loc[("cycles", "axpy", 0), "samples"] == pytest.approx(10)
-    assert told.loc[("cycles", "axpy", 1), "worth"] == pytest.approx(200)
-    both = told.loc[("loads_mem", "axpy", 0)]
+    assert samples_of.loc[("cycles", "axpy", 0), "samples"] == pytest.approx(10)
+    assert samples_of.loc[("cycles", "axpy", 1), "worth"] == pytest.approx(200)
+    both = samples_of.loc[("loads_mem", "axpy", 0)]
     assert both["samples"] * both["worth"] == pytest.approx(9000)
     assert both["samples"] * both["worth"] ** 2 == pytest.approx(4000 * 100 + 5000 * 100)
     assert any("fewer than 100 samples" in note for note in reading.notes)

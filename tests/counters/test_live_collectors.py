@@ -124,9 +124,9 @@ def test_perf_clock_samples_the_kernels_time(program, tmp_path):
     assert here["law"] > 0.1 * here.sum() and exp[0] > 0.1 * here.sum()
     # rank 1 does twice the work of rank 0; how long that takes is the machine's affair
     assert exp[1] > exp[0]
-    told = reading.tables["sampling"].set_index(["kernel", "rank", "metric"]).loc[("exp [libm]", 1, "time")]
-    assert told["samples"] > 25
-    assert told["samples"] * told["worth"] == pytest.approx(exp[1])
+    sampled = reading.tables["sampling"].set_index(["kernel", "rank", "metric"]).loc[("exp [libm]", 1, "time")]
+    assert sampled["samples"] > 25
+    assert sampled["samples"] * sampled["worth"] == pytest.approx(exp[1])
     assert reading.provenance["time"].startswith("sampled, n = ")
 
 

@@ -16,7 +16,7 @@ from ranksight.counters.collectors.papi import Papi
 from ranksight.counters.collectors.perf_stat import PerfStat
 from ranksight.platforms.events import load
 
-# two "ranks" one after the other, each told its rank as a launcher would
+# two "ranks" one after the other, each given its rank as a launcher would
 LAUNCHER = '#!/bin/sh\nshift 2\nfor rank in 0 1; do PMI_RANK=$rank "$@" || exit; done\n'
 
 # writes what likwid-perfctr -o FILE.csv writes for one hardware thread

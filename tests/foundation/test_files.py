@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, whenever a process is killed."""
+"""Files and folders are complete or absent, whenever a process is killed."""
 
 from __future__ import annotations
 

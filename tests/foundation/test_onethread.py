@@ -24,7 +24,7 @@ def threads() -> set[int]:
 @pytest.fixture(autouse=True)
 def _two_threads() -> Iterator[None]:
     if not LIBRARIES.info():
-        pytest.skip("this NumPy has no BLAS library whose threads can be told")
+        pytest.skip("this NumPy has no BLAS library whose number of threads can be set")
     with LIBRARIES.limit(limits=2):
         yield
 

@@ -252,8 +252,8 @@ def test_a_damaged_table_among_several_is_skipped_or_refused(
     captured = capsys.readouterr()
     assert "skipped: " in captured.err
     assert "b.csv:2" in captured.err
-    told = json.loads(captured.out)
-    assert (told["files_read"], told["files_skipped"], told["runs"]) == (2, 1, 2)
+    printed = json.loads(captured.out)
+    assert (printed["files_read"], printed["files_skipped"], printed["runs"]) == (2, 1, 2)
 
 
 def test_usage_errors_are_exit_code_two(tmp_path: Path) -> None:

@@ -59,10 +59,10 @@ def test_a_file_that_cannot_be_opened_is_told_and_the_rest_imported(
 
     monkeypatch.setattr(recognising, "recognise", refusing)
     assert imported(tmp_path / "e", str(folder)) == 0
-    told = capsys.readouterr()
-    assert "skipped" in told.err
-    assert "n1.csv cannot be read: Permission denied" in told.err
-    assert "1 read, 1 skipped" in told.out
+    printed = capsys.readouterr()
+    assert "skipped" in printed.err
+    assert "n1.csv cannot be read: Permission denied" in printed.err
+    assert "1 read, 1 skipped" in printed.out
     assert imported(tmp_path / "strict", str(folder), "--strict") == 1
     assert not (tmp_path / "strict").exists()
 

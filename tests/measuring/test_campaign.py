@@ -53,7 +53,7 @@ def collector() -> Iterator[str]:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Prints RANKS + SIZE words; fails, hangs or kills itself as the files beside it say."""
+    """Prints RANKS + SIZE words; fails, hangs or kills itself as files in its folder say."""
     file = tmp_path / "program"
     file.write_text(
         f"#!{sys.executable}\n"
@@ -112,12 +112,12 @@ def test_what_came_of_it_for_machines(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (program.parent / "fail-2").touch()
-    told = []
+    printed = []
     for code in (1, 0):
         assert main(line(program, tmp_path / "e", "--reps", "1", "--format", "json")) == code
-        told.append(json.loads(capsys.readouterr().out))
+        printed.append(json.loads(capsys.readouterr().out))
         (program.parent / "fail-2").unlink(missing_ok=True)
-    first, second = told
+    first, second = printed
     assert (first["runs"], first["measured"], first["kept"], first["stopped"]) == (4, 4, 0, False)
     assert {failed["run"] for failed in first["failed"]} == {"ranks2-size10-words-r0", "ranks2-size20-words-r0"}
     assert "exited with status 7" in first["failed"][0]["what"]

@@ -87,7 +87,7 @@ def test_extents_that_rise_are_found_where_falling_ones_explain_nothing() -> Non
     assert rising.extents(8) == (2, 4)
     assert rising in cartesian_grids([(p, rising.pairs(p)) for p in (1, 2, 4, 8, 16)])
     falling = Cartesian(2, (False, False))
-    assert cartesian_grids([(p, falling.pairs(p)) for p in (4, 16, 9)]) == (falling,), "squares rise and fall alike"
+    assert cartesian_grids([(p, falling.pairs(p)) for p in (4, 16, 9)]) == (falling,), "squares rise and fall"
 
 
 def test_all_grids_that_fit_are_kept() -> None:

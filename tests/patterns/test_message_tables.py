@@ -218,8 +218,8 @@ def test_no_count_is_claimed_where_unlike_rules_explain_the_partners(tmp_path: P
     assert said["dot"].status == forecast.OK
     same = {a.kernel: a for a in model((2, 4, 8), 18.0).predict(ranks=16, metrics=["messages"]).answers}
     assert same[kernel].status == forecast.OK, "as many at every number of ranks, whoever they went to"
-    told = {a.kernel: a for a in model((2, 4, 8, 12, 18)).predict(ranks=16, metrics=["messages"]).answers}
-    assert told[kernel].status == forecast.OK
+    answers = {a.kernel: a for a in model((2, 4, 8, 12, 18)).predict(ranks=16, metrics=["messages"]).answers}
+    assert answers[kernel].status == forecast.OK
 
 
 def test_faces_are_told_by_the_way_the_message_goes(experiment_of: Write) -> None:

@@ -118,7 +118,7 @@ def test_steps_on_a_grid(p: int, vector: tuple[int, ...], periodic: bool, rising
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("measured", [(4, 9, 16, 25), (8, 12, 27), (2, 4, 8, 16)])
 def test_what_is_told_at_other_ranks_is_right(name: str, measured: tuple[int, ...]) -> None:
-    """Wherever the explanations agree they are right; whether a program is told at 36 and 64 depends on the runs."""
+    """Wherever the explanations agree they are right; whether a program is known at 36 and 64 depends on the runs."""
     rules = PROGRAMS[name]
     said = explain(talks(rules, measured))
     if name == "transpose" and measured == (8, 12, 27):
@@ -224,7 +224,7 @@ def test_an_explanation_reads_well() -> None:
 
 @pytest.mark.parametrize("once", [False, True])
 def test_messages_that_no_rule_has_are_left_out(once: bool) -> None:
-    """A ring of one rank sends to itself, which is no link; at four ranks a stray message goes by no rule."""
+    """A ring of one rank sends to itself, which is no link; at four ranks a single message follows no rule."""
     ring = Explanation((Shift(-1),))
     alone = pd.DataFrame({"rank": [0], "peer": [0], "count": [40], "bytes": [320]})
     shares, spread = share_links(alone, ring, 1, once)

@@ -1,4 +1,4 @@
-"""Patterns told apart by tags, on tables of known rules."""
+"""Patterns distinguished by tags, on tables of known rules."""
 
 from __future__ import annotations
 

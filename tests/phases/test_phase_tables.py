@@ -7,8 +7,8 @@ import pytest
 from published import INSTRUCTIONS, PREDICTED, PREDICTED_TOTAL, RANKS, SMALL, SUMMARY, TOTALS, WEIGHTS
 
 from ranksight.analysis.phases.distant import distant_point, least, settled, stands_for
-from ranksight.analysis.phases.groups import instruction_groups
 from ranksight.analysis.phases.instructions import CONSTANT, InstructionTable, spread, typical
+from ranksight.analysis.phases.phase import instruction_groups
 from ranksight.analysis.phases.power import fit_power
 from ranksight.analysis.phases.weights import admissible, admits, fit_weight, line
 from ranksight.core.errors import InputError, InsufficientError

@@ -117,9 +117,9 @@ def test_a_curve_that_is_not_whole_is_not_believed() -> None:
     assert not seen(900 * MI).sure
     without = seen(2 * MI)
     assert "no plateau of it" in without.doubt
-    alike = seen(40 * MI, far=1.4 * NEAR)
-    assert "1.4 times" in alike.doubt
-    assert alike.seen(480 * MI) == 480 * MI
+    flat = seen(40 * MI, far=1.4 * NEAR)
+    assert "1.4 times" in flat.doubt
+    assert flat.seen(480 * MI) == 480 * MI
 
 
 @pytest.mark.parametrize("law", [oldest_out, any_out])

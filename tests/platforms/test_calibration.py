@@ -115,7 +115,7 @@ def test_doubts_are_told(tmp_path: Path, machine: Callable[..., Path], monkeypat
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 3})
     monkeypatch.setattr(SyntheticPrograms, "capacities", (48 * KI, 1280 * KI, 8 * MI))
     found = calibrate("doubtful", QUICK, root=root)
-    told = "\n".join(found.warnings)
+    warned = "\n".join(found.warnings)
     expected = (
         "load average is 3.0",
         "'powersave'",
@@ -125,9 +125,9 @@ def test_doubts_are_told(tmp_path: Path, machine: Callable[..., Path], monkeypat
         "no table of hardware events",
     )
     for part in expected:
-        assert part in told
-    assert "2 cores reach 2.0 times" in told
-    assert "L3: 2 of the 8 cores that share it do not saturate it" in told
+        assert part in warned
+    assert "2 cores reach 2.0 times" in warned
+    assert "L3: 2 of the 8 cores that share it do not saturate it" in warned
     assert found.platform.caches[-1].bandwidth_shared is None
     assert "clock.base" in found.platform.estimates()
     last = found.platform.caches[-1]

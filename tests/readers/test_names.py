@@ -87,7 +87,7 @@ def columns(**values: list[float]) -> dict[str, np.ndarray]:
 
 
 def test_flops_are_weighted_by_width() -> None:
-    told = translate(
+    translated = translate(
         columns(
             FP_ARITH_INST_RETIRED_SCALAR_DOUBLE=[10.0],
             FP_ARITH_INST_RETIRED_128B_PACKED_DOUBLE=[10.0],
@@ -97,58 +97,58 @@ def test_flops_are_weighted_by_width() -> None:
             FP_ARITH_INST_RETIRED_512B_PACKED_SINGLE=[1.0],
         )
     )
-    assert told.columns["flops_dp"] == 10 * (1 + 2 + 4 + 8)
-    assert told.columns["flops_sp"] == 1 + 16
-    assert told.columns["flops"] == 150 + 17
-    assert "FP_ARITH_INST_RETIRED_256B_PACKED_DOUBLE x 4" in told.provenance["flops_dp"]
-    assert told.columns["FP_ARITH_INST_RETIRED_256B_PACKED_DOUBLE"] == 10
+    assert translated.columns["flops_dp"] == 10 * (1 + 2 + 4 + 8)
+    assert translated.columns["flops_sp"] == 1 + 16
+    assert translated.columns["flops"] == 150 + 17
+    assert "FP_ARITH_INST_RETIRED_256B_PACKED_DOUBLE x 4" in translated.provenance["flops_dp"]
+    assert translated.columns["FP_ARITH_INST_RETIRED_256B_PACKED_DOUBLE"] == 10
 
 
 def test_traffic_replaces_the_counts_it_is_made_of() -> None:
-    told = translate(columns(CAS_COUNT_RD=[3.0, 0.0], CAS_COUNT_WR=[1.0, 0.0]))
-    assert list(told.columns["bytes_mem_read"]) == [192.0, 0.0]
-    assert list(told.columns["bytes_mem"]) == [256.0, 0.0]
-    assert "CAS_COUNT_RD" not in told.columns
+    translated = translate(columns(CAS_COUNT_RD=[3.0, 0.0], CAS_COUNT_WR=[1.0, 0.0]))
+    assert list(translated.columns["bytes_mem_read"]) == [192.0, 0.0]
+    assert list(translated.columns["bytes_mem"]) == [256.0, 0.0]
+    assert "CAS_COUNT_RD" not in translated.columns
 
 
 def test_papi_loads_by_level() -> None:
-    told = translate(
+    translated = translate(
         columns(PAPI_LD_INS=[100.0, 5.0], PAPI_L1_LDM=[10.0, 7.0], PAPI_L2_LDM=[4.0, 0.0], PAPI_L3_LDM=[1.0, 0.0])
     )
-    assert list(told.columns["loads"]) == [100.0, 5.0]
-    assert list(told.columns["loads_l1"]) == [90.0, 0.0]
-    assert list(told.columns["loads_l2"]) == [6.0, 7.0]
-    assert list(told.columns["loads_l3"]) == [3.0, 0.0]
-    assert list(told.columns["loads_mem"]) == [1.0, 0.0]
-    assert any("loads_l1 came out negative in 1 places" in note for note in told.notes)
+    assert list(translated.columns["loads"]) == [100.0, 5.0]
+    assert list(translated.columns["loads_l1"]) == [90.0, 0.0]
+    assert list(translated.columns["loads_l2"]) == [6.0, 7.0]
+    assert list(translated.columns["loads_l3"]) == [3.0, 0.0]
+    assert list(translated.columns["loads_mem"]) == [1.0, 0.0]
+    assert any("loads_l1 came out negative in 1 places" in note for note in translated.notes)
 
 
 def test_dram_of_both_sockets() -> None:
-    told = translate(
+    translated = translate(
         {
             "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM": np.array([5.0, 6.0]),
             "MEM_LOAD_L3_MISS_RETIRED.REMOTE_DRAM": np.array([1.0, np.nan]),
         }
     )
-    assert list(told.columns["loads_mem"]) == [6.0, 6.0]
+    assert list(translated.columns["loads_mem"]) == [6.0, 6.0]
 
 
 def test_two_events_for_one_metric() -> None:
-    told = translate({"L1-dcache-loads": np.array([1.0]), "MEM_INST_RETIRED.ALL_LOADS": np.array([2.0])})
-    assert told.columns["loads"] == 2
-    assert told.columns["L1-dcache-loads"] == 1
-    assert any("L1-dcache-loads is loads too" in note for note in told.notes)
+    translated = translate({"L1-dcache-loads": np.array([1.0]), "MEM_INST_RETIRED.ALL_LOADS": np.array([2.0])})
+    assert translated.columns["loads"] == 2
+    assert translated.columns["L1-dcache-loads"] == 1
+    assert any("L1-dcache-loads is loads too" in note for note in translated.notes)
 
 
 def test_aliases_and_origin() -> None:
-    told = translate(
+    translated = translate(
         {"cycles": np.array([4.0]), "PAPI_TOT_CYC": np.array([3.0])},
         {"cycles": "measured (TSC)"},
         {"cycles": "reference_cycles"},
     )
-    assert told.columns["reference_cycles"] == 4
-    assert told.columns["cycles"] == 3
-    assert told.provenance == {"reference_cycles": "measured (TSC)", "cycles": "measured (PAPI_TOT_CYC)"}
+    assert translated.columns["reference_cycles"] == 4
+    assert translated.columns["cycles"] == 3
+    assert translated.provenance == {"reference_cycles": "measured (TSC)", "cycles": "measured (PAPI_TOT_CYC)"}
 
 
 @given(
@@ -156,8 +156,8 @@ def test_aliases_and_origin() -> None:
 )
 def test_nothing_is_lost(values: dict[str, float]) -> None:
     """Every event given is there afterwards, under some name, unless it went into a sum that replaces it."""
-    told = translate({name: np.array([value]) for name, value in values.items()})
-    assert set(told.columns) == set(told.provenance)
-    held = [float(column[0]) for column in told.columns.values()]
+    translated = translate({name: np.array([value]) for name, value in values.items()})
+    assert set(translated.columns) == set(translated.provenance)
+    held = [float(column[0]) for column in translated.columns.values()]
     assert all(value in held for value in values.values())
     assert all(value >= 0 for value in held)

@@ -42,9 +42,9 @@ def test_perf_script() -> None:
     flat = read("perf-script", DATA / "perf" / "script_flat.txt")
     assert cell(flat, "sweep", "cycles") == 2_000_006
     assert flat.configuration == {}
-    told = flat.tables["sampling"].set_index(["kernel", "metric"]).loc[("sweep", "cycles")]
-    assert told["samples"] == pytest.approx(2)
-    assert told["worth"] == pytest.approx(1_000_003)
+    sampled = flat.tables["sampling"].set_index(["kernel", "metric"]).loc[("sweep", "cycles")]
+    assert sampled["samples"] == pytest.approx(2)
+    assert sampled["worth"] == pytest.approx(1_000_003)
 
 
 def test_perf_report() -> None:
@@ -55,9 +55,9 @@ def test_perf_report() -> None:
     assert cell(reading, "(system and start-up)", "cycles") == pytest.approx(0.2e9)
     assert "percentages" in reading.provenance["cycles"]
     assert "percentages" not in reading.provenance["time"]
-    told = reading.tables["sampling"]
-    assert set(told["metric"]) == {"cycles", "time"}
-    assert told["worth"].groupby(told["metric"]).nunique().eq(1).all()
+    sampled = reading.tables["sampling"]
+    assert set(sampled["metric"]) == {"cycles", "time"}
+    assert sampled["worth"].groupby(sampled["metric"]).nunique().eq(1).all()
 
 
 def test_gprof() -> None:
@@ -67,9 +67,9 @@ def test_gprof() -> None:
     assert cell(reading, "2d_halo", "visits") == 10
     assert cell(reading, "main", "time") == 0.5
     assert "n = 200" in reading.provenance["time"]
-    told = reading.tables["sampling"].set_index("kernel")
-    assert told.loc["main", "samples"] == pytest.approx(50)
-    assert (told["metric"] == "time").all()
+    sampled = reading.tables["sampling"].set_index("kernel")
+    assert sampled.loc["main", "samples"] == pytest.approx(50)
+    assert (sampled["metric"] == "time").all()
 
 
 def test_vtune() -> None:

@@ -165,9 +165,9 @@ def test_following_ends_when_the_jobs_do(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "parts" / "b" / COMPLETE).touch()
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "ranks-1-0.out").write_text("one\n\nDUE TO TIME LIMIT\n")
-    told: list[dict[str, int]] = []
-    states = following.follow(taken, system, told.append, pause=0)
-    assert told == [{"PENDING": 1, "RUNNING": 1}, {"TIMEOUT": 1, "COMPLETED": 1}]
+    states_seen: list[dict[str, int]] = []
+    states = following.follow(taken, system, states_seen.append, pause=0)
+    assert states_seen == [{"PENDING": 1, "RUNNING": 1}, {"TIMEOUT": 1, "COMPLETED": 1}]
     (fate,) = following.missing(tmp_path, taken, states)
     assert (fate.part, fate.state) == ("a", "TIMEOUT")
     assert fate.last_lines[-1] == "DUE TO TIME LIMIT"

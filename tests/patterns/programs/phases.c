@@ -1,4 +1,4 @@
-/* Phases with patterns of their own that all go through one helper with one call site: only the tags tell them apart.
+/* Phases with patterns of their own that all go through one helper with one call site: only the tags distinguish them.
  * A halo on a grid with open ends (a rank at the border exchanges with MPI_PROC_NULL), a transposition, a ring. */
 #include <mpi.h>
 
