@@ -56,7 +56,7 @@ class Naming:
                 try:
                     groups = re.compile(where).groups
                 except re.error as error:
-                    raise InputError(f"parameter {name}: {where!r} is no regular expression: {error}") from error
+                    raise InputError(f"parameter {name}: {where!r} is not a regular expression: {error}") from error
                 if groups != 1:
                     raise InputError(
                         f"parameter {name}: {where!r} has {groups} groups", r"write one, around the number: 'Rank(\d+)'"
@@ -189,7 +189,7 @@ class Import:
     Raises
     ------
     InputError
-        When something is at `place` and `force` is not given, or it is no experiment.
+        When something is at `place` and `force` is not given, or it is not an experiment.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Import:
             if not force and not empty:
                 raise InputError(f"{place} exists already", "name another with -o, or give --force to replace it")
             if not empty and not (place / "experiment.json").is_file():
-                raise InputError(f"{place} is no experiment: it is not replaced", "name another folder with -o")
+                raise InputError(f"{place} is not an experiment: it is not replaced", "name another folder with -o")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             self._staging = Staging(place)

@@ -163,12 +163,12 @@ def program_index(words: Sequence[str]) -> int:
         if known:
             hint = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
             raise InputError(f"the launcher {words[0]} is not found", hint)
-        raise InputError(f"{words[0]} is no program that can be run", "check its path, and that it is executable")
+        raise InputError(f"{words[0]} is not a program that can be run", "check its path, and that it is executable")
     if not known:
         started = next((word for word in words[1:] if os.sep in word and is_program(word)), None)
         if started is not None:
             raise InputError(
-                f"{words[0]} starts {started} and is no launcher that is known ({', '.join(LAUNCHERS)})",
+                f"{words[0]} starts {started} and is not a launcher that is known ({', '.join(LAUNCHERS)})",
                 "put {wrap} just before the program, so that tools stand there on every rank",
             )
         return 0
@@ -182,7 +182,7 @@ def program_index(words: Sequence[str]) -> int:
     missing = next((word for word in words[1:] if os.sep in word and not word.startswith("-")), "")
     if missing:
         raise InputError(
-            f"{missing} is no program that can be run", "check its path, and that it is built and executable"
+            f"{missing} is not a program that can be run", "check its path, and that it is built and executable"
         )
     raise InputError(
         f"no program is found in '{' '.join(words)}'", "put {wrap} just before the program in the template"

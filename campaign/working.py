@@ -38,7 +38,7 @@ class Workplace:
     Raises
     ------
     InputError
-        When `case` is no folder, or `root` is inside it.
+        When `case` is not a folder, or `root` is inside it.
     """
 
     def __init__(self, case: Path | None, root: Path, record: str, timeout: float | None) -> None:
@@ -46,7 +46,7 @@ class Workplace:
         self._prepared: tuple[tuple[str, ...], Path | None, str] = ((), None, "")
         if case is not None:
             if not case.is_dir():
-                raise InputError(f"{case} is no folder", "name the folder of a case with --workdir")
+                raise InputError(f"{case} is not a folder", "name the folder of a case with --workdir")
             if root.resolve().is_relative_to(case.resolve()):
                 raise InputError(
                     f"{root} is inside {case}, which is copied for each run", "name a folder outside with -o"

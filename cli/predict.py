@@ -26,7 +26,7 @@ from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 
 if TYPE_CHECKING:
-    from ranksight.analysis.phases.beside import Beside
+    from ranksight.analysis.phases.cross_check import CrossCheck
     from ranksight.model.answers import Answer
     from ranksight.model.model import Model
     from ranksight.model.prediction import Prediction
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("class", "rank", "links"),
         metavar="BY",
         help="the table of messages instead: by 'class' of ranks that do the same (default), by 'rank', or by 'links', "
-        "who talks to whom",
+        "the communication pattern",
     )
     parser.add_argument(
         "--terms",
@@ -145,7 +145,7 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
 
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when no answer is carried."""
-    from ranksight.analysis.phases.beside import of_model
+    from ranksight.analysis.phases.cross_check import of_model
     from ranksight.model.model import Model
 
     if not 0 < args.level < 1:
@@ -181,7 +181,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.answers.ok.any() else 4
 
 
-def _json(prediction: Prediction, phases: Sequence[Beside]) -> None:
+def _json(prediction: Prediction, phases: Sequence[CrossCheck]) -> None:
     """A line an answer: indented, many answers take as long to write as to predict."""
     content = prediction.to_dict()
     answers = content.pop("predictions")
@@ -411,8 +411,8 @@ def _evidence(prediction: Prediction) -> list[Block]:
     return blocks
 
 
-def _phases(phases: Sequence[Beside], missing: str) -> list[Block]:
-    """The time by phases beside the sum over kernels, and why they part."""
+def _phases(phases: Sequence[CrossCheck], missing: str) -> list[Block]:
+    """The time by phases and the sum over kernels, and why they differ."""
     unit = metric("time")
     blocks: list[Block] = ["", Text(f"no time by phases: {missing}")] if missing else []
     for at, each in enumerate(phases):

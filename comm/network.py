@@ -49,7 +49,7 @@ class Piecewise:
         if self.first[0] != 0 or any(b <= a for a, b in zip(self.first, self.first[1:], strict=False)):
             raise InputError(f"pieces of a function of message size begin at {list(self.first)}", "rise from 0")
         if not all(map(math.isfinite, (*self.alpha, *self.beta))):
-            raise InputError("a function of message size has a coefficient that is no finite number")
+            raise InputError("a function of message size has a coefficient that is not a finite number")
         for start, alpha, beta in zip(self.first, self.alpha, self.beta, strict=True):
             # Rounding of a file's decimals must not make a piece that starts at zero time invalid.
             if beta < 0 or alpha + beta * start < -1e-12:
@@ -82,10 +82,10 @@ class Piecewise:
         if isinstance(content, (int, float)) and not isinstance(content, bool):
             return cls((0,), (float(content),), (0.0,))
         if not isinstance(content, Mapping) or set(content) != {"from", "alpha", "beta"}:
-            raise InputError(f"{where} is no function of message size", "give a number, or from, alpha and beta")
+            raise InputError(f"{where} is not a function of message size", "give a number, or from, alpha and beta")
         lists = {name: _numbers(content[name], f"{where}.{name}") for name in ("from", "alpha", "beta")}
         if any(not value.is_integer() for value in lists["from"]):
-            raise InputError(f"{where}.from holds a size that is no whole number of bytes")
+            raise InputError(f"{where}.from holds a size that is not a whole number of bytes")
         try:
             return cls(tuple(int(value) for value in lists["from"]), lists["alpha"], lists["beta"])
         except InputError as error:
@@ -244,7 +244,7 @@ class NetworkParameters:
                 values[name] = value
             elif name == "notes":
                 if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-                    raise InputError(f"{place} is no list of texts")
+                    raise InputError(f"{place} is not a list of texts")
                 values[name] = tuple(value)
             else:
                 (number,) = _numbers([value], place)
@@ -257,7 +257,7 @@ class NetworkParameters:
 
 def _numbers(content: object, where: str) -> tuple[float, ...]:
     if not isinstance(content, Sequence) or isinstance(content, str):
-        raise InputError(f"{where} is no list of numbers")
+        raise InputError(f"{where} is not a list of numbers")
     for value in content:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise InputError(f"{where} holds {value!r}", "write a finite number")
@@ -267,5 +267,5 @@ def _numbers(content: object, where: str) -> tuple[float, ...]:
 def _pair(content: object, where: str) -> tuple[float, float]:
     numbers = _numbers(content, where)
     if len(numbers) != 2 or numbers[0] > numbers[1]:
-        raise InputError(f"{where} is no interval", "write [lower, upper]")
+        raise InputError(f"{where} is not an interval", "write [lower, upper]")
     return numbers[0], numbers[1]

@@ -57,7 +57,7 @@ class Experiment:
         Raises
         ------
         InputError
-            When something that is no empty folder is there already, or the folder cannot be written.
+            When something that is not an empty folder is there already, or the folder cannot be written.
         """
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -105,7 +105,7 @@ class Experiment:
         Raises
         ------
         InputError
-            When the folder is no experiment, is damaged, or was written by a newer version.
+            When the folder is not an experiment, is damaged, or was written by a newer version.
         """
         path = Path(path)
         head = path / "experiment.json"
@@ -113,7 +113,7 @@ class Experiment:
             recover(path)
         if not head.is_file():
             raise InputError(
-                f"{path} is no experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
+                f"{path} is not an experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
                 "make one with 'ranksight measure' or 'ranksight import'",
             )
         content = read_json(head)
@@ -127,7 +127,7 @@ class Experiment:
             )
         parameters = content.get("parameters")
         if not isinstance(parameters, list) or not all(isinstance(name, str) for name in parameters):
-            raise InputError(f"{head}: 'parameters' is no list of names", "the file is damaged or not ours")
+            raise InputError(f"{head}: 'parameters' is not a list of names", "the file is damaged or not ours")
         folder = path / "runs"
         runs = [Run.read(entry) for entry in sorted(folder.iterdir()) if _is_run(entry)] if folder.is_dir() else []
         for run in runs:

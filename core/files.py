@@ -22,13 +22,13 @@ from ranksight.core.log import log
 
 
 def regular_file(path: Path) -> None:
-    """Refuse what is no regular file: a pipe would wait for ever, a device never end."""
+    """Refuse what is not a regular file: a pipe would wait for ever, a device never end."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not stat.S_ISREG(mode):
-        raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
+        raise InputError(f"{path} is not a regular file", "name a file that the tool wrote")
 
 
 def with_name(path: Path) -> Path:
@@ -54,13 +54,13 @@ def read_bytes(path: Path, limit: int) -> bytes:
     Raises
     ------
     InputError
-        When it is no regular file, larger, or cannot be read.
+        When it is not a regular file, larger, or cannot be read.
     """
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
             found = os.fstat(stream.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
+                raise InputError(f"{path} is not a regular file", "name a file that the tool wrote")
             if found.st_size > limit:
                 raise InputError(f"{path} is larger than {limit >> 20} MiB", "is it this tool's output?")
             return stream.read(found.st_size)

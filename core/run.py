@@ -68,7 +68,7 @@ class Run:
             values = "-".join(f"{name}{_number(value)}" for name, value in sorted(self.configuration.items()))
             object.__setattr__(self, "id", _safe(f"{values}-{self.collector}-r{self.repetition}"))
         elif self.id != _safe(self.id):
-            raise InputError(f"run id {self.id!r} is no folder name", "use letters, digits, '.', '_', '+' and '-'")
+            raise InputError(f"run id {self.id!r} is not a folder name", "use letters, digits, '.', '_', '+' and '-'")
 
     @classmethod
     def read(cls, folder: Path) -> Run:

@@ -156,7 +156,7 @@ def read_symbols(path: Path) -> SymbolTable | None:
     ``.gnu_debuglink``, or fetched by debuginfod before), or, where all are stripped, from what it exports; beginnings
     from its table for unwinding. None where `path` cannot be read or is no 64-bit ELF file of this byte order.
 
-    Paths come from traces, which others may have written: what is no regular file, or larger than
+    Paths come from traces, which others may have written: what is not a regular file, or larger than
     :data:`ranksight.core.limits.OBJECT_FILE`, is not read.
     """
     try:

@@ -91,7 +91,7 @@ class Parser:
             When it named no events, held no costs, or ended before callgrind's last line.
         """
         if not self.events:
-            raise InputError(f"{self.path}: no line names events", "this is no callgrind profile")
+            raise InputError(f"{self.path}: no line names events", "this is not a callgrind profile")
         if not self.functions:
             raise InputError(f"{self.path}: no costs of any function", "the program was cut off, or collected nothing")
         if self.header.get("creator", "").startswith("callgrind") and not self._totals:

@@ -86,7 +86,7 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
     Raises
     ------
     InputError
-        When it is no callgrind file, is damaged or cut off; with the line.
+        When it is not a callgrind file, is damaged or cut off; with the line.
     """
     parser = Parser(path, lines_of)
     try:
@@ -123,7 +123,7 @@ def _blocks(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
         cut = data.rfind(b"\n") + 1
         if len(data) - cut > limits.CALLGRIND_LINE:
             raise InputError(
-                f"{path}: a line of more than {limits.CALLGRIND_LINE} bytes", "this is no callgrind profile"
+                f"{path}: a line of more than {limits.CALLGRIND_LINE} bytes", "this is not a callgrind profile"
             )
         while cut:
             before = data.rfind(b"\n", 0, cut - 1) + 1
@@ -132,7 +132,7 @@ def _blocks(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
             cut = before
         rest = data[cut:]
         if len(rest) > 16 * limits.CALLGRIND_LINE:
-            raise InputError(f"{path}: calls without costs for {len(rest)} bytes", "this is no callgrind profile")
+            raise InputError(f"{path}: calls without costs for {len(rest)} bytes", "this is not a callgrind profile")
         if cut:
             yield data[:cut]
     if rest:

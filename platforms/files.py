@@ -64,7 +64,7 @@ def load(name_or_path: str | os.PathLike[str]) -> Platform:
         return parse(content, f"platform {text}")
     path = Path(text)
     if not path.is_file():
-        raise InputError(f"{path} is no platform file", f"name a file, or one of {', '.join(names())}")
+        raise InputError(f"{path} is not a platform file", f"name a file, or one of {', '.join(names())}")
     return parse(read(path), str(path))
 
 
@@ -211,7 +211,7 @@ def _plain(value: Any, origin: str, key: str, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [_plain(item, origin, key, depth + 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{origin}: {key}: {value!r} is no finite number")
+        raise InputError(f"{origin}: {key}: {value!r} is not a finite number")
     if isinstance(value, str | int | float):  # bool is an int
         return value
     raise InputError(f"{origin}: {key}: a {type(value).__name__} is not read", "use numbers, texts, lists and tables")

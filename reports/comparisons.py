@@ -237,11 +237,9 @@ def scales(comparison: Comparison) -> list[Block]:
         text.append(Text(f"{names[onset.kernel]}{only} matters {start}: {part} {how} at {in_full(high)}", 2, 2))
     if len(text) == 1:
         text.append(Text("no kernel's change is 2 % of the program's time and beyond the noise", 2, 2))
-    if comparison.untold:
-        are = "kernel is" if comparison.untold == 1 else "kernels are"
-        text.append(
-            Text(f"{comparison.untold} {are} not told at {in_full(high)}: the evidence carries no time there", 2, 2)
-        )
+    if comparison.unpredicted:
+        are = "kernel is" if comparison.unpredicted == 1 else "kernels are"
+        text.append(Text(f"{comparison.unpredicted} {are} not predicted at {in_full(high)}: insufficient data", 2, 2))
     return text
 
 

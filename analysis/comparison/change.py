@@ -2,11 +2,10 @@
 
     r = after / before,   ln r +- t sqrt(e_before^2 + e_after^2),
 
-t from Student's law with Welch's degrees of freedom. Of many kernels some differ by chance: of the changes told, at
-most a share of ``1 - level`` is expected to be false (Benjamini and Hochberg 1995, *Journal of the Royal Statistical
-Society* B 57, 289), told apart at each configuration and for each metric: counts that all changed say nothing of times.
-The whole program is one question, asked by itself: its change is
-told when the interval leaves one out.
+t from Student's distribution with Welch's degrees of freedom. Of many kernels some differ by chance: of the changes
+reported, at most a share of ``1 - level`` is expected to be false (Benjamini and Hochberg 1995, *Journal of the Royal
+Statistical Society* B 57, 289). This is controlled for each configuration and metric separately, as counts that all
+changed say nothing about times. The whole program is tested alone: its change is reported when the interval excludes 1.
 """
 
 from __future__ import annotations
@@ -77,15 +76,15 @@ def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
     with np.errstate(all="ignore"):
         size = np.where(spread > 0, np.abs(middle) / spread, np.where(middle == 0, 0.0, np.inf))
     chance = np.where(known, 2 * stdtr(welch, -np.where(known, size, 0.0)), 1.0)
-    told = known & sound[0] & sound[1]
-    differs = told & (chance <= 1 - level)
+    known_both = known & sound[0] & sound[1]
+    differs = known_both & (chance <= 1 - level)
     crowd = np.array([kernel != WHOLE for kernel, _ in keys], dtype=bool)
     names = np.array([name for _, name in keys], dtype=object)
     for name in dict.fromkeys(names[crowd].tolist()):
         mine = np.flatnonzero(crowd & (names == name))
-        differs[mine] = _discovered(chance[mine], told[mine], 1 - level)
+        differs[mine] = _discovered(chance[mine], known_both[mine], 1 - level)
     verdict = np.where(differs, CHANGED, SAME)
-    verdict = np.where(~told, UNSURE, verdict)
+    verdict = np.where(~known_both, UNSURE, verdict)
     nothing = [~held[side] | np.isnan(value[side]) for side in (0, 1)]
     known = [_known(side, keys) for side in (before, after)]
     verdict = np.where(nothing[0] & ~nothing[1] & ~known[0], NEW, verdict)
@@ -98,7 +97,7 @@ def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
 
 
 def _aligned(side: Side, keys: tuple[Key, ...], which: str | None, fill: float | bool) -> NDArray:  # type: ignore[type-arg]
-    """One array of a side in the order of `keys`; `which` None tells where the side has the series at all."""
+    """One array of a side in the order of `keys`; `which` None: whether the side has the series."""
     index = np.array([side.rows.get(key, -1) for key in keys])
     if which is None:
         return np.repeat((index >= 0)[:, None], side.value.shape[1], axis=1)
@@ -114,12 +113,12 @@ def _known(side: Side, keys: tuple[Key, ...]) -> NDArray[np.bool_]:
     return np.array([there.get(kernel, nowhere) for kernel, _ in keys]).reshape(len(keys), -1)
 
 
-def _discovered(chance: Array, told: NDArray[np.bool_], rate: float) -> NDArray[np.bool_]:
+def _discovered(chance: Array, known_both: NDArray[np.bool_], rate: float) -> NDArray[np.bool_]:
     """Which series (s, k) differ by more than chance at each configuration, with false ones at most at `rate`."""
-    ordered = np.sort(np.where(told, chance, 2.0), axis=0)
-    count = np.maximum(told.sum(axis=0), 1)
+    ordered = np.sort(np.where(known_both, chance, 2.0), axis=0)
+    count = np.maximum(known_both.sum(axis=0), 1)
     rank = np.arange(1, len(chance) + 1)[:, None]
     passed = ordered <= rate * rank / count
     last = np.where(passed.any(axis=0), len(chance) - 1 - np.argmax(passed[::-1], axis=0), -1)
     bound = np.where(last >= 0, ordered[np.maximum(last, 0), np.arange(chance.shape[1])], -1.0)
-    return np.asarray(told & (chance <= bound[None, :]))
+    return np.asarray(known_both & (chance <= bound[None, :]))

@@ -67,7 +67,7 @@ class Comparison:
     measured : bool
         Whether the values were measured there on both sides, or are predicted.
     timer : str
-        The metric that tells time.
+        The metric that is the time.
     changes : Changes
     causes : mapping of (kernel, k) to list of Cause
         Of times that changed.
@@ -76,7 +76,7 @@ class Comparison:
     ranks : (float, float) or None
         Scales between which the last two were looked for.
     level : float
-    untold : int
+    unpredicted : int
         Kernels whose time one side cannot predict at the largest of these scales.
     renamed : tuple of (str, str)
         Kernels that seem to be one under two names (:func:`ranksight.analysis.comparison.sides.same_kernels`).
@@ -98,7 +98,7 @@ class Comparison:
     onsets: list[Onset]
     ranks: tuple[float, float] | None
     level: float
-    untold: int = 0
+    unpredicted: int = 0
     renamed: tuple[tuple[str, str], ...] = ()
     work: str = ""
     differences: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def compare(
     scatter : float
         Relative standard deviation of measured times between jobs.
     level : float
-        Probability of intervals; one less it is the share of false ones that is accepted among the changes told.
+        Probability of intervals; ``1 - level`` is the accepted share of false ones among the changes reported.
     names : mapping of str to str, optional
         What kernels of the first are called in the second, where it is not the same.
 
@@ -202,7 +202,7 @@ def compare(
         onsets=scales.onsets,
         ranks=scales.ranks,
         level=level,
-        untold=scales.untold,
+        unpredicted=scales.unpredicted,
         renamed=same_kernels(*sides),
         work=_work(sides, timer),
         differences=differences(before.runs, after.runs) if before.runs and after.runs else (),
@@ -257,7 +257,7 @@ def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Si
 
 
 def _timed(side: Side, model: Model) -> Side:
-    """The side with the times of kernels on which no sample fell told apart: they were not measured."""
+    """The side with the times of kernels without samples marked: they were not measured."""
     resources = model.equation.resources
     if resources is None or not resources.borrowed.any():
         return side
@@ -298,7 +298,7 @@ class _Scales:
     crossovers: list[Crossover]
     onsets: list[Onset]
     ranks: tuple[float, float] | None
-    untold: int
+    unpredicted: int
 
 
 def _scales(before: Subject, after: Subject, timer: str, points: Array, names: Mapping[str, str]) -> _Scales:
@@ -317,14 +317,14 @@ def _scales(before: Subject, after: Subject, timer: str, points: Array, names: M
     line[:, at] = values
     old, new = (predicted_side(each.name, each.model, line) for each in (before, after))
     old = renamed(old, names)
-    untold = {
+    unpredicted = {
         kernel
         for side in (old, new)
         for (kernel, name), row in side.rows.items()
         if name == timer and kernel != WHOLE and not side.sound[row, -1]
     }
     return _Scales(
-        crossovers(old, new, timer, values), onsets(old, new, timer, values), (float(low), high), len(untold)
+        crossovers(old, new, timer, values), onsets(old, new, timer, values), (float(low), high), len(unpredicted)
     )
 
 

@@ -84,7 +84,7 @@ def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Cro
             middle = x[place] - y[place] * (x[place + 1] - x[place]) / (y[place + 1] - y[place])
             sure = np.abs(y) > e
             left, right = np.flatnonzero(sure[: place + 1]), np.flatnonzero(sure[place + 1 :])
-            # Without a sure difference on both sides there is no crossover that could be told from noise.
+            # Without a sure difference on both sides no crossover can be distinguished from noise.
             if not len(left) or not len(right) or signs[left[-1]] * signs[place + 1 + right[0]] > 0:
                 continue
             low, high = np.exp(x[left[-1]]), np.exp(x[place + 1 + right[0]])

@@ -78,7 +78,7 @@ def measured_side(name: str, series: Series, points: Array, scatter: float) -> S
 
     The standard error of a mean over n repetitions of relative deviation d is ``sqrt(d^2 / n + scatter^2)``; d is
     pooled over the configurations of a series, and of all times where a series was never repeated. A value of m samples
-    has a standard error of ``1 / sqrt(m)`` beside (:mod:`ranksight.core.sampled`).
+    has a standard error of ``1 / sqrt(m)`` in addition (:mod:`ranksight.core.sampled`).
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def common_points(first: Array, second: Array) -> Array:
 
 
 def time_metric(sides: Sequence[Side]) -> str | None:
-    """The metric that tells time on all sides: time, else cycles, else another clock."""
+    """The metric that is the time on all sides: time, else cycles, else another clock."""
     for name in ("time", "cycles", "compute_cpu_time", "cpu_time", "wall_time", "time_inclusive"):
         if all(any(each == name for _, each in side.rows) for side in sides):
             return name
@@ -203,7 +203,7 @@ def renamed(side: Side, names: Mapping[str, str]) -> Side:
         if old not in held:
             raise InputError(f"{side.name} has no kernel {old!r} to rename", "write --rename BEFORE=AFTER")
         if new in held:
-            raise InputError(f"{side.name} has a kernel {new!r} beside {old!r}", "two kernels are not one")
+            raise InputError(f"{side.name} has the kernels {old!r} and {new!r}", "two kernels are not one")
     return replace(side, rows={(names.get(kernel, kernel), name): row for (kernel, name), row in side.rows.items()})
 
 

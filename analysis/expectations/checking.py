@@ -41,7 +41,7 @@ class Result:
     points : (n, m)
         Configurations measured.
     targets : (k, m)
-        Configurations at which costs are told.
+        Configurations at which costs are computed.
     findings : tuple of Finding
     rules : tuple of RuleFinding
     short : mapping of str to str
@@ -90,7 +90,7 @@ def check(
         See :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing.
     experiment : Experiment
     targets : mapping of str to sequence of float, optional
-        Values of parameters at which costs are told, all combinations; parameters not named stay at their largest.
+        Values of parameters at which costs are computed, all combinations; parameters not named stay at their largest.
     baseline : Experiment, optional
         The status quo, for functions without an expectation.
     metrics : sequence of str, optional
@@ -218,9 +218,9 @@ def _priced(
     findings: Sequence[Finding], models: Mapping[Key, Model], series: Series, targets: Array, how: str
 ) -> list[Finding]:
     """The findings with what deviations cost ahead."""
-    told = {(each.function, each.metric): each.expectation.growth for each in findings if each.match is not None}
-    expected = fit_expected(series, told, how)
-    answers = forecasts((models[key] for key in told), targets)
+    growths = {(each.function, each.metric): each.expectation.growth for each in findings if each.match is not None}
+    expected = fit_expected(series, growths, how)
+    answers = forecasts((models[key] for key in growths), targets)
     found = []
     for each in findings:
         key = (each.function, each.metric)

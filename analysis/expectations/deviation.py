@@ -1,9 +1,9 @@
-"""What a deviation costs, and at which scale.
+"""The cost of a deviation, and the scale at which it appears.
 
-The model G with its coefficients is held against the expectation fitted to the same measurements, E'(x) = c0 + c E(x);
-what falls has no constant beside it, as a constant is what keeps it from falling. Both go through what was measured, so
-that their ratio ahead is the price of growing otherwise, in units of time or bytes, where the divergence delta = G/E
-tells the trend alone.
+The model G with its coefficients is compared with the expectation fitted to the same measurements, E'(x) = c0 + c E(x).
+A falling expectation has no constant, as a constant would keep it from falling. Both functions pass through the
+measurements, so their ratio at larger scales is the cost of the deviation, in units of time or bytes. The divergence
+delta = G/E gives the trend only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TWICE = 2.0
 FARTHEST = 20
 """Doublings of a parameter beyond what was measured within which the doubled cost is looked for."""
 AHEAD = (8.0, 64.0)
-"""Multiples of the largest value of a parameter at which costs are told when nobody names others."""
+"""Multiples of the largest value of a parameter at which costs are computed when none are named."""
 AHEAD_RATE = 1.5
 """The same for parameters of exponential growth, where nobody goes that far."""
 
@@ -44,7 +44,7 @@ class Cost:
     expected : float
         What the expectation, fitted to the same measurements, says there.
     answer : str
-        Why the value is not carried by the measurements; empty where it is.
+        Why the data are insufficient for the value; empty where they suffice.
     """
 
     configuration: Mapping[str, float]
@@ -90,7 +90,7 @@ def forecasts(models: Iterable[Model], targets: Array) -> dict[int, Forecast]:
 
 
 def costs(model: Model, expected: Fitted, targets: Array, answer: Forecast) -> tuple[Cost, ...]:
-    """The function at targets (k, m), beside what was expected; `answer` is that of the fit behind the model."""
+    """The function at targets (k, m), with what was expected; `answer` is that of the fit behind the model."""
     said = expected.at_training(targets)[0]
     row = model.row
     return tuple(
@@ -142,7 +142,7 @@ def doubled(model: Model, expected: Fitted, delta: Growth) -> Cost | None:
 
 
 def usual_targets(points: Array, growths: Sequence[Growth], parameters: Sequence[str]) -> Array:
-    """Where costs are told when nobody says: the first parameter that grows with something ahead, the others held."""
+    """Configurations for costs when none are named: the first parameter of a growth is extended, the others held."""
     most = points.max(axis=0)
     named = [name for name in parameters if any(growth[name] != NONE for growth in growths)]
     axis = list(parameters).index("ranks" if "ranks" in named else (named or list(parameters))[0])

@@ -4,7 +4,7 @@ A match that nothing supports is none: a model with an adjusted R2 of 0.23 says 
 leading term (the paper's Table 3, MPI memory on Piz Daint, prints it as a total match). A verdict needs
 
 - five values of each parameter (Shudler et al. 2015, section 2.3),
-- an adjusted R2 of at least 0.5: a model that explains less than half of the variance is no model; constants have none,
+- an adjusted R2 of at least 0.5: a model that explains less than half of the variance is not used; constants have none,
 - configurations that differ by more than their repetitions do, unless the model is a constant,
 - agreement: the functions that explain the measurements, weighed by how well they do, lie on one side of the deviation
   limit with at least four fifths of their weight.
@@ -55,7 +55,7 @@ class Finding:
     costs : tuple of Cost
         What the deviation costs at larger scales.
     doubled : Cost or None
-        Where the function takes twice of what was expected, if that can be told.
+        Where the function takes twice the expected value, if that is known.
     litmus : str
         What the reference implementation says of a deviation.
     """
@@ -154,6 +154,5 @@ def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool, 
     theirs = other[1].found.renamed(study.short)
     where = ("outside", "inside") if outside else ("inside", "outside")
     more = "more repetitions" if model.fitted.noisy[model.row] else "a larger configuration"
-    return (
-        f"{mine} {where[0]} and {theirs} {where[1]} the limit explain the measurements about as well; {more} would tell"
-    )
+    both = f"{mine} {where[0]} and {theirs} {where[1]} the limit"
+    return f"{both} explain the measurements about as well; {more} would decide"

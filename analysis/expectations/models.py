@@ -114,7 +114,7 @@ class Model:
         """The same of the terms that matter at the configurations asked for.
 
         Terms that are less than :data:`MATTERS` of the value wherever it was measured or is asked for are no growth: a
-        rest of 10 instructions beside 500,000 / p is none at 1000 ranks. Nor are, with `certain`, terms whose
+        rest of 10 instructions next to 500,000 / p is none at 1000 ranks. Nor are, with `certain`, terms whose
         coefficient may as well be zero.
         """
         used = self._used(hypothesis)

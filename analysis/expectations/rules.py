@@ -1,9 +1,9 @@
 """Rules between functions, on measurements, on models at scale, and asymptotically.
 
 Models are combined before they are stripped to their leading terms (Shudler et al. 2015, section 2.4): a rule is
-violated in the limit where some summand of its smaller side outgrows all of its larger side. What the measurements
-already show is told apart from what the models say of larger scales. As each function has several models that explain
-it, each of some weight, so has the answer; one that carries less than four fifths is none.
+violated in the limit where some summand of its smaller side outgrows all of its larger side. Violations
+in the measurements are reported separately from those that the models predict at larger scales. Each function has
+several models with posterior weights, and so has the answer; an answer with less than four fifths is not given.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class Analysis:
     Attributes
     ----------
     workload, small : mapping of str to float
-        Parameters beside the ranks: of the original workload, and of the smaller one that the distant points come from
-        (empty without one).
+        Parameters other than the ranks: of the original workload, and of the smaller one of the distant points (empty
+        without one).
     ranks : tuple of float
         Rank counts of the original workload.
     phases : tuple of Phase
@@ -40,7 +40,7 @@ class Analysis:
     machine : Machine
         Whose latencies and clock turn counts into cycles.
     coverage, unrelated : float
-        Share of the run's time (of its computation where times in MPI are no truth), at the largest rank count, in
+        Share of the run's time (of its computation where times in MPI are invalid), at the largest rank count, in
         phases that repeat and in calls that are no phase of other rank counts.
     table, smaller : DataFrame
         See :func:`ranksight.analysis.phases.table.phase_table`; of the original workload, and of the smaller one.
@@ -150,7 +150,7 @@ def analyse(
             "the traces hold no times of computation", "add --collector callgrind-intervals, or trace with times"
         )
     if shared or clock == "simulated":
-        table["communication"] = np.nan  # waiting for a core, or beside computation of another machine
+        table["communication"] = np.nan  # waiting for a core, or computation of another machine
     table["original"] = table["point"] < len(mine)
     last = table[table["point"] == len(mine) - 1]
     spent = _spent(last, shared)
@@ -286,7 +286,7 @@ def _refuse(related: Related, weight: pd.Series, unrelated: float, ranks: list[i
     if len(related.bodies) == 1 and len(related.bodies[0]) == 1:
         kernel, operation = related.bodies[0][0]
         raise InsufficientError(
-            f"the whole trace is one phase, {operation} in {kernel}: there is nothing to tell apart",
+            f"the whole trace is one phase, {operation} in {kernel}: there is nothing to compare",
             "'ranksight fit' models the kernels of such a program",
         )
     if unrelated > 1 - _RELATED or not np.isfinite(unrelated):

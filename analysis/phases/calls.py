@@ -1,8 +1,8 @@
 """The calls of one configuration's runs, with what each rank computed before each of them.
 
 Calls come from an event trace. Their computation is the time since the call before, in processor time where the tracer
-told it for calls from the same places, as ranks that share a core also wait for each other between calls. Where
-counters were dumped between calls (``callgrind-intervals``), instructions and loads of the same stretches stand beside.
+has it for calls from the same places, as ranks that share a core also wait for each other between calls. Where
+counters were dumped between calls (``callgrind-intervals``), instructions and loads of the same stretches are added.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_EVENTS = 50_000_000
 """Events of one run that are read at most; their tables take some gigabytes."""
 LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 COUNTED = ("instructions", "flops", *LOADS)
-"""What may be known of a stretch of computation beside its time."""
+"""Counts of a stretch of computation that may be known in addition to its time."""
 _BOUNDS = frozenset((*CALLS, END))
 _GATHERED = frozenset((*POSTING, *COMPLETING))
 _NEEDED = ("rank", "kernel", "operation", "bytes")
@@ -122,11 +122,11 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
     if not tables:
         raise InsufficientError("no event trace was measured", "measure with --collector pmpi-events")
     table = tables[0]
-    alike = [other for other in tables if _same(table, other)]
-    if len(alike) < len(tables):
-        notes.append(f"{runs[0].id}: {len(tables) - len(alike)} repetitions make other calls and are left out")
+    same = [other for other in tables if _same(table, other)]
+    if len(same) < len(tables):
+        notes.append(f"{runs[0].id}: {len(tables) - len(same)} repetitions make other calls and are left out")
     for name in ("computation", "communication"):
-        table[name] = np.median([other[name].to_numpy() for other in alike], axis=0)
+        table[name] = np.median([other[name].to_numpy() for other in same], axis=0)
     configuration = dict(runs[0].configuration)
     table, note = _with_counts(experiment, table, configuration)
     notes += [note] if note else []
@@ -227,13 +227,13 @@ def _with_counts(
 def _tokens(table: pd.DataFrame) -> pd.DataFrame:
     """Number the tokens: a call, or a run of calls from one place that only start or complete transfers.
 
-    How many partners a rank has differs from rank to rank; that it talks to them does not.
+    The number of partners differs from rank to rank; having partners does not.
     """
     rank, kernel, operation = (table[name].to_numpy() for name in ("rank", "kernel", "operation"))
     new_rank = np.concatenate([[True], rank[1:] != rank[:-1]])
     gathered = np.isin(operation, list(_GATHERED))
-    alike = np.concatenate([[False], (kernel[1:] == kernel[:-1]) & (operation[1:] == operation[:-1])])
-    starts = new_rank | ~(alike & gathered)
+    repeated = np.concatenate([[False], (kernel[1:] == kernel[:-1]) & (operation[1:] == operation[:-1])])
+    starts = new_rank | ~(repeated & gathered)
     number = np.cumsum(starts) - 1
     base = np.maximum.accumulate(np.where(new_rank, number, 0))
     return table.assign(token=number - base)

@@ -18,12 +18,12 @@ from ranksight.analysis.phases.instructions import InstructionTable
 from ranksight.analysis.phases.weights import PLAIN, admissible
 from ranksight.core.errors import InsufficientError
 
-ALIKE = 0.01
+SAME = 0.01
 """Relative change of cycles per instruction below which they are taken as the same."""
 _MOST_RANKS = 1 << 24
 
 
-def settled(cpi: ArrayLike, tolerance: float = ALIKE) -> bool:
+def settled(cpi: ArrayLike, tolerance: float = SAME) -> bool:
     """Whether the cycles per instruction of runs at growing rank counts have fallen, and stopped.
 
     A plateau at the start does not count: there every access still misses the caches.
@@ -40,7 +40,7 @@ def settled(cpi: ArrayLike, tolerance: float = ALIKE) -> bool:
     return bool(fallen and values[-1] >= (1 - tolerance) * values[-2])
 
 
-def least(cpi: ArrayLike, tolerance: float = ALIKE) -> int:
+def least(cpi: ArrayLike, tolerance: float = SAME) -> int:
     """The last of the runs whose cycles per instruction are those of the least, within `tolerance`.
 
     The last stands farthest out. Where cycles per instruction rise again (overheads gain on the work) runs past the

@@ -23,7 +23,7 @@ from ranksight.analysis.phases.weights import Weight, displacement
 
 Array = NDArray[np.float64]
 CONSTANT = 0.05
-"""Largest spread of totals that still counts as constant: what is alike within 95 % is so for groups and totals."""
+"""Largest spread of totals that still counts as constant: similarity within 95 % holds for groups and totals."""
 
 
 def spread(totals: ArrayLike) -> float:
@@ -37,8 +37,8 @@ def spread(totals: ArrayLike) -> float:
 def typical(totals: ArrayLike) -> float:
     """The half-sample mode of the totals: of the shortest half, of its shortest half, and so on.
 
-    Counts of the same work at several rank counts differ by what is counted beside it, interrupts and waiting, which
-    only adds: they lie dense near the truth, with a tail above it. The mode is not drawn by the tail.
+    Counts of the same work at several rank counts differ by interrupts and waiting, which only add: they are dense near
+    the true value, with a tail above it. The tail does not move the mode.
 
     Source: Robertson & Cryer 1974; Bickel & Frühwirth 2006, "On a fast, robust estimator of the mode".
     """

@@ -100,7 +100,7 @@ class Pet:
     Attributes
     ----------
     workload : mapping of str to float
-        Parameters beside the ranks, to which it holds.
+        Parameters other than the ranks, and the values to which it applies.
     measured : tuple of float
         Rank counts.
     phases : tuple of PhaseTime
@@ -128,7 +128,7 @@ class Pet:
         Raises
         ------
         InputError
-            When a rank count is not one that the program admits, as its weights tell.
+            When a rank count is not one that the program admits, by its weights.
         """
         p = np.atleast_1d(np.asarray(ranks, dtype=np.float64))
         if not (np.isfinite(p).all() and (p >= 1).all()):

@@ -29,7 +29,7 @@ SIMILARITY = 0.95
 
 @dataclass(frozen=True)
 class Group:
-    """Ranks that do alike in a phase.
+    """Ranks that do similar work in a phase.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Phase:
         Kernel and operation of each call.
     weight : Weight
     groups : tuple of Group
-        Those with most instructions first; one group where counts do not tell them apart.
+        Those with most instructions first; one group where counts do not distinguish them.
     communication : (float, float)
         ``c_1 + c_2 log2 p`` seconds in MPI of one occurrence, as measured.
     share : float
@@ -173,8 +173,8 @@ def _groups(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         labelled.loc[part.index, "group"] = instruction_groups(part["instructions"])
     counts = labelled.groupby("ranks")["group"].max() + 1
     if counts.nunique() > 1:
-        told = ", ".join(f"{count} at {p:g} ranks" for p, count in counts.items())
-        return rows.assign(group=0), f"groups of similar ranks differ in number ({told}): ranks are taken together"
+        numbers = ", ".join(f"{count} at {p:g} ranks" for p, count in counts.items())
+        return rows.assign(group=0), f"groups of similar ranks differ in number ({numbers}): ranks are taken together"
     return labelled, ""
 
 

@@ -33,7 +33,7 @@ class Node:
     Attributes
     ----------
     symbol : int
-        Calls of one symbol are alike; so are loops, whose turns may differ in number.
+        Calls of one symbol are equal; so are loops, whose turns may differ in number.
     first, last : int
         Places in the trace, `last` not included.
     turns : list of list of Node
@@ -161,8 +161,8 @@ def _apply(structure: list[Node], turn: list[Node]) -> list[Node]:
 def _cut(nodes: list[Node], runs: list[tuple[int, int]], period: int, total: Floats) -> list[tuple[int, int, Floats]]:
     """Turns of each run, where the first begins, and the work of each turn's places, (turns, period).
 
-    A run that holds a few places more than whole turns can be cut at several. It is cut where turns compute alike, and
-    runs of the same loop all at the same place: one run's times scatter.
+    A run that holds a few places more than whole turns can be cut at several. It is cut where turns take equal times,
+    and all runs of a loop are cut at the same place, as the times of one run scatter.
     """
     works = [
         np.array([total[node.last] - total[node.first] for node in nodes[begin : begin + length]])
@@ -184,7 +184,7 @@ def _cut(nodes: list[Node], runs: list[tuple[int, int]], period: int, total: Flo
     found = []
     for key, (_, length), work in zip(keys, runs, works, strict=True):
         turns = length // period
-        # Rounding shall not decide between cuts that are alike.
+        # Rounding shall not decide between equal cuts.
         shift = int(np.flatnonzero(off[key] <= off[key].min() * (1 + 1e-9))[0]) if key in off else 0
         found.append((turns, shift, work[shift : shift + turns * period].reshape(turns, period)))
     return found

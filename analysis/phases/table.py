@@ -39,7 +39,7 @@ def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine:
     ----------
     clock : {"measured", "simulated"}
         Whether ``computation`` is time measured, or that of :func:`simulated_cycles` at the machine's clock; of a
-        trace that tells floating-point operations alone, one of them a cycle.
+        trace with floating-point operations only, one of them per cycle.
 
     Returns
     -------

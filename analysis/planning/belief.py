@@ -12,8 +12,9 @@ coefficients by the Kalman gain and weights by the density that each hypothesis 
     V = sum_c w_c [ln(1 + e_c(t) S_c e_c(t)) + v_c + (mu_c(t) - mean)^2] + sum_j (tau_j ln(t_j / x_max,j))^2 + jobs^2,
 
 the first term the variance of a logarithm whose relative variance is given, the last two as the engine's intervals have
-them. A run beyond the range measured brings x_max nearer, and tells how far the series drifts: the fit learns tau from
-how well its largest configuration was foretold by the others (:mod:`ranksight.model.uncertainty.drift`).
+them. A run beyond the range measured brings x_max nearer, and shows how far the series departs from
+its functions: the fit learns tau from how well the other configurations predicted the largest one
+(:mod:`ranksight.model.uncertainty.drift`).
 
 Before it is made, a run's outcome is drawn from the belief itself. The expectation of ln sqrt(V) over many such worlds,
 the entropy of the answer up to a constant, is what the run is worth (Bayesian experimental design: Lindley 1956,
@@ -41,7 +42,7 @@ Index = NDArray[np.intp]
 SLOPE = 1.0
 """Standard deviation of the exponent along a parameter that never varied: nothing is known but that exponents are
 small."""
-STRAY = float(np.log(WIDEST))
+LARGEST = float(np.log(WIDEST))
 """A hypothesis farther off than this makes the answer insufficient, however much farther it is."""
 LIGHTEST = 1e-3
 """Hypotheses lighter than this are left out."""
@@ -117,10 +118,10 @@ class Belief:
         typical = (weight[..., None] * typical).sum(axis=1) / np.where(total > 0, total, 1.0)
         centre = np.where(alive, np.where(plus, np.log(np.where(alive & plus, mean, 1.0)), mean), 0.0)
         feature = np.where(alive[:, :, None], np.where(plus[:, :, None], relative, feature), 0.0)
-        noise = np.where(np.isfinite(variance), np.maximum(variance, SMALLEST**2), STRAY**2)[..., None]
+        noise = np.where(np.isfinite(variance), np.maximum(variance, SMALLEST**2), LARGEST**2)[..., None]
         noise = np.broadcast_to(np.where(plus, noise, noise * np.where(alive, mean, 1.0) ** 2), centre.shape)
         noise = np.maximum(noise, 1e-300)
-        prior = np.minimum(variance, STRAY**2)[..., None] * np.ones(feature.shape[2])
+        prior = np.minimum(variance, LARGEST**2)[..., None] * np.ones(feature.shape[2])
         size = np.where(positive[:, None], 1.0, np.where(typical > 0, typical, 1.0))
         low, high = fitted.trained[rows, :, 0], fitted.trained[rows, :, 1]
         drift = fitted.drift[rows].max(axis=2)
@@ -129,9 +130,9 @@ class Belief:
         fixed = low == high
         count = tuple(len(np.unique(column)) for column in training.T)
         # A fit takes a series that keeps closely to its functions to drift little. That is a claim until values beyond
-        # those that made it were foretold: so far nothing can have, and the drift to plan for is the usual one.
-        untold = np.array([not learnable(each - 1, len(count)) for each in count], dtype=bool)
-        drift = np.where(fixed | untold, np.maximum(drift, expected[:, None]), drift)
+        # those that made it were predicted: so far nothing can have, and the drift to plan for is the usual one.
+        unlearnt = np.array([not learnable(each - 1, len(count)) for each in count], dtype=bool)
+        drift = np.where(fixed | unlearnt, np.maximum(drift, expected[:, None]), drift)
         with np.errstate(divide="ignore", invalid="ignore"):
             away = np.log(points[None] / low[:, None])
         away = np.where(fixed[:, None] & np.isfinite(away), away, 0.0) * size[..., None]

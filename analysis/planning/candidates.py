@@ -54,7 +54,7 @@ def candidates(
     limits: Mapping[str, tuple[float | None, float | None]] | None = None,
 ) -> Candidates:
     """All configurations under the rules, without those at or beyond a target; and each target inside of the range
-    measured, as one run tells it best.
+    measured, as one run shows it best.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 """The next runs worth their core-hours: the design whose runs together leave the least (:mod:`.designs`), the cheapest
-run first. What the cheap ones tell may change which dear ones are worth making: a plan is made again after them."""
+run first. Results of the cheap ones may change which expensive ones are worth making: plan again after them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 WORLDS = 48
 SETTLED = 0.02
-"""Part of the interval that a plan must be expected to take away, for its runs to be told to help."""
+"""Part of the interval that a plan must be expected to remove, for its runs to be called helpful."""
 
 RUNS, BUDGET, WORTHLESS, NOTHING = "runs", "budget", "worth", "candidates"
 """Why a plan ends: as many runs as were asked for, what is left of the budget pays for none, no other run is worth its
@@ -136,13 +136,13 @@ def choose_runs(
     Raises
     ------
     InsufficientError
-        When no candidate's cost can be told, or none is within the budget.
+        When no candidate's cost is known, or none is within the budget.
     """
     price = cost.of(candidates.points, repetitions)
     target_cost = float(np.sum(cost.of(goal.targets, repetitions).core_hours))
     known = np.isfinite(price.core_hours) & (price.core_hours > 0)
     if not known.any():
-        raise InsufficientError("the cost of no run can be told", "measure a first few configurations with their time")
+        raise InsufficientError("the cost of no run is known", "measure a first few configurations with their time")
     least = float(price.core_hours[known].min())
     if budget is None:
         budget = target_cost if np.isfinite(target_cost) and target_cost > 0 else float(price.core_hours[known].max())
@@ -186,7 +186,7 @@ def _ended(found: Prospect, means: Means, candidates: int) -> str:
 
 
 def _why(names: list[str], made: Array, point: Array) -> str:
-    """What a run at `point` (m,) tells that those `made` (n, m) do not: values farther out, new values between, or
+    """What a run at `point` (m,) adds to those `made` (n, m): values farther out, new values between, or
     values that never stood together."""
     for what, mask in (
         ("farther in", (point > made.max(axis=0)) | (point < made.min(axis=0))),
@@ -204,7 +204,7 @@ def _after(goal: Goal, before: Array, width: Array, beyond: Array) -> Forecast:
     as far: they narrow as much less.
     """
     now = goal.now
-    # Parts without an answer are not in the ends that are told.
+    # Parts without an answer are not in the ends that are printed.
     short = (now.status[0] != OK) & (now.status[0] != WIDE)
     width = np.where(short, np.minimum(width * beyond, before), width)
     with np.errstate(all="ignore"):

@@ -27,7 +27,7 @@ from ranksight.model.series.series import Series
 Array = NDArray[np.float64]
 
 TIMES = ("wall_time", "time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
-"""Metrics that tell how long a run takes, the best first."""
+"""Metrics for the duration of a run, the best first."""
 HOUR = 3600.0
 LEVEL = 0.9
 """Probability of the intervals of seconds."""
@@ -62,7 +62,7 @@ class Cost:
     ----------
     seconds : callable
         Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (c, k) of one run under each of c
-        collectors; NaN where they cannot be told.
+        collectors; NaN where they are not known.
     deterministic : (c,) bool
         Collectors that need no repetition.
     basis : str
@@ -77,7 +77,7 @@ class Cost:
     ranks: int | None
 
     def of(self, points: Array, repetitions: int) -> Price:
-        """What runs at `points` (k, m) cost, under all collectors."""
+        """The price of runs at `points` (k, m), under all collectors."""
         median, upper = self.seconds(points)
         with np.errstate(all="ignore"):
             sigma = np.log(upper / median) / float(ndtri((1 + LEVEL) / 2))
@@ -109,7 +109,7 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     name = next((each for each in TIMES if each in model.fitted.metrics), None)
     if name is None:
         raise InsufficientError(
-            "nothing tells how long a run takes: the model has no time",
+            "the duration of a run is not known: the model has no time",
             "give the experiment itself, or import a time with the counters",
         )
     every = [row for (_, metric), row in model.functions.rows.items() if metric == name]
@@ -179,12 +179,12 @@ def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
     often = {name: max(len(found) for (row, _), found in cells.items() if names[row] == name) for name in names}
     most = max(often.values())
     once = np.array([often[name] == 1 and most > 1 for name in names])
-    told = f"wall time of the runs made, {', '.join(names)}"
+    basis_text = f"wall time of the runs made, {', '.join(names)}"
     if any(run.crowded for run in runs):
-        told += ", as if no ranks had shared a core"
+        basis_text += ", as if no ranks had shared a core"
 
     def seconds(points: Array) -> tuple[Array, Array]:
         said = fitted.predict(points, LEVEL)
         return said.value, said.upper
 
-    return Cost(seconds, once, told, ranks)
+    return Cost(seconds, once, basis_text, ranks)

@@ -1,6 +1,6 @@
 """Ways to spend a budget on several runs together.
 
-Which set of runs is best cannot be found by weighing each by itself: two runs may tell what neither does alone. Several
+The best set of runs cannot be found by rating each run alone: two runs may show what neither does alone. Several
 whole designs are made, and each is judged by what is expected after all of its runs:
 
 - one run after another by narrowing per cost, and by narrowing alone (of these two the better is at most a constant
@@ -76,7 +76,7 @@ class Means:
 def best(now: Prospect, means: Means) -> Prospect:
     """What is expected after the design of least loss, whose runs come the cheapest first."""
     explored = now.after(_explored(now, means))
-    # The order of runs counts for what they tell of drift: all designs are judged in the same.
+    # The order of runs matters for the discrepancy scale: all designs are judged in the same order.
     found = [ordered(now, design(explored.fork(), means), means) for design in DESIGNS]
     return min((_needed(now, each, means, explored.chosen) for each in found), key=lambda each: loss(each, means))
 

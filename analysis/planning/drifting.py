@@ -1,7 +1,7 @@
 """What a run beyond the measured range will teach about drift.
 
 A fit learns how far a series drifts, tau per e-fold, by leaving its largest configuration out and looking how well the
-others foretell it (:mod:`ranksight.model.uncertainty.drift`). With s^2 the variance of that forecast, l the distance in
+others predict it (:mod:`ranksight.model.uncertainty.drift`). With s^2 the variance of that forecast, l the distance in
 e-folds and e the error found, the law of tau before the data becomes
 
     p(tau | e) ~ p(tau) (s^2 + tau^2 l^2)^(-1/2) exp(-e^2 / (2 (s^2 + tau^2 l^2))).

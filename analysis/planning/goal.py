@@ -78,7 +78,7 @@ class Goal:
     rho : Correlation
         Common correlation of the series' errors.
     rest : (t,)
-        Half-width of what is in the goal's interval beside its series, in logarithms: pace and imbalance of a run.
+        Half-width that the goal's interval has in addition to its series, in logarithms: CPI and imbalance of a run.
     """
 
     what: str
@@ -172,7 +172,7 @@ def goal(
 
 
 def _rest(goal: Goal) -> Array:
-    """Half-width (t,) of what the goal's interval holds beside its series; none where there is no telling."""
+    """Half-width (t,) of what the goal's interval holds in addition to its series; 0 where it is not known."""
     with np.errstate(all="ignore"):
         width = np.log(goal.now.upper[0] / goal.now.lower[0]) / 2
         rest = np.sqrt(width**2 - goal.width() ** 2)
@@ -225,7 +225,7 @@ def _by_equation(model: Model, said: Forecast, targets: Array, level: float, fou
                 share, ends = np.nan_to_num(np.abs(seconds) / value), _ends(said, counted)
             explained += (share * ends.mean(axis=0)) ** 2
             found[counted] = share, ends
-        # What the counters leave is how far memory blocks, which more times tell.
+        # Counters leave the memory blocking factor open; more times determine it.
         share, ends = found[row]
         own = (share * ends.mean(axis=0)) ** 2
         found[row] = share, ends * np.sqrt(np.maximum(1 - np.divide(explained, own, out=explained, where=own > 0), 0.0))
@@ -263,5 +263,5 @@ def _heaviest(fitted: Fitted, said: Forecast, found: Found) -> Source:
 
 
 def total_of(model: Model, name: str) -> bool:
-    """Whether the model can tell a metric of the whole program."""
+    """Whether the model predicts a metric of the whole program."""
     return (WHOLE, name) in model.functions.rows or (name in model.fitted.metrics and metric(name).additive)

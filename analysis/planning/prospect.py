@@ -84,7 +84,7 @@ class Prospect:
         if (known := self._asked.get(candidates.tobytes())) is not None:
             return known
         each = [worlds.outlook(candidates) for worlds in self._worlds]
-        # (g, k, t) to (k, g, t), so that the goal's width is told for every candidate.
+        # (g, k, t) to (k, g, t), so that every candidate has the goal's width.
         spread, form = (np.moveaxis(np.concatenate([part[at] for part in each]), 1, 0) for at in (0, 1))
         with np.errstate(all="ignore"):
             ratio = np.minimum(np.where(self._first > 0, spread / self._first, 1.0), 1.0)
@@ -92,7 +92,7 @@ class Prospect:
         return found
 
     def _shares_of_form(self, form: Array) -> Array:
-        """The share of form (k, g, t) that the engine will tell, whose odds change as those of the worlds, `form`, do
+        """The share of form (k, g, t) that the engine will report, whose odds change as those of the worlds, `form`, do
         from the present."""
         of_form = self._start_form * np.where(self._first_form > 0, form / np.maximum(self._first_form, 1e-300), 1.0)
         known = 1 - self._first_form

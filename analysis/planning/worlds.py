@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ranksight.analysis.planning.belief import STRAY, Belief
+from ranksight.analysis.planning.belief import LARGEST, Belief
 from ranksight.analysis.planning.drifting import drawn, learnable, learned, tilted
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ class Worlds:
         near = belief.feature[row, chosen][..., : self.candidates]
         size = belief.size[:, None, : self.candidates]
         # Where coefficients are hardly known the first order does not hold; nothing strays further than an answer may.
-        deviation = np.clip(np.einsum("swd,swdk->swk", theta, near), -STRAY * size, STRAY * size)
+        deviation = np.clip(np.einsum("swd,swdk->swk", theta, near), -LARGEST * size, LARGEST * size)
         scatter = generator.standard_normal((s, worlds, self.candidates))
         spread = np.sqrt(belief.noise[row, chosen][..., : self.candidates] + self._jobs()[:, None])
         self.outcome = belief.centre[row, chosen][..., : self.candidates] + deviation + spread * scatter
@@ -92,7 +92,7 @@ class Worlds:
         share = _shares(self.log_weight[..., None])
         size, noise = own.size[:, far], own.noise[..., far]
         scatter, form = _variance(share, middle, within[:, None], noise, size)
-        return _told(scatter, form + drift + own.jobs[:, None, None] ** 2)
+        return _split(scatter, form + drift + own.jobs[:, None, None] ** 2)
 
     def outlook(self, which: Index) -> tuple[Array, Array]:
         """Expected standard deviation (s, len(which), t) at the targets if one of the candidates were run next, and
@@ -124,11 +124,11 @@ class Worlds:
             drift = ((tau * out[:, None]) ** 2).sum(axis=3)
             noise, size = own.noise[:, :, place, None], own.size[:, place, None]
             scatter, form = _variance(share, middle, within[:, None], noise, size)
-            found[:, :, t], part[:, :, t] = _told(scatter, form + drift + own.jobs[:, None, None] ** 2)
+            found[:, :, t], part[:, :, t] = _split(scatter, form + drift + own.jobs[:, None, None] ** 2)
         return found, part
 
     def _judged(self, at: Index) -> tuple[Array, Array, Array, Array]:
-        """What candidates tell every hypothesis.
+        """What candidates show under every hypothesis.
 
         Returns
         -------
@@ -167,11 +167,11 @@ class Worlds:
         middle = own.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
         within = np.einsum("scdk,scde,scek->sck", near, self.covariance, near)
         scatter, form = _variance(share, middle, within[:, None], own.noise[..., at], own.size[:, at])
-        foretold = np.maximum(scatter + form + own.jobs[:, None, None] ** 2, 1e-18)
+        predicted = np.maximum(scatter + form + own.jobs[:, None, None] ** 2, 1e-18)
         for axis in axes:
             distance = out[..., axis]
-            error = np.sqrt(foretold + (self.strays[:, :, None, axis] * distance[:, None]) ** 2)
-            tau = learned(own.law, foretold, error * self.straying[:, :, None, axis], distance)
+            error = np.sqrt(predicted + (self.strays[:, :, None, axis] * distance[:, None]) ** 2)
+            tau = learned(own.law, predicted, error * self.straying[:, :, None, axis], distance)
             found[..., axis] = np.where(distance[:, None] > 0, tau, found[..., axis])
         return found
 
@@ -197,12 +197,12 @@ def _variance(share: Array, middle: Array, within: Array, noise: Array, size: Ar
     `within` (s, 1, c, k), `noise` (s, c, k), `size` (s, k)."""
     scale = size[:, None, None]
     average = (share * middle).sum(axis=2, keepdims=True)
-    apart = np.clip((middle - average) / scale, -STRAY, STRAY)
+    apart = np.clip((middle - average) / scale, -LARGEST, LARGEST)
     each = np.log1p(np.maximum(within, 0.0) / scale**2) + noise[:, None] / scale**2
     return np.asarray((share * each).sum(axis=2)), np.asarray((share * apart**2).sum(axis=2))
 
 
-def _told(scatter: Array, form: Array) -> tuple[Array, Array]:
+def _split(scatter: Array, form: Array) -> tuple[Array, Array]:
     """Standard deviation, the geometric mean over the worlds (the second axis), and the share of form in its square."""
     variance = np.maximum(scatter + form, 1e-300)
     return np.exp(np.log(variance).mean(axis=1) / 2), (form / variance).mean(axis=1)

@@ -50,7 +50,7 @@ class Request:
             raise InputError(f"{self.ranks_per_node} ranks per node", "give at least one")
         for option in self.options:
             if "\n" in option or not option.startswith("-"):
-                raise InputError(f"{option!r} is no option of a job", "write one, such as --account=abc")
+                raise InputError(f"{option!r} is not an option of a job", "write one, such as --account=abc")
 
     @property
     def clock(self) -> str:

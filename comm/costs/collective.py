@@ -66,7 +66,7 @@ class Collective:
         Raises
         ------
         InputError
-            When a number of ranks is no whole number from 1, or a size is negative or not finite.
+            When a number of ranks is not a whole number from 1, or a size is negative or not finite.
         """
         ranks, size = checked(ranks, size)
         time = np.asarray(self.steps(np.maximum(ranks, 2), size, fabric), dtype=float)
@@ -110,7 +110,7 @@ def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Floats]:
         raise InputError(f"{ranks[bad][0]:g} is not a number of ranks", "ranks are whole numbers from 1")
     bad = ~np.isfinite(size) | (size < 0)
     if bool(np.any(bad)):
-        raise InputError(f"{size[bad][0]:g} is no message size", "sizes are finite and not negative")
+        raise InputError(f"{size[bad][0]:g} is not a message size", "sizes are finite and not negative")
     return ranks.astype(np.int64), np.array(size)
 
 

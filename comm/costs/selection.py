@@ -130,7 +130,7 @@ def stated(algorithms: Mapping[str, str], where: str) -> dict[str, str]:
         known = algorithms_of(name)
         if not known:
             every = [each for each in OPERATIONS if algorithms_of(each)]
-            raise InputError(f"{where}: {operation!r} is no collective operation", f"known: {', '.join(every)}")
+            raise InputError(f"{where}: {operation!r} is not a collective operation", f"known: {', '.join(every)}")
         if kind not in known:
             raise InputError(f"{where}: {name} has no algorithm {kind!r}", f"known: {', '.join(known)}")
         if name in found:

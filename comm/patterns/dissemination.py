@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited, rounds
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited, rounds
 
 
 @FAMILIES.register("dissemination")
@@ -38,6 +38,6 @@ class Dissemination(Rule):
         return f"rank {'+' if self.sign > 0 else '-'} 2^k (mod ranks), every round k"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """Forwards, backwards, or both."""
         yield (cls(1), cls(-1))

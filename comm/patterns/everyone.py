@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 from ranksight.core.dims import dims_create
 
 
@@ -58,7 +58,7 @@ class Everyone(Rule):
         return f"every rank to all along {'xyz'[self.axis]} of a {self.dimensions}-d grid"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """All ranks, then lines of grids: one axis or several."""
         for dimensions in range(1, MOST_DIMENSIONS + 1):
             for own in (False, True):

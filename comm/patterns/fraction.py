@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 
 PARTS = (2, 3, 4, 8)
 
@@ -41,7 +41,7 @@ class Fraction(Rule):
         return f"rank {'+' if self.sign > 0 else '-'} ranks / {self.parts} (mod ranks)"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """Each part, forwards and backwards."""
         for parts in PARTS:
             yield tuple(cls(parts, sign) for sign in ((1, -1) if parts > 2 else (1,)))

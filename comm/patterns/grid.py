@@ -141,7 +141,7 @@ def _line(extent: int) -> dict[int, int]:
 MOST_DIMENSIONS = 3
 
 
-def cartesian_grids(talks: Sequence[tuple[int, Collection[tuple[int, int]]]]) -> tuple[Cartesian, ...]:
+def cartesian_grids(edge_sets: Sequence[tuple[int, Collection[tuple[int, int]]]]) -> tuple[Cartesian, ...]:
     """All grids whose neighbours are exactly the pairs of distinct ranks that exchange messages.
 
     Pairs of a rank with itself decide nothing but :attr:`Cartesian.ring`: a program may copy what it has for itself,
@@ -149,7 +149,7 @@ def cartesian_grids(talks: Sequence[tuple[int, Collection[tuple[int, int]]]]) ->
 
     Parameters
     ----------
-    talks : sequence of (ranks, pairs)
+    edge_sets : sequence of (ranks, pairs)
         For each run its number of ranks and the pairs (sender, receiver).
 
     Returns
@@ -158,10 +158,10 @@ def cartesian_grids(talks: Sequence[tuple[int, Collection[tuple[int, int]]]]) ->
         The fewest dimensions first; empty where no grid fits or no two ranks exchange messages. Extents rise where
         falling ones explain nothing.
     """
-    wanted = [(ranks, {pair for pair in pairs if pair[0] != pair[1]}) for ranks, pairs in sorted(talks, key=_ranks)]
+    wanted = [(ranks, {pair for pair in pairs if pair[0] != pair[1]}) for ranks, pairs in sorted(edge_sets, key=_ranks)]
     if not any(pairs for _, pairs in wanted) or any(len(pairs) > 2 * MOST_DIMENSIONS * p for p, pairs in wanted):
         return ()
-    alone = {ranks: all((rank, rank) in pairs for rank in range(ranks)) for ranks, pairs in talks}
+    alone = {ranks: all((rank, rank) in pairs for rank in range(ranks)) for ranks, pairs in edge_sets}
     for rising in (False, True):
         candidates = [
             Cartesian(dimensions, periodic, rising)
@@ -174,8 +174,8 @@ def cartesian_grids(talks: Sequence[tuple[int, Collection[tuple[int, int]]]]) ->
     return ()
 
 
-def _ranks(talk: tuple[int, Collection[tuple[int, int]]]) -> int:
-    return talk[0]
+def _ranks(edges: tuple[int, Collection[tuple[int, int]]]) -> int:
+    return edges[0]
 
 
 def _rings(grid: Cartesian, alone: dict[int, bool]) -> tuple[str, ...]:

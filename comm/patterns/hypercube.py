@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited, rounds
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited, rounds
 
 
 @FAMILIES.register("hypercube")
@@ -35,6 +35,6 @@ class Hypercube(Rule):
         return "rank xor 2^k, every round k"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """The one."""
         yield (cls(),)

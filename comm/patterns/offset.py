@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 from ranksight.comm.patterns.shift import NEAR
 
 
@@ -33,9 +33,9 @@ class Offset(Rule):
         return f"rank {'+' if self.by >= 0 else '-'} {abs(self.by)}" if self.by else "the rank itself"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """All distances of the run with most ranks."""
-        last = max(talks, key=lambda talk: talk.ranks)
+        last = max(edge_sets, key=lambda edges: edges.ranks)
         ways = sorted((int(d) for d in last.distances()), key=abs)
         # All distances of a run are all ranks, not a choice of constant ones.
         if ways and abs(ways[-1]) <= NEAR and len(ways) < max(2 * last.ranks - 2, 3):

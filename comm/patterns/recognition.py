@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Ints, Links, Rule, Talk
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Ints, Links, Rule
 from ranksight.comm.patterns.steps import Step
 
 MOST_EXPLANATIONS = 12
@@ -35,7 +35,7 @@ class Explanation:
         return [_links(rule, ranks) for rule in self.rules]
 
     def codes(self, ranks: int) -> Ints:
-        """All links, sorted, each once; see :class:`~ranksight.comm.patterns.rule.Talk`."""
+        """All links, sorted, each once; see :class:`~ranksight.comm.patterns.rule.EdgeSet`."""
         return _union(self.rules, ranks)
 
     @property
@@ -62,27 +62,27 @@ def _union(rules: Iterable[Rule], ranks: int) -> Ints:
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
 
-def explain(talks: Sequence[Talk]) -> tuple[Explanation, ...]:
+def explain(edge_sets: Sequence[EdgeSet]) -> tuple[Explanation, ...]:
     """All explanations of what was seen, the simplest first; none where no world explains every run.
 
     Parameters
     ----------
-    talks : sequence of Talk
+    edge_sets : sequence of EdgeSet
         One for each number of ranks; those without any link say that there is none.
     """
-    if not any(talk.codes.size for talk in talks):
+    if not any(edges.codes.size for edges in edge_sets):
         return ()
     found: dict[frozenset[Rule], Explanation] = {}
     for family in sorted((FAMILIES[name] for name in FAMILIES), key=lambda kind: kind.order):
-        for world in family.propose(talks):
-            for rules in _covers(world, talks):
+        for world in family.propose(edge_sets):
+            for rules in _covers(world, edge_sets):
                 found.setdefault(frozenset(rules), Explanation(rules))
     # More rules than a grid has faces are a strange way to say what one rule says.
     best = sorted(found.values(), key=lambda e: (len(e.rules) > FACES, e.rules[0].order))
     # Where steps along axes explain all, diagonals on some other grid that happen to do so too are far-fetched.
     if any(_straight(one) for one in best):
         best = [one for one in best if _straight(one) or one.rules[0].family != "step"]
-    return _distinct(best)[:MOST_EXPLANATIONS] or _mixed(talks)
+    return _distinct(best)[:MOST_EXPLANATIONS] or _mixed(edge_sets)
 
 
 def _straight(explanation: Explanation) -> bool:
@@ -99,37 +99,37 @@ def _distinct(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
     return tuple(kept.values())
 
 
-def _covers(world: Sequence[Rule], talks: Sequence[Talk]) -> list[tuple[Rule, ...]]:
+def _covers(world: Sequence[Rule], edge_sets: Sequence[EdgeSet]) -> list[tuple[Rule, ...]]:
     """Choices of the world's rules that are exactly what was seen: all that fit, and as few as will do."""
-    kept = [rule for rule in world if _fits(rule, talks)]
-    if not kept or any(len(_union(kept, talk.ranks)) != talk.codes.size for talk in talks):
+    kept = [rule for rule in world if _fits(rule, edge_sets)]
+    if not kept or any(len(_union(kept, edges.ranks)) != edges.codes.size for edges in edge_sets):
         return []
     fewer = list(kept)
     for rule in reversed(kept):
         rest = [other for other in fewer if other is not rule]
-        if rest and all(len(_union(rest, talk.ranks)) == talk.codes.size for talk in talks):
+        if rest and all(len(_union(rest, edges.ranks)) == edges.codes.size for edges in edge_sets):
             fewer = rest
     return [tuple(kept)] if len(fewer) == len(kept) else [tuple(kept), tuple(fewer)]
 
 
-def _fits(rule: Rule, talks: Sequence[Talk]) -> bool:
+def _fits(rule: Rule, edge_sets: Sequence[EdgeSet]) -> bool:
     """Whether all links of a rule were seen in every run, and any in one."""
     some = False
-    for talk in talks:
-        codes = _links(rule, talk.ranks).codes(talk.ranks)
+    for edges in edge_sets:
+        codes = _links(rule, edges.ranks).codes(edges.ranks)
         some |= bool(codes.size)
-        if codes.size > talk.codes.size * 64 or not np.isin(codes, talk.codes).all():
+        if codes.size > edges.codes.size * 64 or not np.isin(codes, edges.codes).all():
             return False
     return some
 
 
-def _mixed(talks: Sequence[Talk]) -> tuple[Explanation, ...]:
+def _mixed(edge_sets: Sequence[EdgeSet]) -> tuple[Explanation, ...]:
     """Rules of several worlds: at each step the one that explains most of what is left."""
     fitting: dict[Rule, None] = {}
     for family in sorted((FAMILIES[name] for name in FAMILIES), key=lambda kind: kind.order):
-        for world in family.propose(talks):
-            fitting.update(dict.fromkeys(rule for rule in world if rule not in fitting and _fits(rule, talks)))
-    left = {talk.ranks: talk.codes for talk in talks}
+        for world in family.propose(edge_sets):
+            fitting.update(dict.fromkeys(rule for rule in world if rule not in fitting and _fits(rule, edge_sets)))
+    left = {edges.ranks: edges.codes for edges in edge_sets}
     chosen: list[Rule] = []
     while any(codes.size for codes in left.values()):
         gains = [

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 
 
 @FAMILIES.register("root")
@@ -46,9 +46,9 @@ class Root(Rule):
         return f"all others to {name}" if self.towards else f"{name} to all others"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """The root of the run with most ranks, as a fixed rank or as the last; both directions together or one."""
-        last = max(talks, key=lambda talk: talk.ranks)
+        last = max(edge_sets, key=lambda edges: edges.ranks)
         for which in (last.codes % last.ranks, last.codes // last.ranks):
             names, counts = np.unique(which, return_counts=True)
             for root in names[counts == last.ranks - 1].tolist()[:2]:

@@ -54,15 +54,15 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
-    """Who talked to whom in one run: ``source * ranks + target`` of each link, sorted, each once."""
+class EdgeSet:
+    """The communication pattern of one run: ``source * ranks + target`` of each link, sorted, each once."""
 
     ranks: int
     codes: Ints
 
     @classmethod
-    def of(cls, ranks: int, source: Ints, target: Ints) -> Talk:
-        """From pairs of ranks; InputError where one is no rank of the run."""
+    def of(cls, ranks: int, source: Ints, target: Ints) -> EdgeSet:
+        """From pairs of ranks; InputError where one is not a rank of the run."""
         source, target = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
         for named in (source, target):
             if named.size and (named.min() < 0 or named.max() >= ranks):
@@ -92,8 +92,8 @@ class Rule(ABC):
 
     @classmethod
     @abstractmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
-        """Worlds to try: rules of one kind that a program may use together, or use some of."""
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
+        """Candidates to try: each a set of rules of one kind, of which a program may use some."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -134,7 +134,9 @@ def limited(ranks: int, links: int) -> None:
     if ranks < 1:
         raise InputError(f"{ranks} ranks", "ask for 1 or more")
     if ranks > MOST_RANKS or links > MOST_LINKS:
-        raise InputError(f"{ranks} ranks make {links} links: too many to name who talks to whom", "ask for fewer ranks")
+        raise InputError(
+            f"{ranks} ranks make {links} links: too many to list the communication pattern", "ask for fewer ranks"
+        )
 
 
 def rounds(ranks: int) -> int:

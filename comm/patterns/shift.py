@@ -1,4 +1,4 @@
-"""Rings and shifts: every rank talks to the one a fixed distance away, around the end."""
+"""Rings and shifts: every rank sends to the one a fixed distance away, around the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 
 NEAR = 64
 """Largest distance that is tried."""
@@ -37,9 +37,9 @@ class Shift(Rule):
         return f"rank {'+' if self.by >= 0 else '-'} {abs(self.by)} (mod ranks)"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """All distances of the run with most ranks, the shorter way round."""
-        last = max(talks, key=lambda talk: talk.ranks)
+        last = max(edge_sets, key=lambda edges: edges.ranks)
         seen = {int(d) % last.ranks for d in last.distances()} - {0}
         ways = sorted((d if 2 * d <= last.ranks else d - last.ranks for d in seen), key=abs)
         # All distances of a run are all ranks, not a choice of constant ones.

@@ -1,7 +1,7 @@
 """Steps on a Cartesian process grid: neighbours along axes, diagonals, whatever vector of -1, 0 and 1.
 
 A program places its ranks on a grid, :func:`ranksight.core.dims.dims_create`'s or the same extents in rising
-order, numbers them in row-major order as ``MPI_Cart_create`` does, and every rank talks to the one a step away.
+order, numbers them in row-major order as ``MPI_Cart_create`` does, and every rank sends to its neighbour one step away.
 (Extents in falling order numbered column-major are those in rising order numbered row-major, read backwards.)
 """
 
@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 from ranksight.core.dims import dims_create
 
 
@@ -80,7 +80,7 @@ class Step(Rule):
         return f"{along} on a {len(self.vector)}-d grid{how}{', extents rising' if self.rising else ''}"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """Every grid with each choice of periodic dimensions: a step is periodic where any of its dimensions is."""
         for dimensions in range(1, MOST_DIMENSIONS + 1):
             vectors = [v for v in itertools.product((-1, 0, 1), repeat=dimensions) if any(v)]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, exact_root, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, exact_root, limited
 
 
 @FAMILIES.register("transpose")
@@ -43,7 +43,7 @@ class Transpose(Rule):
         return "row and column exchanged on a square grid"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """With and without the diagonal."""
         yield (cls(False),)
         yield (cls(True),)

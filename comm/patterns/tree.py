@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 
 
 @FAMILIES.register("tree")
@@ -42,7 +42,7 @@ class Tree(Rule):
         return f"{'parent' if self.upwards else 'children'} in a {'binomial' if self.binomial else 'binary'} tree"
 
     @classmethod
-    def propose(cls, talks: Sequence[Talk]) -> Iterable[tuple[Rule, ...]]:
+    def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:
         """Either tree, upwards, downwards or both."""
         yield (cls(False, True), cls(False, False))
         yield (cls(True, True), cls(True, False))

@@ -309,7 +309,7 @@ void rs_after_session(rs_call *c, int first, MPI_Group world)
         resume(c, world);
 }
 
-/* Everything is written here: MPI_Finalize is the last call in which ranks can talk to each other, and may not return. */
+/* Everything is written here: MPI_Finalize is the last call in which ranks can communicate, and may not return. */
 void rs_before_finalize(rs_call *c, unsigned operation)
 {
     uint64_t ticks;

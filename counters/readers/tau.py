@@ -173,7 +173,7 @@ def _profile(file: Path) -> _Profile:
         row = _ROW.match(lines[number])
         values = row["numbers"].split() if row else []
         if row is None or len(values) < 4:
-            raise InputError(f"{file}:{number + 1} is no row of a TAU profile", "the file is damaged or truncated")
+            raise InputError(f"{file}:{number + 1} is not a row of a TAU profile", "the file is damaged or truncated")
         try:
             visits, _, own, whole = (float(text) for text in values[:4])
         except ValueError:

@@ -54,7 +54,7 @@ class Entry:
         last one and the others; ``degree``: by the number of partners of another operation of the kernel; ``grid``: by
         the number of neighbours on the process grid; ``mean``: ranks differ by no rule, their mean stands.
     explanations : tuple of Explanation
-        Who talks to whom, the simplest first; the parts belong to the rules of the first. Of kind ``degree`` those
+        Communication patterns, the simplest first; the parts belong to the rules of the first. Of kind ``degree`` those
         of the other operation.
     parts : tuple of Part
     once : bool

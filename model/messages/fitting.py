@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.recognition import Explanation, explain
-from ranksight.comm.patterns.rule import Talk
+from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
@@ -127,16 +127,16 @@ def _explained(one: Observed, runs: list[Traced]) -> tuple[Explanation, ...]:
     """Rules behind an operation's partners, where every call with a partner is one message to it."""
     if not _countable(one, runs):
         return ()
-    talks = []
+    edge_sets = []
     for run in runs:
         peers = one.peers.get(run.place)
         if peers is not None:
-            talks.append(Talk.of(run.ranks, peers["rank"].to_numpy(), peers["peer"].to_numpy()))
+            edge_sets.append(EdgeSet.of(run.ranks, peers["rank"].to_numpy(), peers["peer"].to_numpy()))
         elif run.peers is not None and one.peers and (run.ranks == 1 or run.place in one.silent):
             # One rank alone that is silent says that nobody sends to itself.
-            talks.append(Talk(run.ranks, np.zeros(0, dtype=np.int64)))
-    distinct = {(talk.ranks, talk.codes.tobytes()): talk for talk in talks}
-    if len({talk.ranks for talk in talks}) < len(distinct):
+            edge_sets.append(EdgeSet(run.ranks, np.zeros(0, dtype=np.int64)))
+    distinct = {(edges.ranks, edges.codes.tobytes()): edges for edges in edge_sets}
+    if len({edges.ranks for edges in edge_sets}) < len(distinct):
         return ()  # partners depend on more than the number of ranks
     return explain(list(distinct.values()))
 

@@ -120,7 +120,7 @@ class Messages:
             run = distinguishing_ranks(entry.explanations, self.measured, ranks)
             more = f": trace {run} ranks" if run else ""
             names = " | ".join(one.text for one in entry.explanations[:2])
-            return f"{len(entry.explanations)} rules explain who talks to whom ({names}){more}"
+            return f"{len(entry.explanations)} rules explain the communication pattern ({names}){more}"
         if entry.kind == "links" and ranks > 1 and not entry.explanations[0].codes(ranks).size:
             return "its rules have no meaning at this number of ranks"
         if entry.communicator.at(ranks) == 0 and entry.communicator.name not in ("constant", "unknown"):

@@ -207,7 +207,7 @@ class MessageTable:
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
     def partners(self) -> pd.DataFrame:
-        """Who talks to whom: ``kernel``, ``rank``, ``operation``, ``tags``, ``peer``, ``count``, ``bytes``."""
+        """Links of the pattern: ``kernel``, ``rank``, ``operation``, ``tags``, ``peer``, ``count``, ``bytes``."""
         import pandas as pd
 
         parts = [

@@ -175,7 +175,7 @@ def parse(content: bytes, origin: str) -> EventTable:
     }
     processors = table.get("processors", [])
     if not isinstance(processors, list) or not all(isinstance(entry, dict) for entry in processors):
-        raise InputError(f"{origin}: [[processors]] is no list of tables")
+        raise InputError(f"{origin}: [[processors]] is not a list of tables")
     note = _text(table, "note", origin) if "note" in table else ""
     return EventTable(
         **head, note=note, counters=counters, processors=tuple(processors), events=events, metrics=metrics

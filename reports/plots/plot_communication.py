@@ -1,4 +1,4 @@
-"""Messages: their time by operation over ranks, and who talks to whom."""
+"""Messages: their time by operation over ranks, and the communication pattern."""
 
 from __future__ import annotations
 

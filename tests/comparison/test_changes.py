@@ -161,7 +161,7 @@ def test_names_that_changed_are_told_and_can_be_taken_for_one() -> None:
     assert {each.kernel for each in same.onsets} == {"l", "quite_else"}
     with pytest.raises(InputError, match="no kernel 'm'"):
         compare(first, second, names={"m": "new"})
-    with pytest.raises(InputError, match="beside"):
+    with pytest.raises(InputError, match="has the kernels"):
         compare(first, second, names={"k": "l"})
 
 

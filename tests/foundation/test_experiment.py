@@ -140,7 +140,7 @@ def test_no_experiment_is_named(tmp_path: Path) -> None:
         ("[" * 100_000, "not valid JSON"),
         ('{"schema_version": 99, "parameters": []}', "newer"),
         ('{"schema_version": "1"}', "schema_version"),
-        ('{"schema_version": 1, "parameters": "ranks"}', "no list of names"),
+        ('{"schema_version": 1, "parameters": "ranks"}', "not a list of names"),
     ],
 )
 def test_damaged_heads_are_named(experiment: Experiment, content: str, message: str) -> None:
@@ -180,7 +180,7 @@ def test_what_never_ends_is_not_read(experiment: Experiment) -> None:
     run = experiment.add(Run({"ranks": 1, "size": 1}), counters(1))
     with pytest.raises(InputError, match="is missing"):
         read(experiment.path)
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         Run.read(_zeros(experiment.path / "runs" / run.id))
 
 

@@ -92,7 +92,7 @@ def test_a_launcher_that_is_not_known_is_not_taken_for_the_program(bin_folder: P
     start.write_text("#!/bin/sh\n")
     start.chmod(0o755)
     words = (str(start), "{ranks}", str(bin_folder / "app"))
-    with pytest.raises(InputError, match="no launcher that is known"):
+    with pytest.raises(InputError, match="not a launcher that is known"):
         Template(words).fill({"ranks": 2})
     assert Template((*words[:2], "{wrap}", words[2])).fill({"ranks": 2}).program == words[2]
 

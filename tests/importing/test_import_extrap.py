@@ -228,7 +228,7 @@ def test_parameters_and_metrics_are_renamed_and_added(tmp_path: Path) -> None:
     [
         (("--parameter", "ranks=cores"), "does not state 'cores'"),
         (("--parameter", r"ranks=rank(\d+)"), "does not match its path"),
-        (("--parameter", "ranks=("), "no regular expression"),
+        (("--parameter", "ranks=("), "not a regular expression"),
         (("--parameter", r"ranks=(\d)(\d)"), "2 groups"),
         (("--metric", "time=cycles"), "holds no metric 'cycles'"),
         (("--parameter", "a=p", "--set", "a=1"), "found and set"),

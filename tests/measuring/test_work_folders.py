@@ -143,7 +143,7 @@ def test_lines_that_measure_more_prepare_as_well(case: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--workdir", "none"), 1, "none is no folder"),
+        (("--workdir", "none"), 1, "none is not a folder"),
         (("--workdir", "."), 1, "is inside ., which is copied for each run"),
         (("--prepare", "a 'b"), 2, "is no command: No closing quotation"),
         (("--prepare", ""), 2, "no command is given"),

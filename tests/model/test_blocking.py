@@ -227,7 +227,7 @@ def test_a_stated_algorithm_meets_what_was_measured_and_grows_as_it_does(tmp_pat
     ("given", "code", "text"),
     [
         ("allreduce=nix", 1, "allreduce has no algorithm 'nix'; known: hierarchical, linear, rabenseifner"),
-        ("allredoce=ring", 1, "'allredoce' is no collective operation; known: allgather, allgatherv, allreduce"),
+        ("allredoce=ring", 1, "'allredoce' is not a collective operation; known: allgather, allgatherv, allreduce"),
         ("allreduce", 2, "--algorithm 'allreduce' is no OPERATION=NAME; such as --algorithm allreduce=ring"),
         ("allreduce=ring", 0, ""),
     ],

@@ -154,7 +154,7 @@ def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["predict", str(tmp_path / "none.json"), "--ranks", "2"]) == 1
     assert "cannot be read" in capsys.readouterr().err
     assert main(["fit", str(tmp_path / "none")]) == 1
-    assert "no experiment" in capsys.readouterr().err
+    assert "is not an experiment" in capsys.readouterr().err
 
 
 def test_output_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,7 +214,7 @@ def test_no_count_is_claimed_where_unlike_rules_explain_the_partners(tmp_path: P
     kernel = str(message_tables(around, 8, 1.0, lambda i, p, n: 64.0)[0]["kernel"].iloc[0])
     said = {a.kernel: a for a in model((2, 4, 8)).predict(ranks=16, metrics=["messages"]).answers}
     assert said[kernel].status == forecast.FEW_POINTS
-    assert "rules explain who talks to whom" in said[kernel].reason
+    assert "rules explain the communication pattern" in said[kernel].reason
     assert said["dot"].status == forecast.OK
     same = {a.kernel: a for a in model((2, 4, 8), 18.0).predict(ranks=16, metrics=["messages"]).answers}
     assert same[kernel].status == forecast.OK, "as many at every number of ranks, whoever they went to"

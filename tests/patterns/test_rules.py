@@ -18,7 +18,7 @@ from ranksight.comm.patterns.hypercube import Hypercube
 from ranksight.comm.patterns.offset import Offset
 from ranksight.comm.patterns.recognition import Explanation, disagree, distinguishing_ranks, explain
 from ranksight.comm.patterns.root import Root
-from ranksight.comm.patterns.rule import Links, Rule, Talk, rule_from
+from ranksight.comm.patterns.rule import EdgeSet, Links, Rule, rule_from
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.comm.patterns.transpose import Transpose
@@ -54,11 +54,11 @@ PROGRAMS: dict[str, tuple[Rule, ...]] = {
 }
 
 
-def talks(rules: tuple[Rule, ...], ranks: tuple[int, ...]) -> list[Talk]:
+def edge_sets(rules: tuple[Rule, ...], ranks: tuple[int, ...]) -> list[EdgeSet]:
     found = []
     for p in ranks:
         links = Links.joined([rule.links(p) for rule in rules])
-        found.append(Talk.of(p, links.source, links.target))
+        found.append(EdgeSet.of(p, links.source, links.target))
     return found
 
 
@@ -120,42 +120,44 @@ def test_steps_on_a_grid(p: int, vector: tuple[int, ...], periodic: bool, rising
 def test_what_is_told_at_other_ranks_is_right(name: str, measured: tuple[int, ...]) -> None:
     """Wherever the explanations agree they are right; whether a program is known at 36 and 64 depends on the runs."""
     rules = PROGRAMS[name]
-    said = explain(talks(rules, measured))
+    said = explain(edge_sets(rules, measured))
     if name == "transpose" and measured == (8, 12, 27):
         assert said == (), "no square was measured"
         return
     for p in (36, 64):
         if disagree(said, p):
-            truth = talks(rules, (p,))[0].codes
+            truth = edge_sets(rules, (p,))[0].codes
             assert any(np.array_equal(one.codes(p), truth) for one in said), "the truth is among what is possible"
         else:
-            assert np.array_equal(said[0].codes(p), talks(rules, (p,))[0].codes)
+            assert np.array_equal(said[0].codes(p), edge_sets(rules, (p,))[0].codes)
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("transpose", "halves")])
 def test_enough_ranks_leave_one_answer(name: str) -> None:
-    said = explain(talks(PROGRAMS[name], (4, 8, 9, 12, 16, 27, 30)))
+    said = explain(edge_sets(PROGRAMS[name], (4, 8, 9, 12, 16, 27, 30)))
     for p in (36, 64, 100):
         assert not disagree(said, p)
-        assert np.array_equal(said[0].codes(p), talks(PROGRAMS[name], (p,))[0].codes)
+        assert np.array_equal(said[0].codes(p), edge_sets(PROGRAMS[name], (p,))[0].codes)
 
 
 def test_two_ranks_along_a_dimension_do_not_tell_a_ring_from_a_line() -> None:
-    said = explain(talks(HALO, (1, 2, 4, 8)))
+    said = explain(edge_sets(HALO, (1, 2, 4, 8)))
     assert disagree(said, 64)
     run = distinguishing_ranks(said, (1, 2, 4, 8), 64)
     assert run is not None
-    more = explain(talks(HALO, (1, 2, 4, 8, run)))
+    more = explain(edge_sets(HALO, (1, 2, 4, 8, run)))
     assert len(more) < len(said)
-    assert not disagree(explain(talks(HALO, (1, 2, 4, 8, 27))), 64)
+    assert not disagree(explain(edge_sets(HALO, (1, 2, 4, 8, 27))), 64)
 
 
 def test_what_no_rule_explains_is_not_explained() -> None:
     random = np.random.default_rng(7)
-    assert explain([Talk.of(p, random.integers(0, p, 2 * p), random.integers(0, p, 2 * p)) for p in (8, 12, 16)]) == ()
-    assert explain([Talk(p, np.zeros(0, dtype=np.int64)) for p in (2, 4)]) == ()
-    broken = talks(HALO, (8, 12, 27))
-    broken[1] = Talk(12, broken[1].codes[1:])
+    assert (
+        explain([EdgeSet.of(p, random.integers(0, p, 2 * p), random.integers(0, p, 2 * p)) for p in (8, 12, 16)]) == ()
+    )
+    assert explain([EdgeSet(p, np.zeros(0, dtype=np.int64)) for p in (2, 4)]) == ()
+    broken = edge_sets(HALO, (8, 12, 27))
+    broken[1] = EdgeSet(12, broken[1].codes[1:])
     assert explain(broken) == ()
 
 
@@ -193,7 +195,7 @@ def test_too_many_links_are_refused(rule: Rule, ranks: int) -> None:
 
 def test_partners_that_are_no_ranks_are_refused() -> None:
     with pytest.raises(InputError):
-        Talk.of(4, np.array([0, 1]), np.array([1, 4]))
+        EdgeSet.of(4, np.array([0, 1]), np.array([1, 4]))
 
 
 @pytest.mark.parametrize(

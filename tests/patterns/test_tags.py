@@ -24,7 +24,7 @@ Tagged = Mapping[int, Sequence[Rule]]
 
 
 def links(rules: Tagged, ranks: int) -> pd.DataFrame:
-    """Who talks to whom with which tag."""
+    """Links and their tags."""
     parts = [
         pd.DataFrame({"rank": found.source, "peer": found.target, "tag": tag})
         for tag, each in rules.items()

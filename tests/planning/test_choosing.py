@@ -311,7 +311,7 @@ def test_the_kernel_that_matters_decides() -> None:
 
 def test_without_any_time_there_is_no_cost() -> None:
     model = model_of(series(line, [[x] for x in (2, 4, 8, 16, 32, 64)], noise=0.0, metric="instructions"), "made")
-    with pytest.raises(InsufficientError, match="nothing tells how long"):
+    with pytest.raises(InsufficientError, match="the duration of a run is not known"):
         cost_of(model)
 
 

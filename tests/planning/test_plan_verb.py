@@ -131,7 +131,7 @@ def test_wrong_questions(
 
 def test_a_folder_that_is_no_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(tmp_path), "--ranks", "2"]) == 1
-    assert "is no experiment" in capsys.readouterr().err
+    assert "is not an experiment" in capsys.readouterr().err
 
 
 def made(tmp_path: Path, commands: dict[tuple[int, int], str]) -> Experiment:

@@ -286,7 +286,7 @@ def test_unknown_names_and_files(name: str) -> None:
 
 
 def test_a_folder_is_no_platform_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no platform file"):
+    with pytest.raises(InputError, match="not a platform file"):
         load(tmp_path)
 
 

@@ -70,7 +70,7 @@ def test_a_path_of_a_trace_that_is_no_file_is_not_read(tmp_path: Path) -> None:
         assert read_symbols(path) is None
         with pytest.raises(InputError):
             read_bytes(path, 100)
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         recognise(tmp_path / "pipe")
 
 

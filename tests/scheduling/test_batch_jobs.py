@@ -133,7 +133,7 @@ def test_what_cannot_be_a_job_is_refused(tmp_path: Path, program: Path, capsys: 
     assert emit(tmp_path, program, "slurm", "--job-time", "0") == 1
     assert "one minute" in capsys.readouterr().err
     assert emit(tmp_path, program, "slurm", "--job-option", "account=abc") == 1
-    assert "no option of a job" in capsys.readouterr().err
+    assert "not an option of a job" in capsys.readouterr().err
     assert emit(tmp_path, program, "slurm", "--job-option=--a\n#SBATCH --uid=0") == 1
     assert emit(tmp_path, program, "slurm", "--submit", "slurm") == 2
     capsys.readouterr()

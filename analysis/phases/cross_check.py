@@ -1,7 +1,7 @@
-"""PET beside the bulk-synchronous sum: two ways to one time, and why they part where they do.
+"""Compare PET with the bulk-synchronous sum: two independent predictions of one time, and the cause of a difference.
 
-PET follows phases over rank counts at one workload; the sum follows kernels over all parameters. Neither knows of the
-other, so their agreement is evidence, and their disagreement has a cause in what they are made of.
+PET (the time by phases) follows phases over rank counts at one workload; the sum follows kernels over all parameters.
+Their agreement is evidence, and a disagreement has its cause in one of their parts.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ranksight.model.model import Model
 
 Array = NDArray[np.float64]
-ALIKE = 0.1
+AGREE = 0.1
 """Relative difference up to which the two agree in any case."""
 
 
 @dataclass(frozen=True)
-class Beside:
+class CrossCheck:
     """Both answers at one configuration.
 
     Attributes
@@ -40,7 +40,7 @@ class Beside:
     sum : float
         The bulk-synchronous sum; NaN where no time of kernels was measured.
     agree : bool
-        Whether they differ by no more than :data:`ALIKE`, or by no more than the larger interval.
+        Whether they differ by no more than :data:`AGREE`, or by no more than the larger interval.
     why : str
         Where they disagree, the cause; else empty.
     """
@@ -69,8 +69,10 @@ def _known(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def beside(pet: Pet, parameters: tuple[str, ...], points: Array, broken: Breakdown, start: Breakdown) -> list[Beside]:
-    """PET beside the sum, at those of the `points` (k, m) that have the phases' workload.
+def cross_check(
+    pet: Pet, parameters: tuple[str, ...], points: Array, broken: Breakdown, start: Breakdown
+) -> list[CrossCheck]:
+    """Compare PET with the sum, at those of the `points` (k, m) that have the phases' workload.
 
     Parameters
     ----------
@@ -98,17 +100,17 @@ def beside(pet: Pet, parameters: tuple[str, ...], points: Array, broken: Breakdo
         inside = float(np.nansum(said.communication))
         theirs = (float(broken.total.lower[0, k]), float(broken.total.upper[0, k]))
         overlap = np.isfinite(lower) and lower <= theirs[1] and theirs[0] <= upper
-        agree = bool(known and (abs(value - total) <= ALIKE * max(value, total) or overlap))
+        agree = bool(known and (abs(value - total) <= AGREE * max(value, total) or overlap))
         if not known:
             why, total = "no time of kernels was measured", float("nan")
         else:
             why = "" if agree else _why(pet, configuration["ranks"], value - inside, inside, broken, k, begin, start)
-        found.append(Beside(configuration, value, lower, upper, value - inside, inside, total, agree, why))
+        found.append(CrossCheck(configuration, value, lower, upper, value - inside, inside, total, agree, why))
     return found
 
 
-def of_model(model: Model, points: Array, level: float = 0.9) -> tuple[list[Beside], str]:
-    """PET beside the sum for a model with phases, and why it has none where its traces held none.
+def of_model(model: Model, points: Array, level: float = 0.9) -> tuple[list[CrossCheck], str]:
+    """Compare PET with the sum for a model with phases; the text says why there is no PET.
 
     Raises
     ------
@@ -126,7 +128,7 @@ def of_model(model: Model, points: Array, level: float = 0.9) -> tuple[list[Besi
         raise InputError("'phases' lacks a parameter of the model", "fit the model again")
     largest = np.array([[values[name] for name in model.parameters]], dtype=np.float64)
     start = model.breakdown(largest, level)
-    return beside(pet, model.parameters, points, model.breakdown(points, level), start), ""
+    return cross_check(pet, model.parameters, points, model.breakdown(points, level), start), ""
 
 
 def _why(

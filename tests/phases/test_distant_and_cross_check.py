@@ -1,4 +1,4 @@
-"""Measuring distant points, and the time by phases beside the sum over kernels."""
+"""Measuring distant points, and the time by phases compared with the sum over kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from written import sweeps, write
 
 from ranksight.analysis.phases.analysis import analyse
-from ranksight.analysis.phases.beside import beside
+from ranksight.analysis.phases.cross_check import cross_check
 from ranksight.analysis.phases.pet import Pet
 from ranksight.cli import main
 from ranksight.core.experiment import Experiment, Run
@@ -125,7 +125,7 @@ def test_why_two_answers_part(tmp_path: Path) -> None:
 
     def one(total: float, communication: float):
         both = [
-            beside(pet, ("ranks", "size"), points[k : k + 1], _broken(total, communication), start) for k in range(3)
+            cross_check(pet, ("ranks", "size"), points[k : k + 1], _broken(total, communication), start) for k in range(3)
         ]
         assert both[1:] == [[], []]  # another workload, and ranks that the program does not take
         return both[0][0]
@@ -138,7 +138,7 @@ def test_why_two_answers_part(tmp_path: Path) -> None:
     level = one(computed * 5 + inside, inside)
     assert level.why.startswith("computation")
     assert "never level off" in level.why
-    early = beside(
+    early = cross_check(
         pet,
         ("ranks", "size"),
         points[:1],
@@ -147,7 +147,7 @@ def test_why_two_answers_part(tmp_path: Path) -> None:
     )
     assert "differ at 25 ranks already" in early[0].why
     json.dumps(level.to_dict(), allow_nan=False)
-    here = beside(pet, ("ranks", "size"), np.array([[16.0, 240.0]]), _broken(50.0, 0.0), start)
+    here = cross_check(pet, ("ranks", "size"), np.array([[16.0, 240.0]]), _broken(50.0, 0.0), start)
     assert "where both were measured" in here[0].why
 
 
