@@ -6,7 +6,6 @@ from typing import Any
 
 from ranksight.errors import InsufficientError
 from ranksight.experiment import Experiment
-from ranksight.model.phases.analysis import analyse
 from ranksight.model.phases.calls import traced
 from ranksight.platforms import Platform, load
 
@@ -15,6 +14,8 @@ def phases_of(experiment: Experiment, platform: Platform | None) -> dict[str, An
     """What a model keeps of phases: their times, or why there are none; empty without event traces."""
     if "ranks" not in experiment.parameters or not traced(experiment):
         return {}
+    from ranksight.model.phases.analysis import analyse  # what few experiments need
+
     try:
         return analyse(experiment, platform or load("generic"), clock="measured").pet.to_dict()
     except InsufficientError as error:
