@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import Staging, recover
+from ranksight._files import Staging, recover, sync_tree
 from ranksight.errors import InputError
 from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.nested import Timers
@@ -271,6 +271,7 @@ class Import:
         if self._experiment is None:
             self._origin = str(path)
             self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
+            self._experiment.synced = False
         for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
             self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
@@ -369,6 +370,7 @@ class Import:
         if self._experiment is None:
             raise InputError("nothing was imported")
         try:
+            sync_tree(self._staging.path / _NEW)
             self._staging.put(_NEW)
         except OSError as error:
             raise InputError(
