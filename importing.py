@@ -343,7 +343,7 @@ class Import:
             source=reading.source or (str(path),),
         )
         if reading.counters is not None:
-            self.kernels.update(map(str, reading.counters["kernel"].unique()))
+            self.kernels.update(map(str, reading.counters["kernel"].unique().tolist()))
         experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
 
     def _collector(self, reading: Reading, reader: str) -> str:
