@@ -13,7 +13,6 @@ from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.evidence import served
 from ranksight.analysis.diagnosis.exchanges import observe_exchanges
 from ranksight.analysis.diagnosis.waits import observe_waits
-from ranksight.analysis.phases.analysis import analyse
 from ranksight.analysis.phases.calls import traced
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
@@ -76,6 +75,8 @@ def phases_of(
     """The phases' times, or why there are none; empty without event traces."""
     if "ranks" not in experiment.parameters or not traced(experiment):
         return {}
+    from ranksight.analysis.phases.analysis import analyse  # what few experiments need
+
     try:
         return analyse(experiment, platform or load("generic"), clock="measured").pet.to_dict()
     except InsufficientError as error:

@@ -266,10 +266,10 @@ def _print(
     from ranksight.model.remarks import partners
     from ranksight.reports.functions import COLUMNS, blocks, functions, left_out
 
-    rows = functions(model)
-    if checked is not None:
-        for row, error in zip(rows, checked.pop("errors"), strict=True):
-            row["error_at_largest"] = error
+    errors = [] if checked is None else checked.pop("errors")
+    rows = [] if args.format == "table" else functions(model)
+    for row, error in zip(rows, errors, strict=False):
+        row["error_at_largest"] = error
     if args.format == "json":
         content = {
             "schema_version": 1,
@@ -287,13 +287,13 @@ def _print(
         known = ([None if (value := row.get(name)) != value else value for name in columns] for row in rows)
         _separated.write(columns, known)
         return
-    show(*blocks(rows, checked))
+    show(*blocks(model, checked))
     # What took one value is told at that alone.
     varied = model.training.max(axis=0) > model.training.min(axis=0)
     ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
     ahead = model.along_ties(ahead)
     asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
-    said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
+    said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     said_of = (outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
     notes = [Text(note, hanging=0) for note in said_of if note]

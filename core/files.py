@@ -79,11 +79,16 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
+def json_text(content: Mapping[str, Any]) -> str:
+    """The text of a JSON file that people may look into."""
+    return json.dumps(content, indent=1, default=str) + "\n"
+
+
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file under another name, sync it, and move it to its place: the file there is always complete."""
     new = file.with_name(f".{file.name}.new")
     with new.open("w", encoding="utf-8") as sink:
-        sink.write(json.dumps(content, indent=1, default=str) + "\n")
+        sink.write(json_text(content))
         sink.flush()
         os.fsync(sink.fileno())
     os.replace(new, file)

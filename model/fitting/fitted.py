@@ -337,11 +337,17 @@ class Fitted:
         # Where a term has no size, or none that a number may have, it stays.
         return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
 
-    def remarks(self) -> dict[int, str]:
-        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`)."""
+    def remarks(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
+        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`).
+
+        Parameters
+        ----------
+        kernels : frozenset of str, optional
+            Only of these; of all when not given.
+        """
         from ranksight.model.search.guide import remarks
 
-        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics)
+        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
         """Term, coefficient and standard error of the leading hypothesis of series `i`."""
