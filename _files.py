@@ -32,6 +32,12 @@ def regular_file(path: Path) -> None:
         raise InputError(f"{path} is no regular file", "name a file that the tool wrote")
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether `path`, its links followed, lies outside of `folder`; links that lead in a circle do not."""
+    # not Path.resolve, which raises RuntimeError where links lead in a circle
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 def with_name(path: Path) -> Path:
     """`path` by a name that names can be made of: ``.`` and ``..`` are written out.
 

@@ -102,11 +102,10 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
     Raises
     ------
     InputError
-        When it takes longer than :data:`ranksight.limits.READING` and :data:`~ranksight.limits.READING_PER_MIB` allow.
+        When a file cannot be opened, or it takes longer than :data:`ranksight.limits.READING` and
+        :data:`~ranksight.limits.READING_PER_MIB` allow.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield from readings
-        return
+    timed = threading.current_thread() is threading.main_thread()
     files = path.rglob("*") if path.is_dir() else [path]
     size = sum(file.lstat().st_size for file in files)
     allowed = left = limits.READING + limits.READING_PER_MIB * size / (1 << 20)
@@ -119,13 +118,17 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
         )
 
     while not done:
-        before = signal.signal(signal.SIGPROF, end)
-        signal.setitimer(signal.ITIMER_PROF, left)
+        if timed:
+            before = signal.signal(signal.SIGPROF, end)
+            signal.setitimer(signal.ITIMER_PROF, left)
         try:
             found = next(each, None)
+        except OSError as error:  # links that lead in a circle, files that others may not read
+            raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
         finally:
-            left = max(signal.setitimer(signal.ITIMER_PROF, 0)[0], 1e-3)
-            signal.signal(signal.SIGPROF, before)
+            if timed:
+                left = max(signal.setitimer(signal.ITIMER_PROF, 0)[0], 1e-3)
+                signal.signal(signal.SIGPROF, before)
         done = found is None
         if found is not None:
             yield found

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from ranksight import leftout, limits
-from ranksight._files import regular_file
+from ranksight._files import leads_out, regular_file
 from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
@@ -209,12 +209,11 @@ def inside(folder: Path) -> list[Path]:
     InputError
         When a link leads out of the folder.
     """
-    root = folder.resolve()
     found = []
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue
-        if entry.is_symlink() and not entry.resolve().is_relative_to(root):
+        if entry.is_symlink() and leads_out(entry, folder):
             raise InputError(f"{entry} is a link out of its folder", "name the files it leads to instead")
         if entry.is_file():
             found.append(entry)
