@@ -124,6 +124,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of kernels' times: closed meets every measured time (default); literal is the paper's, which counts "
         "stalls twice, to compare",
     )
+    parser.add_argument(
+        "--all-kernels",
+        action="store_true",
+        help="fit every kernel; without it those below 0.1 %% of every metric are summed into (others)",
+    )
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes for very many series (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
@@ -184,6 +189,7 @@ def run(args: argparse.Namespace) -> int:
             coordinates=coordinates,
             volumes=args.volume,
             over_ranks=_over_ranks(args.ranks_reduce),
+            all_kernels=args.all_kernels,
             jobs=args.jobs,
             dask=args.dask,
             **settings,
@@ -276,6 +282,7 @@ def _print(
             "model": str(output),
             "warnings": [model.extras["left_out"]] if "left_out" in model.extras else [],
             "parameters": list(model.parameters),
+            **({"folded": model.extras["folded"]} if model.selection.folded else {}),
             "functions": _plain(rows),
             **({} if checked is None else {"verification": _plain(checked)}),
         }
@@ -296,6 +303,7 @@ def _print(
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     said_of = (outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
+    said_of = (model.selection.remark(), *said_of)
     notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 

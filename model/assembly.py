@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,7 @@ from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled, settle
 from ranksight.model.resource.times import Clock, Timed
 from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series, series_from_experiment
@@ -69,6 +70,7 @@ def fit(
     volumes: Mapping[str, str] | None = None,
     equation: str = "closed",
     clock: float | None = None,
+    all_kernels: bool = False,
     **settings: Any,
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
@@ -94,6 +96,9 @@ def fit(
     clock : float, optional
         Cycles a second of runs that counted cycles and measured no time, in Hz (:mod:`ranksight.model.resource.times`);
         the platform's when not given.
+    all_kernels : bool
+        Keep every kernel; otherwise those that are too small to matter are summed into one
+        (:mod:`ranksight.model.series.folding`).
     **settings
         ``over_ranks``, ``iterations`` (:mod:`ranksight.model.fitting.iterations`) and what else
         :func:`ranksight.model.fitting.fitting.fit_series` takes.
@@ -123,6 +128,7 @@ def fit(
         volumes=[f"{kernel}={text}" for kernel, text in (volumes or {}).items()],
         equation=equation,
         clock=clock,
+        all_kernels=all_kernels,
         **settings,
     )[0]
 
@@ -166,6 +172,8 @@ def assemble(
     equation: str = "closed",
     clock: float | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
+    all_kernels: bool = False,
+    keep: Collection[str] = (),
     **settings: Any,
 ) -> tuple[Model, Series]:
     """Fit everything that an experiment carries.
@@ -193,6 +201,10 @@ def assemble(
         the platform's when not given.
     over_ranks
         See :func:`ranksight.model.series.series.series_from_experiment`.
+    all_kernels : bool
+        Keep every kernel; otherwise those that are too small to matter are summed into one.
+    keep : collection of str
+        Kernels to keep whatever their size; those that `volumes` names are among them.
     **settings
         Of :func:`ranksight.model.fitting.fitting.fit_series`.
 
@@ -205,6 +217,9 @@ def assemble(
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     counting = Clock.of(clock, platform, experiment)
     experiment = experiment if counting is None else Timed(experiment, counting)
+    kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
+    selection = Selection() if all_kernels else select(experiment, chosen, kept)
+    experiment = selection.view(experiment)
     series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
@@ -233,6 +248,8 @@ def assemble(
     whole_units = indivisible(experiment) if units is None else ""
     if lacking := warning(experiment):
         extras["left_out"] = lacking
+    if selection.folded:
+        extras["folded"] = selection.to_dict()
     times = "" if counting is None else counting.remark()
     if counting is not None:
         extras["clock"] = counting.to_dict()

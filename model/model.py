@@ -31,6 +31,7 @@ from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known, whole_ranks
+from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions, join, rows_of
 from ranksight.model.structure.staircase import Staircase
@@ -160,15 +161,21 @@ class Model:
     def view(self, experiment: Experiment) -> Experiment:
         """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`.
 
-        Where the model's times are cycles over a clock, so are those of an experiment that measured none.
+        Where the model's times are cycles over a clock, so are those of an experiment that measured none; kernels that
+        are one in the model are one there.
         """
         experiment = experiment if self.coordinates is None else self.coordinates.view(experiment)
         given = self.extras.get("clock")
-        if given is None:
-            return experiment
-        from ranksight.model.resource.times import Clock, Timed, untimed
+        if given is not None:
+            from ranksight.model.resource.times import Clock, Timed, untimed
 
-        return Timed(experiment, Clock.from_dict(given)) if untimed(experiment) else experiment
+            experiment = Timed(experiment, Clock.from_dict(given)) if untimed(experiment) else experiment
+        return self.selection.view(experiment)
+
+    @cached_property
+    def selection(self) -> Selection:
+        """Which of the experiment's kernels are one in the model."""
+        return Selection.from_dict(self.extras.get("folded"))
 
     def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points (k, m) with parameters that varied with others only where those have them."""
@@ -189,6 +196,7 @@ class Model:
         wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
         known("metric", wanted, self.fitted.metrics)
         if kernels is not None:
+            self.selection.check(kernels)
             known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
         self._check(points)
         refined = self._refined(points, level)
