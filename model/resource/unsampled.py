@@ -21,7 +21,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.resource.sampling import Sampled
 from ranksight.model.series.reduction import reduce
-from ranksight.sampled import HANDFUL
+from ranksight.core.sampled import HANDFUL
 
 USUAL = 0.8
 """Standard deviation of the logarithm of kernels' cycles per instruction over the program's."""
