@@ -130,6 +130,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
+    parser.add_argument(
+        "--formulas",
+        choices=("latex", "python"),
+        help="print the functions as lines of LaTeX, or as a Python module, in place of the table",
+    )
     parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
@@ -264,12 +269,15 @@ def _print(
     import numpy as np
 
     from ranksight.model.remarks import partners
-    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out
+    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out, listing
 
     rows = functions(model)
     if checked is not None:
         for row, error in zip(rows, checked.pop("errors"), strict=True):
             row["error_at_largest"] = error
+    if args.formulas is not None:
+        print(listing(rows, args.formulas, model.parameters))
+        return
     if args.format == "json":
         content = {
             "schema_version": 1,
