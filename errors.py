@@ -6,6 +6,24 @@ fault is found, with what was found, where, and what to do, and caught once, in 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
+MANY = 12
+"""Names that are listed where none is near."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to say of a name that is not among those `known`: the names it may be meant for, or the first of all."""
+    names = list(dict.fromkeys(known))
+    # Capitals and signs are what people forget.
+    plain = {each.casefold().replace("_", "-"): each for each in names}
+    near = [plain[each] for each in difflib.get_close_matches(name.casefold().replace("_", "-"), plain, n=3)]
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    more = f", and {len(names) - MANY} more" if len(names) > MANY else ""
+    return f"known: {', '.join(names[:MANY])}{more}" if names else ""
+
 
 class RanksightError(Exception):
     """Root of all errors of this package.

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.errors import InputError, UsageError
+from ranksight.errors import UsageError
 from ranksight.units import in_full
 
 if TYPE_CHECKING:
@@ -162,7 +162,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _open(path: Path) -> tuple[Model, Experiment | None]:
-    """The model, and the experiment it was made of where it is the one given or stands beside the model."""
+    """The model, and the experiment it was made of where it is the one given or is in the folder of the model."""
+    from ranksight.cli._continuing import experiment_of
     from ranksight.experiment import read
     from ranksight.model.model import Model
 
@@ -174,17 +175,7 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
         platform = load("generic") if "loads_l1" in experiment.metrics() else None
         return assemble(experiment, platform=platform)[0], experiment
     model = Model.load(path)
-    beside = path.with_name(path.name.removesuffix(".model.json"))
-    if beside != path and (beside / "experiment.json").is_file():
-        try:
-            found = read(beside)
-        except InputError:
-            return model, None
-        if found.parameters == model.parameters:
-            return model, found
-        if model.coordinates is not None and set(found.parameters) == set(model.coordinates.given):
-            return model, model.view(found)
-    return model, None
+    return model, experiment_of(model, path)
 
 
 def _crowded(experiment: Experiment, ranks: float) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight._files import check_output
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.errors import InputError, UsageError
@@ -41,6 +42,8 @@ LARGEST, PLACES = 4, 3
 """Kernels and configurations that the terms of the equation are shown for."""
 CURVE = 3
 """Values of a parameter from which on a curve says more than its ends."""
+DRAWN = (".svg", ".png", ".pdf")
+"""Kinds of files that ``--plot`` writes."""
 CURVES = 8
 """Curves that are drawn: those of the largest at the end."""
 
@@ -85,6 +88,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=FORMULA",
         help="whole units that the work comes in, such as 'elements=6*size^2' (default: as fitted)",
     )
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="also draw the program's time up to the largest value asked, with measured times: .svg, .png or .pdf",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file of --plot")
     parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
 
 
@@ -150,6 +160,12 @@ def run(args: argparse.Namespace) -> int:
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+    if args.plot is not None:
+        if args.plot.suffix not in DRAWN:
+            raise UsageError(
+                f"--plot {args.plot}: the kind of picture is unknown", f"end the name in {', '.join(DRAWN)}"
+            )
+        check_output(args.plot, args.force)
     model = _placing.placed(Model.load(args.model), args).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages
@@ -178,7 +194,25 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "table" and not args.quiet:
         more = [Text(f"also modelled: {', '.join(also)}; --metric NAME or --metric all", 0)] if also else []
         show(*_terms(prediction), *_evidence(prediction), *more, *_phases(phases, missing), *_next(prediction, args))
+    if args.plot is not None:
+        _plot(model, args)
     return 0 if prediction.answers.ok.any() else 4
+
+
+def _plot(model: Model, args: argparse.Namespace) -> None:
+    """Draw the program's time along the parameter that was asked at most values, up to the largest."""
+    from ranksight.cli._continuing import experiment_of
+    from ranksight.reports.plots import plot_model, save_figure
+
+    if "time" not in model.fitted.metrics:
+        raise InputError("the model has no metric 'time' to draw", "fit runs that measured times")
+    most = {name: max(values) for name, values in args.asked.items()}
+    along = max(args.asked, key=lambda name: (len(set(args.asked[name])), name == "ranks"))
+    held = {name: value for name, value in most.items() if name != along}
+    ax = plot_model(model, along=along, to=most[along], at=held, experiment=experiment_of(model, args.model))
+    save_figure(ax.figure, args.plot)
+    if args.format == "table" and not args.quiet:
+        show(Text(f"drawn in {args.plot}", hanging=0))
 
 
 def _json(prediction: Prediction, phases: Sequence[Beside]) -> None:

@@ -20,7 +20,9 @@ _POWER = re.compile(r"(?P<base>.+?)\^(?:\((?P<signed>-?[\d./]+)\)|(?P<plain>[\d.
 _CALL = re.compile(r"log2\((?P<name>[^()]+)\)")
 _TWO = re.compile(r"2\^\((?:(?P<factor>\(?-?[\d./]+\)?) )?(?P<name>[^()]+)\)")
 _GRID = re.compile(r"(?P<law>.*) (?P<grid>on an? [^()]*(?: \(\d+ grids fit\))?)", re.DOTALL)
-_CASE = re.compile(r"(?P<sum>.*?) (?:(?P<how>at|above) (?P<name>[^\s()]+) = (?P<value>[^\s()]+)|(?P<below>below))", re.DOTALL)
+_CASE = re.compile(
+    r"(?P<sum>.*?) (?:(?P<how>at|above) (?P<name>[^\s()]+) = (?P<value>[^\s()]+)|(?P<below>below))", re.DOTALL
+)
 Piece = tuple[str, str, str, str]
 """A function as text, ``at``, ``above`` or ``below`` (empty where it holds everywhere), a parameter and its value."""
 _SQUARES = {"2": "²", "3": "³"}
