@@ -41,7 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "experiment", type=Path, nargs="?", metavar="EXPERIMENT", help="folder made by 'measure' or 'import'"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="MODEL", help="the model's file (default: EXPERIMENT with .model.json)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="MODEL",
+        help="the model's file (default: EXPERIMENT with .model.json, which is brought up to date)",
     )
     parser.add_argument(
         "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
@@ -141,6 +145,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit, store, print; 4 when no series carries an answer."""
+    from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
 
     if args.space == "list":
@@ -151,6 +156,8 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs < 1:
         raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
     output = args.output or (place := with_name(args.experiment)).with_name(place.name + ".model.json")
+    # The name that fit itself gives holds what it wrote before: fitting again is to bring it up to date.
+    args.force = args.force or (args.output is None and ours(output))
     check_output(output, args.force)
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names

@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 from ranksight._files import check_output
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import InputError, UsageError
+from ranksight.cli._values import WRITE, values
+from ranksight.errors import InputError, UsageError, meant
 from ranksight.metrics import metric
 from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
 from ranksight.units import format_factor, in_full
 
 if TYPE_CHECKING:
+    from ranksight.cli.main import Parser
     from ranksight.model.answers import Answer
     from ranksight.model.model import Model
     from ranksight.model.phases.beside import Beside
@@ -98,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option ``--NAME VALUE[,VALUE]`` sets a parameter of the model.
 
     Raises
@@ -119,34 +121,33 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
         if not equals:
             if at + 1 >= len(rest):
                 raise UsageError(
-                    f"{parser.prog}: --{name} needs a value", f"such as --{name} 1024 or --{name} 1024,2048"
+                    f"{parser.prog}: --{name} needs a value",
+                    meant(f"--{name}", parser.options()) or f"such as --{name} 1024 or --{name} 1024,2048",
                 )
             at += 1
             text = rest[at]
         if name in asked:
             raise UsageError(f"{parser.prog}: --{name} is given twice", f"give several values as --{name} A,B")
-        asked[name] = _numbers(parser.prog, name, text)
+        asked[name] = _numbers(parser.prog, name, text, parser.options())
         at += 1
     args.asked = asked
     return args
 
 
-def _numbers(prog: str, name: str, text: str) -> list[float]:
+def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[float]:
     try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
+        numbers = values(text)
+    except ValueError as error:
         if name == "platform":  # the most natural place to look for it, and no parameter has a name for its value
             raise UsageError(
                 f"{prog}: --platform is given to fit; the model then knows the machine",
                 shell_line("ranksight", "fit", "EXPERIMENT", "--platform", text),
             ) from None
         if name in ("ranks", "size"):
-            raise UsageError(
-                f"{prog}: --{name} {text!r} is no list of numbers", f"write --{name} 1024 or --{name} 1024,2048"
-            ) from None
+            raise UsageError(f"{prog}: --{name} {text!r} is no list of numbers: {error}", WRITE) from None
         raise UsageError(
             f"{prog}: --{name} is no option, and for a parameter {text!r} is no list of numbers",
-            f"'{prog} --help' lists the options; a parameter is given as --{name} 1024 or --{name} 1024,2048",
+            f"{meant(f'--{name}', known)} '{prog} --help' lists the options; {WRITE}",
         ) from None
     if not all(number - number == 0 for number in numbers):
         raise UsageError(f"{prog}: --{name} {text!r} is not finite", f"write --{name} 1024 or --{name} 1024,2048")
