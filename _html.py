@@ -47,7 +47,7 @@ def drawn(plot: str, *what: Any, ax: Any = None, **settings: Any) -> Any:
     if ax is None:
         from matplotlib import pyplot
 
-        _, ax = pyplot.subplots(figsize=(7.0, 4.5), layout="constrained")
+        _, ax = pyplot.subplots(figsize=(9.0, 4.2), layout="constrained")
     return getattr(importlib.import_module("ranksight.reports.plots"), plot)(*what, ax=ax, **settings)
 
 

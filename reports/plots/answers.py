@@ -11,7 +11,7 @@ from ranksight.experiment import WHOLE, Experiment
 from ranksight.metrics import metric as described
 from ranksight.reports.measured import measured
 from ranksight.reports.palette import LINES
-from ranksight.reports.plots._axes import legend, log_values, new_axes, second_axis, value_axis
+from ranksight.reports.plots._axes import WIDE, legend, log_values, new_axes, second_axis, value_axis
 from ranksight.reports.plots.prediction import plot_prediction
 from ranksight.reports.sweep import sweep
 from ranksight.units import in_full
@@ -47,7 +47,7 @@ def plot_model(
         Whose measured times are drawn as points.
     """
     found = None if experiment is None else measured(model, [model.view(experiment)])
-    return plot_prediction(sweep(model, along=along, to=to, at=at), found, ax=ax)
+    return plot_prediction(sweep(model, along=along, to=to, at=at), found, ax=new_axes(ax, WIDE))
 
 
 def plot_answers(prediction: Prediction, ax: Axes | None = None) -> Any:
@@ -57,7 +57,7 @@ def plot_answers(prediction: Prediction, ax: Axes | None = None) -> Any:
     the largest :data:`MOST` kernels where no value of the whole program is known. Values with insufficient data are
     hollow.
     """
-    ax = new_axes(ax)
+    ax = new_axes(ax, WIDE)
     table = prediction.table()
     names = list(dict.fromkeys(table["metric"]))
     name = "time" if "time" in names else names[0]
@@ -126,7 +126,7 @@ def plot_runs(
     for run, value in values.items():
         rest = tuple(runs[run][each] for each in experiment.parameters if each != over)
         lines.setdefault(rest, []).append((runs[run][over], float(value)))
-    ax = new_axes(ax)
+    ax = new_axes(ax, WIDE)
     handles, labels = [], []
     others = [each for each in experiment.parameters if each != over]
     for at, (rest, points) in enumerate(sorted(lines.items())[:MOST]):
