@@ -10,7 +10,6 @@ import pytest
 from matplotlib import pyplot
 
 import ranksight as rs
-
 from ranksight._html import table
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
