@@ -41,7 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "experiment", type=Path, nargs="?", metavar="EXPERIMENT", help="folder made by 'measure' or 'import'"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="MODEL", help="the model's file (default: EXPERIMENT with .model.json)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="MODEL",
+        help="the model's file (default: EXPERIMENT with .model.json, which is brought up to date)",
     )
     parser.add_argument(
         "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
@@ -135,12 +139,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
+    parser.add_argument(
+        "--formulas",
+        choices=("latex", "python"),
+        help="print the functions as lines of LaTeX, or as a Python module, in place of the table",
+    )
     parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit, store, print; 4 when no series carries an answer."""
+    from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
 
     if args.space == "list":
@@ -151,6 +161,8 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs < 1:
         raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
     output = args.output or (place := with_name(args.experiment)).with_name(place.name + ".model.json")
+    # The name that fit itself gives holds what it wrote before: fitting again is to bring it up to date.
+    args.force = args.force or (args.output is None and ours(output))
     check_output(output, args.force)
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names
@@ -270,12 +282,15 @@ def _print(
     import numpy as np
 
     from ranksight.model.remarks import partners
-    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out
+    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out, listing
 
     errors = [] if checked is None else checked.pop("errors")
-    rows = [] if args.format == "table" else functions(model)
+    rows = [] if args.format == "table" and args.formulas is None else functions(model)
     for row, error in zip(rows, errors, strict=False):
         row["error_at_largest"] = error
+    if args.formulas is not None:
+        print(listing(rows, args.formulas, model.parameters))
+        return
     if args.format == "json":
         content = {
             "schema_version": 1,

@@ -15,7 +15,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -187,6 +187,27 @@ class Experiment:
         ]
         caption = f"{self.application}: {len(self)} runs at {self.path}"
         return html.table(caption, [*self.parameters, "repetitions", "collectors", "failed"], rows)
+
+    def plot(self, metric: str | None = None, kernel: str | None = None, ax: Any = None) -> Any:
+        """Draw measured values over the parameter with most values; the matplotlib axes are returned.
+
+        Parameters
+        ----------
+        metric : str, optional
+            The time where it was measured, otherwise the first metric.
+        kernel : str, optional
+            Of this kernel alone; otherwise of the program.
+        ax : matplotlib axes, optional
+            Drawn into; otherwise a new figure of pyplot.
+
+        Raises
+        ------
+        InputError
+            When nothing measured the metric, or no kernel has the name.
+        """
+        from ranksight._html import drawn
+
+        return drawn("plot_runs", self, metric=metric, kernel=kernel, ax=ax)
 
     def add(
         self,

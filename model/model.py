@@ -94,6 +94,38 @@ class Model:
 
         return function_table(self)
 
+    def plot(
+        self,
+        along: str | None = None,
+        to: float | None = None,
+        at: Mapping[str, float] | None = None,
+        experiment: Experiment | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw the program's predicted time along a parameter, with its interval; the matplotlib axes are returned.
+
+        Parameters
+        ----------
+        along : str, optional
+            The parameter: ranks where they varied, otherwise the first that did.
+        to : float, optional
+            Largest value; when not given the farthest that the data support, up to 16 times the largest measured one.
+        at : mapping of str to float, optional
+            Values of the other parameters; each one's largest measured value when not given.
+        experiment : Experiment, optional
+            Whose measured times are drawn as points.
+        ax : matplotlib axes, optional
+            Drawn into; otherwise a new figure of pyplot.
+
+        Raises
+        ------
+        InputError
+            When a parameter is unknown, a value is not above 0, or the experiment varies other parameters.
+        """
+        from ranksight._html import drawn
+
+        return drawn("plot_model", self, along=along, to=to, at=at, experiment=experiment, ax=ax)
+
     # ---- asking -----------------------------------------------------------------------------------------------------
 
     def predict(
@@ -470,3 +502,8 @@ class Model:
             raise misread(Path(path), content, damage) from error
         log("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
         return model
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`."""
+    return Model.load(path)

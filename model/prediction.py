@@ -75,6 +75,15 @@ class Prediction:
         heads = [*self.parameters, "kernel", "metric", "value", level, "remark"]
         return table(f"{self.application}: {len(rows)} predictions", heads, rows)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the values with their intervals over the parameter that varies most; the matplotlib axes are returned.
+
+        See :func:`ranksight.reports.plots.answers.plot_answers`.
+        """
+        from ranksight._html import drawn
+
+        return drawn("plot_answers", self, ax=ax)
+
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
         ``status``, ``reason``, ``evidence``."""

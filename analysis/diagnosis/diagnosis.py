@@ -34,6 +34,7 @@ from ranksight.core.units import counted
 from ranksight.model.application.terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
+from ranksight.core.units import counted, format_si, in_full
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -78,6 +79,20 @@ class Diagnosis:
     def __repr__(self) -> str:
         asked = counted(self.evidence.points.shape[0], "configuration")
         return f"<Diagnosis {self.application}: {counted(len(self.evidence.kernels), 'kernel')} at {asked}>"
+
+    def _repr_html_(self) -> str:
+        """What bounds each kernel at the target, the largest first, for notebooks."""
+        from ranksight._html import table
+
+        found = self.verdicts()
+        names = list(self.model.parameters)
+        found = found[(found[names] == self.target).all(axis=1)].sort_values("time", ascending=False)
+        where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, self.target, strict=True))
+        rows = [
+            [row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", row["verdict"], row["reason"]]
+            for row in found.to_dict("records")
+        ]
+        return table(f"{self.application} at {where}", ["kernel", "time", "share", "verdict", "reason"], rows)
 
     @property
     def target(self) -> Array:
