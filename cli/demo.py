@@ -109,7 +109,7 @@ def run(chosen: argparse.Namespace) -> int:
 def _example(chosen: argparse.Namespace, asked: Platform | None, begin: float, say: Any) -> int:
     """The demonstration on measurements that were made before: no MPI, compiler or collector is needed."""
     from ranksight.examples.measured import unpack
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
     from ranksight.platforms import load
 
     if chosen.quick or chosen.bug:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output
+from ranksight.core.files import check_output
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import WRITE, values

@@ -205,7 +205,7 @@ class Experiment:
         InputError
             When nothing measured the metric, or no kernel has the name.
         """
-        from ranksight._html import drawn
+        from ranksight.core.html import drawn
 
         return drawn("plot_runs", self, metric=metric, kernel=kernel, ax=ax)
 

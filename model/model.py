@@ -122,7 +122,7 @@ class Model:
         InputError
             When a parameter is unknown, a value is not above 0, or the experiment varies other parameters.
         """
-        from ranksight._html import drawn
+        from ranksight.core.html import drawn
 
         return drawn("plot_model", self, along=along, to=to, at=at, experiment=experiment, ax=ax)
 

@@ -80,7 +80,7 @@ class Prediction:
 
         See :func:`ranksight.reports.plots.answers.plot_answers`.
         """
-        from ranksight._html import drawn
+        from ranksight.core.html import drawn
 
         return drawn("plot_answers", self, ax=ax)
 

@@ -82,7 +82,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """What bounds each kernel at the target, the largest first, for notebooks."""
-        from ranksight._html import table
+        from ranksight.core.html import table
 
         found = self.verdicts()
         names = list(self.model.parameters)
