@@ -143,12 +143,12 @@ class Application:
             return Refined(said, parts, uneven=uneven)
         self._leave(laws, points)
         laws.leave_vague()
-        near = functions.fitted.inside(points)
+        index = np.array(list(timed.values()), dtype=np.intp)
+        near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None and WHOLE in timed:
             at = list(timed).index(WHOLE)
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
-        index = np.array(list(timed.values()), dtype=np.intp)
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)
         said = self._cycles(said, mixed, timed, rows, times)

@@ -199,13 +199,13 @@ class Laws:
         self, said: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
     ) -> tuple[Forecast, tuple[str, ...], Array]:
         """The mixture of all laws, a row each of the kernels in `timed`, with the weights `inside` at the
-        configurations `near` (k,) and `weights` elsewhere; the names of the laws, and their weights
+        configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights
         (l, K, k)."""
         kernels = tuple(timed)
         each = weights.of(kernels, tuple(self.laws))[..., None]
         if inside is not None:
-            each = np.where(near, inside.of(kernels, tuple(self.laws))[..., None], each)
-        found, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], len(near))), self.level)
+            each = np.where(near[:, None], inside.of(kernels, tuple(self.laws))[..., None], each)
+        found, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])), self.level)
         own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
         alone = share[list(self.laws).index(FUNCTION)] > 1 - 1e-9
         keep = alone | np.isin(own.status, NO_LAW) | ~np.isfinite(found.value)

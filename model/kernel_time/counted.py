@@ -33,6 +33,7 @@ from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER
+from ranksight.model.series.computation import WORK_PER_RANK
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
@@ -64,6 +65,10 @@ WIDE = 50.0
 """Logarithm that stands for an end that is not known."""
 
 
+RANKS = 2
+"""Column of ln ranks among the coordinates."""
+
+
 @dataclass(frozen=True)
 class Where:
     """Coordinates of configurations.
@@ -74,7 +79,8 @@ class Where:
     work : WorkPerRank
     domains : Domains or None
     columns : tuple of int
-        Of (ln work per rank, ln ranks in a domain, ln ranks) those that act.
+        Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
+        stated: it acts on nothing, and few ranks show little of many.
     alone : bool
         Whether all runs were on one memory domain, with another number of ranks each.
     """
@@ -110,15 +116,16 @@ class Where:
         return np.stack([work, np.log(self.active(points)), ranks], axis=1)
 
     def inputs(self, points: Array, work_points: Array | None = None) -> Array:
-        """Coordinates that act (k, d), with the work per rank of `work_points` where they are given."""
+        """Coordinates (k, d) of :attr:`columns`, with the work per rank of `work_points` where they are given."""
         return self.every(points, work_points)[:, list(self.columns)]
 
     @property
     def variants(self) -> tuple[tuple[bool, ...], ...]:
         """Sets of coordinates that may act: the first alone, with any other, and all."""
-        d = len(self.columns)
-        sets = {tuple(at in (0, other) for at in range(d)) for other in range(d)} | {(True,) * d}
-        return tuple(sorted(sets))
+        inert = WORK_PER_RANK in self.parameters
+        free = [not (inert and column == RANKS) for column in self.columns]
+        sets = {tuple(yes and at in (0, other) for at, yes in enumerate(free)) for other in range(len(free))}
+        return tuple(sorted(sets | {tuple(free)}))
 
     @classmethod
     def of(cls, series: Series, domains: Domains | None) -> Where:
@@ -127,10 +134,12 @@ class Where:
         every = where.every(series.points)
         every = every - every.mean(axis=0)
         kept: list[int] = []
-        for column in range(every.shape[1]):
+        stated = WORK_PER_RANK in series.parameters
+        for column in range(every.shape[1] - stated):
             trial = every[:, [*kept, column]]
             if np.linalg.matrix_rank(trial, tol=1e-6) == len(kept) + 1:
                 kept.append(column)
+        kept += [RANKS] if stated else []
         ranks, active = where.ranks(series.points), where.active(series.points)
         alone = domains is not None and bool((ranks == active).all()) and len(np.unique(active)) > 1
         return cls(series.parameters, where.work, domains, tuple(kept) or (0,), alone)
@@ -244,7 +253,9 @@ class Counted:
         inverse = Spread(-f.centre, f.up, f.down)
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
-        new = np.broadcast_to(changed(inputs, self.total.rates[0].inputs), (len(self.kernels), len(points)))
+        acting = np.any(self.where.variants, axis=0)
+        regime = changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
+        new = np.broadcast_to(regime, (len(self.kernels), len(points)))
         whole = self.total.at([works[name] for name in self.total.names], inputs).plus(inverse)
         whole = whole.plus(Spread(np.zeros(new.shape), new, new))
         shape = whole.centre.shape
