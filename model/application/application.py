@@ -161,7 +161,11 @@ class Application:
         own = rows_of(said, index).value
         seconds = laws.split(tuple(timed), own, names, weights)
         split = {name: dict(zip(timed, part, strict=True)) for name, part in seconds.items()}
-        return Refined(said, parts, by_law, uneven, terms, split)
+        taken = {
+            name: dict(zip(timed, values, strict=True))
+            for name, values in laws.taken(tuple(timed), names, weights).items()
+        }
+        return Refined(said, parts, by_law, uneven, terms, split, taken)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
@@ -325,7 +329,7 @@ class Application:
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])
-        return Breakdown(summed, kernels, each, refined.terms, others, exchanged)
+        return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
 
     def _fullest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array

@@ -29,6 +29,7 @@ def table(
     scaling: pd.DataFrame,
     balance: pd.DataFrame,
     waits: pd.DataFrame,
+    saturation: pd.DataFrame,
     fullest: Set[tuple[tuple[float, ...], int]] = frozenset(),
     layout: tuple[str, float] | None = None,
     memory: str = "",
@@ -42,7 +43,7 @@ def table(
     -------
     DataFrame
         ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``serialisation``,
-        ``late arrival``, ``memory``, ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty where it is the
+        ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty where it is the
         program's), ``saves`` (part of the program's time at the last configuration; NaN where not told), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
@@ -63,6 +64,9 @@ def table(
             text += f", the fullest {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
     rows += late_or_in_turn(waits, fullest)
+    for row in saturation.to_dict("records"):
+        text = f"the memory domain saturates at {row['ranks']} of {row['cores']} ranks"
+        rows.append(("saturation", str(row["kernel"]), float("nan"), text))
     if memory:
         rows.append(("memory", "", float("nan"), memory))
     whole = evidence.whole[:, -1]

@@ -23,11 +23,12 @@ from ranksight.model.diagnosis import (
     pairs,
     ranking,
     roofline,
+    saturation,
     scaling,
     verdicts,
     waits,
 )
-from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge, pooled
+from ranksight.model.diagnosis.causes import UNDECIDED, Causes, judge, over_the_roof, pooled
 from ranksight.model.diagnosis.evidence import Evidence, gather
 from ranksight.model.diagnosis.execution import execution
 from ranksight.model.diagnosis.scaling import is_strong, line_of
@@ -175,12 +176,18 @@ class Diagnosis:
         """What is wrong and what mending it gives; see :func:`ranksight.model.diagnosis.advice.table`."""
         return self._table("advice", self._advice)
 
+    def saturation(self) -> pd.DataFrame:
+        """Kernels that fill their memory domain with some of its cores; see
+        :func:`ranksight.model.diagnosis.saturation.table`."""
+        return self._table("saturation", lambda: saturation.table(self.model, self.target, self.level))
+
     def _advice(self) -> pd.DataFrame:
         measured = float(self.model.training[:, self.model.parameters.index("ranks")].max())
         memory, layout, uneven = advice.memory(self.line, measured), self._layout(), self.balance()
         named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
         fullest = self._read("balance", lambda: balance.fullest_ranks(self._observed.get("balance", {}), named))
-        return advice.table(self.evidence, self.causes, self.scaling(), uneven, self.waits(), fullest, layout, memory)
+        found = self.evidence, self.causes, self.scaling(), uneven, self.waits(), self.saturation()
+        return advice.table(*found, fullest, layout, memory)
 
     def _layout(self) -> tuple[str, float] | None:
         """A layout of the ranks that saves time at the last configuration, where grid and network are known."""
@@ -240,6 +247,7 @@ class Diagnosis:
             "blocking": self.blocking,
             "terms": self.terms,
             "fitted_costs": self.fitted_costs,
+            **({"saturation": self.saturation} if scales else {}),
             **({"advice": self.advice} if scales else {}),
         }
         return {
@@ -296,6 +304,10 @@ def causes_of(evidence: Evidence) -> Causes:
     found = _causes(evidence)
     if evidence.drawn:
         found = pooled(found, [_causes(each) for each in evidence.drawn])
+    beyond = over_the_roof(evidence, found)
+    found = replace(
+        found, verdict=np.where(beyond, UNDECIDED, found.verdict), chance=np.where(beyond, np.nan, found.chance)
+    )
     if evidence.ok.all():
         return found
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
@@ -327,6 +339,7 @@ def _causes(evidence: Evidence) -> Causes:
         _used(evidence) * evidence.having,
         np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:],
         told & (evidence.computing > 0),
+        np.isfinite(stalls) & evidence.counted[:, None],
     )
 
 

@@ -262,21 +262,28 @@ class Counted:
         none = Spread(*np.full((3, *shape), np.nan))
         if self.execution is None or self.stall is None:
             empty = none.centre
-            return Times(whole, none, empty, empty, np.repeat(empty[..., None], 4, axis=2), none, none, f)
+            levels = np.repeat(empty[..., None], 4, axis=2)
+            return Times(whole, none, empty, empty, levels, none, none, f, levels, empty)
         execution = self.execution.at([works[name] for name in self.execution.names], inputs)
-        waiting, levels, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
+        loads, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
+        levels = loads * self.latencies_at(np.exp(f.centre[0])).T
+        with np.errstate(divide="ignore"):
+            waiting = np.log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
         core = _sum(execution, stalls).plus(inverse)
-        time = self._shared(core, memory, points, works)
+        need = self._need(memory, points, works)
+        time = core if need is None else _longer(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
+            levels = np.ones_like(levels) if self.caches is None else levels
             held = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
             # A saturated domain hides what a core alone would wait for.
             seconds = np.exp(execution.centre - f.centre)
             contention = np.maximum(np.exp(time.centre) - np.exp(core.centre), 0.0)
+            busy = np.full(shape, np.nan) if need is None else np.exp(need.centre - time.centre)
         work = works["instructions"]
         cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
         blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
-        return Times(whole, time, seconds, contention, held, cpi, blocking, f)
+        return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy)
 
     def _drift(self, inputs: Array, kernels: int) -> Spread:
         """What no run shows: a deviation of the logarithm that grows with the distance from the measured ones."""
@@ -292,13 +299,13 @@ class Counted:
         rows: Mapping[tuple[str, str], int],
         f: Spread,
         works: dict[str, Spread],
-    ) -> tuple[Array, Array, Spread | None, dict[str, Spread]]:
-        """Logarithm of the waiting cycles (K, k), those of each level (K, k, 4), the loads from memory, and all kinds
-        of work with those of :data:`HYPOTHESES`."""
+    ) -> tuple[Array, Spread | None, dict[str, Spread]]:
+        """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with those of
+        :data:`HYPOTHESES`."""
         shape = (len(self.kernels), len(points))
         kinds = dict(works)
         if self.caches is None:
-            return np.full(shape, np.nan), np.ones((*shape, 4)), None, kinds
+            return np.full((*shape, 4), np.nan), None, kinds
         latency = self.latencies_at(np.exp(f.centre[0]))
         every = self.loads(points, work_points, counts, rows)
         for h, each in enumerate(every):
@@ -308,10 +315,9 @@ class Counted:
                     kinds[f"{name} {h}"] = Spread(np.log(some.sum(axis=0)), each[0].down, each[0].up)
         chance = self._chances()
         loads = np.exp(np.stack([[one.centre for one in each] for each in every]))
-        levels = np.einsum("hK,hlKk->Kkl", chance, np.nan_to_num(loads)) * latency.T[None]
+        total = np.einsum("hK,hlKk->Kkl", chance, np.nan_to_num(loads))
         memory = average([each[3] for each in every], np.broadcast_to(chance[..., None], (len(every), *shape)))
-        with np.errstate(divide="ignore"):
-            return np.log(levels.sum(axis=2)), levels, memory, kinds
+        return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -398,27 +404,11 @@ class Counted:
                 found[: len(held.weight), at] = held.weight[:HYPOTHESES] / held.weight[:HYPOTHESES].sum()
         return found
 
-    def _shared(self, core: Spread, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread:
-        """A core's time, or what the domain needs for the traffic where that is longer."""
-        domains = self.where.domains
-        if domains is None or domains.domain is None:
-            return core
-        need = self._need(memory, points, works)
-        if need is None:
-            return core
-        with np.errstate(invalid="ignore"):
-            longer = need.centre > core.centre
-            # An end of the interval follows whichever is longer there.
-            up = np.fmax(core.centre + core.up, need.centre + need.up) - np.fmax(core.centre, need.centre)
-            down = np.fmax(core.centre, need.centre) - np.fmax(core.centre - core.down, need.centre - need.down)
-        known = np.isfinite(need.centre)
-        return Spread(
-            np.where(longer, need.centre, core.centre), np.where(known, down, core.down), np.where(known, up, core.up)
-        )
-
     def _need(self, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread | None:
-        """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it."""
-        assert self.where.domains is not None
+        """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it; None where that is
+        not known."""
+        if self.where.domains is None or self.where.domains.domain is None:
+            return None
         read, written = works["bytes_mem_read"], works["bytes_mem_written"]
         of_bytes = np.isfinite(read.centre)
         if memory is not None:
@@ -450,6 +440,10 @@ class Times:
         ln CPI_exec and ln BF_mem.
     clock : Spread
         ln f, (1, k).
+    loads : (K, k, 4)
+        Served by each level; NaN where they were not counted.
+    busy : (K, k)
+        Part of the time that the interface of a memory domain is at work; NaN where that is not known.
     """
 
     total: Spread
@@ -460,6 +454,21 @@ class Times:
     cpi: Spread
     blocking: Spread
     clock: Spread
+    loads: Array
+    busy: Array
+
+
+def _longer(core: Spread, need: Spread) -> Spread:
+    """A core's time, or what the domain needs for the traffic where that is longer."""
+    with np.errstate(invalid="ignore"):
+        longer = need.centre > core.centre
+        # An end of the interval follows whichever is longer there.
+        up = np.fmax(core.centre + core.up, need.centre + need.up) - np.fmax(core.centre, need.centre)
+        down = np.fmax(core.centre, need.centre) - np.fmax(core.centre - core.down, need.centre - need.down)
+    known = np.isfinite(need.centre)
+    return Spread(
+        np.where(longer, need.centre, core.centre), np.where(known, down, core.down), np.where(known, up, core.up)
+    )
 
 
 def _each(spread: Spread) -> tuple[Array, Array, Array]:

@@ -159,7 +159,8 @@ class Sharing:
         with np.errstate(invalid="ignore", divide="ignore"):
             part = np.nan_to_num(np.minimum(answer.value / time, 1.0), nan=1.0)
         other = np.maximum(np.nan_to_num(answer.value - time), 0.0)
-        return Shared(answer, part * (core - transfer), part * transfer, part * (time - core), other, busy)
+        held = part * (core - transfer), part * transfer, part * (time - core), other
+        return Shared(answer, *held, busy, np.where(self._counted, inputs[1], np.nan))
 
     def _times(
         self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp], gone: Array
@@ -222,6 +223,13 @@ class Sharing:
             apart = np.where(np.isfinite(apart), apart, 0.0)
             found.append((middle, np.hypot(below, np.minimum(apart, 0.0)), np.hypot(above, np.maximum(apart, 0.0))))
         return found
+
+    @property
+    def _counted(self) -> NDArray[np.bool_]:
+        """Of which kernels the traffic was counted, (K, 1)."""
+        if self.beyond is None:
+            return np.ones((len(self.kernels), 1), dtype=bool)
+        return np.asarray(~self.beyond.guessed[:, None])
 
     @property
     def _others(self) -> NDArray[np.bool_]:
@@ -356,6 +364,8 @@ class Shared:
         What else grows with the ranks (:mod:`ranksight.model.sharing.beyond`).
     busy : (K, k)
         Share of the time that the memory interface of the fullest domain is busy.
+    reads : (K, k)
+        Bytes that a rank reads from memory, or from the cache; NaN where the traffic was not counted.
     """
 
     time: Forecast
@@ -364,3 +374,4 @@ class Shared:
     contention: Array
     other: Array
     busy: Array
+    reads: Array
