@@ -43,8 +43,9 @@ def table(
     -------
     DataFrame
         ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``serialisation``,
-        ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty where it is the
-        program's), ``saves`` (part of the program's time at the last configuration; NaN where not told), ``text``.
+        ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty
+        where it is the program's), ``saves`` (part of the program's time at the last configuration; NaN where not
+        told), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
     total = float(evidence.whole[:, -1].sum())

@@ -1,8 +1,8 @@
 """How many ranks fill the bandwidth of a memory domain.
 
-The law that predicts a kernel's time says which part of it the interface of the domain is at work. With more ranks than
-fill it, a bandwidth-bound kernel is no faster (Treibig and Hager, "Introducing a performance model for bandwidth-limited
-loop kernels", PPAM 2009).
+The law that predicts a kernel's time says which part of it the interface of the domain is at work. With more ranks
+than fill it, a bandwidth-bound kernel is no faster (Treibig and Hager, "Introducing a performance model for
+bandwidth-limited loop kernels", PPAM 2009).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
     column = names.index("ranks")
     ranks = np.arange(1.0, domains.ranks_per_node + 1)
     active, first = np.unique(domains.active(ranks), return_index=True)
-    kept = (active <= min(domains.active(target[[column]])[0], domains.cores))
+    kept = active <= min(domains.active(target[[column]])[0], domains.cores)
     points = np.repeat(np.asarray(target, dtype=np.float64)[None], int(kept.sum()), axis=0)
     points[:, column] = ranks[first[kept]]
     _, broken = model.ask(points, level)

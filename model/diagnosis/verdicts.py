@@ -20,7 +20,9 @@ _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 FEW = 100.0
 """Samples below which a verdict tells how many it rests on."""
 LEVEL_NAMES = ("L2", "L3", "memory")
-OVER = "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
+OVER = (
+    "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
+)
 """Reason of a kernel that moves more than a level delivers."""
 UNTOLD = "loads by level or stalls would tell the rest"
 """Reason of a kernel of whose time no counter tells more than any level of memory may take."""
@@ -104,8 +106,9 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
     beyond = open_ & over_the_roof(evidence, causes)
     if beyond.any():
         used = np.nan_to_num(causes.used[:, beyond])
-        level = np.array(LEVEL_NAMES, dtype=object)[used.argmax(axis=0)]
-        reason[beyond] = [OVER.format(used=most, level=name) for most, name in zip(used.max(axis=0), level, strict=True)]
+        levels = np.array(LEVEL_NAMES, dtype=object)[used.argmax(axis=0)]
+        pairs = zip(used.max(axis=0), levels, strict=True)
+        reason[beyond] = [OVER.format(used=most, level=level) for most, level in pairs]
     rest = open_ & ~bare & ~beyond
     if rest.any():
         order = np.argsort(-causes.share[:6], axis=0)[:2]
