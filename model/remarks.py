@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import told
+from ranksight.model.series.computation import cores
 from ranksight.model.structure.misses import remark
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def _crowded(model: Model, points: Array) -> str:
     cache = model.equation.cache
     if cache is None:
         return ""
-    ranks = points[:, model.parameters.index("ranks")]
-    _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, ranks)
-    return cache.remark(ranks, worth)
+    at_work = cores(points, model.parameters)
+    _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, at_work)
+    return cache.remark(at_work, worth)
 
 
 def _assumed(model: Model, points: Array) -> str:

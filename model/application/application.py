@@ -34,6 +34,7 @@ from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
 from ranksight.model.plaindata import reading
 from ranksight.model.resource.resource import LEVELS, Parts, Resources
+from ranksight.model.series.computation import cores
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Sharing
@@ -244,8 +245,8 @@ class Application:
         Where stalls were counted these loads wait as the others do; otherwise each may wait alone.
         """
         assert self.cache is not None
-        ranks = points[:, functions.fitted.parameters.index("ranks")]
-        more, _ = self.cache.spilled(counts, functions.rows, ranks)
+        at_work = cores(points, functions.fitted.parameters)
+        more, _ = self.cache.spilled(counts, functions.rows, at_work)
         if not more.any():
             return said
         mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in terms.kernels]

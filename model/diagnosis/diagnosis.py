@@ -378,7 +378,7 @@ def _used(evidence: Evidence) -> Array:
     if evidence.ceilings is None:
         found = np.full((3, *evidence.computing.shape), np.nan)
     else:
-        found = evidence.traffic / evidence.ceilings.share(evidence.ranks)[1:, None, :]
+        found = evidence.traffic / evidence.ceilings.share(evidence.cores)[1:, None, :]
     # What sharing was measured to take counts where it is more, or no bandwidth is known.
     return np.where(evidence.shared > 0, np.fmax(found, evidence.shared), found)
 

@@ -15,6 +15,7 @@ from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.diagnosis import counted, few, topdown
 from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.uncertainty.forecast import BORROWED, OK, UNTOLD, Forecast
 
@@ -127,6 +128,11 @@ class Evidence:
         if "ranks" not in self.parameters:
             return np.ones(len(self.points))
         return np.asarray(self.points[:, self.parameters.index("ranks")], dtype=np.float64)
+
+    @property
+    def cores(self) -> Array:
+        """Cores at work at each configuration, (k,): ranks times threads."""
+        return cores(self.points, self.parameters)
 
     @property
     def frequency(self) -> float:

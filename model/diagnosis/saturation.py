@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ranksight.experiment import WHOLE
 from ranksight.model.application.laws import BUSY
+from ranksight.model.series.computation import cores
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -34,8 +35,9 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``kernel`` (empty where the whole program was measured alone), ``ranks`` (fewest that fill the domain),
-        ``cores`` (of the domain), ``share`` (of the program's time with these), the largest kernel first.
+        ``kernel`` (empty where the whole program was measured alone), ``ranks`` (fewest that fill the domain, times
+        their threads), ``cores`` (of the domain), ``share`` (of the program's time with these), the
+        largest kernel first.
     """
     equation, names = model.equation, model.parameters
     domains = equation.sharing.domains if equation.sharing is not None else None
@@ -43,11 +45,13 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
         domains = equation.counted.where.domains
     if domains is None or "ranks" not in names or domains.cores < 2:
         return pd.DataFrame(columns=COLUMNS)
-    column = names.index("ranks")
-    ranks = np.arange(1.0, domains.ranks_per_node + 1)
-    active, first = np.unique(domains.active(ranks), return_index=True)
-    kept = active <= min(domains.active(target[[column]])[0], domains.cores)
-    points = np.repeat(np.asarray(target, dtype=np.float64)[None], int(kept.sum()), axis=0)
+    column, asked = names.index("ranks"), np.asarray(target, dtype=np.float64)[None]
+    most = float(cores(asked, names)[0])
+    team = most / asked[0, column]
+    ranks = np.arange(1.0, max(domains.ranks_per_node // team, 1.0) + 1)
+    active, first = np.unique(domains.active(ranks * team), return_index=True)
+    kept = active <= min(domains.active(np.array([most]))[0], domains.cores)
+    points = np.repeat(asked, int(kept.sum()), axis=0)
     points[:, column] = ranks[first[kept]]
     _, broken = model.ask(points, level)
     whole = broken.by_kernel

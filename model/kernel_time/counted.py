@@ -33,7 +33,7 @@ from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER
-from ranksight.model.series.computation import WORK_PER_RANK
+from ranksight.model.series.computation import WORK_PER_RANK, cores
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
@@ -92,12 +92,8 @@ class Where:
     alone: bool = False
 
     def ranks(self, points: Array) -> Array:
-        """Ranks (k,) at `points` (k, m); times threads, which occupy cores alike."""
-        found = np.ones(len(points))
-        for name in ("ranks", "threads"):
-            if name in self.parameters:
-                found = found * points[:, self.parameters.index(name)]
-        return found
+        """Ranks (k,) at `points` (k, m), times their threads, which occupy cores alike."""
+        return cores(points, self.parameters)
 
     def active(self, points: Array) -> Array:
         """Ranks (k,) that share a memory domain; 1 where no machine tells its cores."""

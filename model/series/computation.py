@@ -8,6 +8,7 @@ nodes are go on depending on ranks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 WORK_PER_RANK = "work_per_rank"
 """The parameter that computation depends on in place of :data:`DIVIDERS`."""
-DIVIDERS = ("ranks", "threads")
+RANKS, THREADS = "ranks", "threads"
+DIVIDERS = (RANKS, THREADS)
 """Parameters that work is divided by, or that do not change it."""
 EXCHANGED = ("messages", "bytes_sent", "peers", "bytes_per_message")
 """Metrics of what ranks send."""
@@ -31,6 +33,21 @@ BLOCKING = "bf_mem"
 """Series of blocking factors (:mod:`ranksight.model.resource.blocking`)."""
 NOT_OF_KERNELS = ("mpi_time", "wall_time", "time_halted", "visits")
 """Metrics of kind time or requirement that say nothing of computation."""
+
+
+def in_cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[np.float64]:
+    """The points (k, m) with the cores at work, ranks times threads, in place of the ranks."""
+    if RANKS not in parameters or THREADS not in parameters:
+        return points
+    found = np.array(points, dtype=np.float64)
+    found[:, parameters.index(RANKS)] *= found[:, parameters.index(THREADS)]
+    return found
+
+
+def cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[np.float64]:
+    """Cores at work (k,) at `points` (k, m): ranks times threads; 1 where neither is a parameter."""
+    columns = [at for at, name in enumerate(parameters) if name in DIVIDERS]
+    return np.asarray(points[:, columns].prod(axis=1), dtype=np.float64)
 
 
 def exchanging(series: Series) -> set[str]:
