@@ -25,6 +25,7 @@ from ranksight.model.diagnosis import (
     roofline,
     saturation,
     scaling,
+    teams,
     verdicts,
     waits,
 )
@@ -146,6 +147,10 @@ class Diagnosis:
         """Load balance as measured; see :func:`ranksight.model.diagnosis.balance.table`."""
         return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
 
+    def teams(self) -> pd.DataFrame:
+        """Balance of the threads of a rank as measured; see :func:`ranksight.model.diagnosis.teams.table`."""
+        return self._kept("teams", lambda: teams.table(self.evidence, self._observed.get("teams", {})))
+
     def waits(self) -> pd.DataFrame:
         """Wait states as measured; see :func:`ranksight.model.diagnosis.waits.table`."""
         return self._kept("waits", lambda: waits.table(self._observed.get("waits", [])))
@@ -186,7 +191,7 @@ class Diagnosis:
         memory, layout, uneven = advice.memory(self.line, measured), self._layout(), self.balance()
         named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
         fullest = self._read("balance", lambda: balance.fullest_ranks(self._observed.get("balance", {}), named))
-        found = self.evidence, self.causes, self.scaling(), uneven, self.waits(), self.saturation()
+        found = self.evidence, self.causes, self.scaling(), uneven, self.teams(), self.waits(), self.saturation()
         return advice.table(*found, fullest, layout, memory)
 
     def _layout(self) -> tuple[str, float] | None:
@@ -243,6 +248,7 @@ class Diagnosis:
             "roofline": self.roofline,
             "pairs": self.pairs,
             "balance": self.balance,
+            "teams": self.teams,
             "waits": self.waits,
             "blocking": self.blocking,
             "terms": self.terms,

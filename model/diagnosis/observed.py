@@ -13,6 +13,7 @@ from ranksight.model.diagnosis.ceilings import Ceilings
 from ranksight.model.diagnosis.counted import Counted
 from ranksight.model.diagnosis.evidence import served
 from ranksight.model.diagnosis.exchanges import observe_exchanges
+from ranksight.model.diagnosis.teams import observe_teams
 from ranksight.model.diagnosis.waits import observe_waits
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.reduction import reduce
@@ -40,7 +41,8 @@ def observe(experiment: Experiment, series: Series, platform: Any = None, clock:
         ``ceilings`` (:class:`ranksight.model.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an instruction
         that its loads and stores may wait where they would least), ``counted``
         (:class:`ranksight.model.diagnosis.counted.Counted`), ``balance``
-        (:func:`ranksight.model.diagnosis.balance.observe_balance`), ``waits``
+        (:func:`ranksight.model.diagnosis.balance.observe_balance`), ``teams``
+        (:func:`ranksight.model.diagnosis.teams.observe_teams`), ``waits``
         (:func:`ranksight.model.diagnosis.waits.observe_waits`), ``exchanges``
         (:func:`ranksight.model.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
     """
@@ -54,6 +56,8 @@ def observe(experiment: Experiment, series: Series, platform: Any = None, clock:
             found["counted"] = counted.to_dict()
     if balance := observe_balance(experiment):
         found["balance"] = balance
+    if teams := observe_teams(experiment):
+        found["teams"] = teams
     if waits := observe_waits(experiment):
         found["waits"] = waits
     if exchanges := observe_exchanges(experiment):
