@@ -17,6 +17,7 @@ from ranksight.analysis.phases.calls import traced
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.assembly import OBSERVERS
+from ranksight.model.diagnosis.teams import observe_teams
 from ranksight.model.resource.resource import LEVELS, Machine
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
@@ -44,10 +45,11 @@ def observe(
     Returns
     -------
     dict
-        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles per
-        instruction that its loads and stores may wait where they would least), ``counted``
+        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an instruction
+        that its loads and stores may wait where they would least), ``counted``
         (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
-        (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``waits``
+        (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
+        (:func:`ranksight.analysis.diagnosis.teams.observe_teams`), ``waits``
         (:func:`ranksight.analysis.diagnosis.waits.observe_waits`), ``exchanges``
         (:func:`ranksight.analysis.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
     """
@@ -61,6 +63,8 @@ def observe(
             found["counted"] = counted.to_dict()
     if balance := observe_balance(experiment):
         found["balance"] = balance
+    if teams := observe_teams(experiment):
+        found["teams"] = teams
     if waits := observe_waits(experiment):
         found["waits"] = waits
     if exchanges := observe_exchanges(experiment):

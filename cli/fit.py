@@ -110,6 +110,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "formula names, ranks apart; may be repeated",
     )
     parser.add_argument(
+        "--work",
+        metavar="FORMULA",
+        help="work that a rank has, such as '6*ne*ne/ranks': computation then depends on it alone; messages, imbalance "
+        "and how full nodes are go on depending on ranks",
+    )
+    parser.add_argument(
         "--iterations",
         metavar="PARAMETER",
         help="the parameter that counts iterations: a run is a set-up and as much again with each, and few tell many",
@@ -171,7 +177,8 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.cli._saying import tell
     from ranksight.core.experiment import read
     from ranksight.counters.checking import unnoted
-    from ranksight.model.assembly import assemble, assumed_platform, domains_of
+    from ranksight.core.experiment import read
+    from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
     from ranksight.model.structure.coordinates import Coordinates
     from ranksight.model.structure.wholeunits import WholeUnits
     from ranksight.platforms import load
@@ -184,9 +191,7 @@ def run(args: argparse.Namespace) -> int:
         settings["iterations"] = args.iterations
     named = None if args.platform is None else platform
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
-    coordinates = Coordinates.of(experiment, args.derive)
-    over = experiment.parameters if coordinates is None else coordinates.parameters
-    units = None if args.units is None else WholeUnits.read(args.units, over)
+    coordinates, units = stated_of(experiment, args.derive, args.work, args.units)
     if named is not None:
         tell("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):

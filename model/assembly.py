@@ -67,6 +67,7 @@ def fit(
     cores_per_domain: int | None = None,
     units: str | None = None,
     derive: Mapping[str, str] | None = None,
+    work: str | None = None,
     volumes: Mapping[str, str] | None = None,
     equation: str = "closed",
     clock: float | None = None,
@@ -89,6 +90,9 @@ def fit(
     derive : mapping of str to str, optional
         Parameters computed from those of the runs, such as ``{"x": "size^3/ranks"}``
         (:mod:`ranksight.model.structure.coordinates`).
+    work : str, optional
+        Work that a rank has, such as ``6*ne*ne/ranks``, which computation then depends on alone
+        (:mod:`ranksight.model.series.computation`).
     volumes : mapping of str to str, optional
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
     equation : str
@@ -115,9 +119,7 @@ def fit(
     elif isinstance(platform, str):
         platform = load(platform)
     domains = domains_of(platform if named else None, placement, ranks_per_node, cores_per_domain)
-    coordinates = Coordinates.of(experiment, derive or {})
-    over = experiment.parameters if coordinates is None else coordinates.parameters
-    whole = None if units is None else WholeUnits.read(units, over)
+    coordinates, whole = stated_of(experiment, derive or {}, work, units)
     return assemble(
         experiment,
         metrics,
@@ -131,6 +133,23 @@ def fit(
         all_kernels=all_kernels,
         **settings,
     )[0]
+
+
+def stated_of(
+    experiment: Experiment, derive: Mapping[str, str] | Sequence[str], work: str | None, units: str | None
+) -> tuple[Coordinates | None, WholeUnits | None]:
+    """What the user states of the work: parameters computed from those of the runs, and its whole units.
+
+    Raises
+    ------
+    InputError
+        When a formula cannot be used, or both `work` and `units` are given.
+    """
+    if work is not None and units is not None:
+        raise InputError("--work and --units both state the work", "give the one that the program is written by")
+    coordinates = Coordinates.of(experiment, derive, work)
+    over = experiment.parameters if coordinates is None else coordinates.parameters
+    return coordinates, None if units is None else WholeUnits.read(units, over)
 
 
 def domains_of(

@@ -122,7 +122,7 @@ def _possible(drawn: Evidence, longest: Array) -> Evidence:
     if drawn.ceilings is None:
         return drawn
     clock, ceilings = drawn.frequency, drawn.ceilings
-    bytes_ = drawn.traffic / (ceilings.share(drawn.ranks) * ceilings.slack[:, None])[1:, None, :]
+    bytes_ = drawn.traffic / (ceilings.share(drawn.cores) * ceilings.slack[:, None])[1:, None, :]
     least = np.nan_to_num(np.fmax.reduce([*bytes_, drawn.instructions / (WIDTH * clock)], axis=0))
     computing = np.maximum(drawn.computing, np.minimum(least, longest))
     with np.errstate(invalid="ignore", divide="ignore"):
