@@ -17,7 +17,7 @@ from ranksight.analysis.phases.calls import traced
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.assembly import OBSERVERS
-from ranksight.model.diagnosis.teams import observe_teams
+from ranksight.analysis.diagnosis.teams import observe_teams
 from ranksight.model.resource.resource import LEVELS, Machine
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series

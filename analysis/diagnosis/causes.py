@@ -24,7 +24,7 @@ from scipy.special import ndtri
 from ranksight.analysis.diagnosis.execution import Execution
 
 if TYPE_CHECKING:
-    from ranksight.model.diagnosis.evidence import Evidence
+    from ranksight.analysis.diagnosis.evidence import Evidence
 
 Array = NDArray[np.float64]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.model.diagnosis.balance import HEAVY, TOLD_BY, UNEVEN
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.analysis.diagnosis.balance import HEAVY, TOLD_BY, UNEVEN
 
 if TYPE_CHECKING:
-    from ranksight.model.diagnosis.evidence import Evidence
+    from ranksight.analysis.diagnosis.evidence import Evidence
 
 TABLE = "threads"
 """Name of the table of an experiment with a row for each kernel, rank and thread."""
