@@ -12,12 +12,12 @@ from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.evidence import served
 from ranksight.analysis.diagnosis.exchanges import observe_exchanges
+from ranksight.analysis.diagnosis.teams import observe_teams
 from ranksight.analysis.diagnosis.waits import observe_waits
 from ranksight.analysis.phases.calls import traced
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.assembly import OBSERVERS
-from ranksight.analysis.diagnosis.teams import observe_teams
 from ranksight.model.resource.resource import LEVELS, Machine
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
@@ -45,8 +45,8 @@ def observe(
     Returns
     -------
     dict
-        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an instruction
-        that its loads and stores may wait where they would least), ``counted``
+        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an
+        instruction that its loads and stores may wait where they would least), ``counted``
         (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
         (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
         (:func:`ranksight.analysis.diagnosis.teams.observe_teams`), ``waits``

@@ -116,4 +116,5 @@ def perf_script(file: Path, samples: int) -> None:
                 chain[at] = (chain[at][0], generator.randrange(0x1000))
             body = "".join(line(*frame) for frame in chain)
             process = 5843 + generator.randrange(4)
-            out.write(f"app {process:>7}/{process} [00{process % 4}] {moment:13.6f}:    {period} cycles:u: \n{body}{start}")
+            head = f"app {process:>7}/{process} [00{process % 4}] {moment:13.6f}:    {period} cycles:u: \n"
+            out.write(f"{head}{body}{start}")

@@ -18,7 +18,6 @@ from pathlib import Path
 from ranksight.campaign import supervising
 from ranksight.campaign.launchers import launcher_of
 from ranksight.campaign.launching import Launch, is_program
-from ranksight.campaign.measuring import supervising
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.linking import (
     family_of_library,

@@ -136,7 +136,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 
 def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reader: str) -> Iterable[Reading]:
-    from ranksight.counters.readers.csv_table import read_table
     from ranksight.core.reading import in_time
+    from ranksight.counters.readers.csv_table import read_table
 
     return in_time(path, read_table(path, columns, strict, outside))

@@ -66,7 +66,6 @@ def run(chosen: argparse.Namespace) -> int:
     """Run the demonstration; 1 when a run failed."""
     from ranksight.cli._outcome import report
     from ranksight.core.experiment import Experiment
-    from ranksight.model.assembly import assemble
     from ranksight.platforms import load
 
     begin = time.monotonic()
@@ -108,8 +107,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _example(chosen: argparse.Namespace, asked: Platform | None, begin: float, say: Any) -> int:
     """The demonstration on measurements that were made before: no MPI, compiler or collector is needed."""
-    from ranksight.examples.measured import unpack
     from ranksight.core.experiment import read
+    from ranksight.examples.measured import unpack
     from ranksight.platforms import load
 
     if chosen.quick or chosen.bug:

@@ -177,10 +177,7 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.cli._saying import tell
     from ranksight.core.experiment import read
     from ranksight.counters.checking import unnoted
-    from ranksight.core.experiment import read
     from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
-    from ranksight.model.structure.coordinates import Coordinates
-    from ranksight.model.structure.wholeunits import WholeUnits
     from ranksight.platforms import load
 
     experiment = read(args.experiment)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.core.errors import InputError, UsageError
+from ranksight.core.errors import UsageError
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight.core.files import check_output
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, meant
+from ranksight.core.files import check_output
 from ranksight.core.metrics import metric
 from ranksight.core.units import format_factor, in_full
 from ranksight.reports.palette import NAMES

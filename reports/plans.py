@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.analysis.planning.choice import BUDGET, Choice, NOTHING, PlannedRun, RUNS, WORTHLESS
+from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
 from ranksight.analysis.planning.cost import Cost
-from ranksight.analysis.planning.designs import GAIN, WORTH
+from ranksight.analysis.planning.designs import GAIN
 from ranksight.core.metrics import Metric, metric
 from ranksight.core.units import format_factor, in_full
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast

@@ -27,16 +27,15 @@ from ranksight.analysis.diagnosis import (
     verdicts,
     waits,
 )
-from ranksight.analysis.diagnosis.causes import Causes, UNDECIDED, judge, over_the_roof, pooled
+from ranksight.analysis.diagnosis.causes import UNDECIDED, Causes, judge, over_the_roof, pooled
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
 from ranksight.analysis.diagnosis.execution import execution
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core.errors import InputError
-from ranksight.core.units import counted
-from ranksight.model.application.terms import EquationTerms, TERMS
+from ranksight.core.units import counted, format_si, in_full
+from ranksight.model.application.terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
-from ranksight.core.units import counted, format_si, in_full
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -163,7 +162,7 @@ class Diagnosis:
         return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
 
     def teams(self) -> pd.DataFrame:
-        """Balance of the threads of a rank as measured; see :func:`ranksight.model.diagnosis.teams.table`."""
+        """Balance of the threads of a rank as measured; see :func:`ranksight.analysis.diagnosis.teams.table`."""
         return self._kept("teams", lambda: teams.table(self.evidence, self._observed.get("teams", {})))
 
     def waits(self) -> pd.DataFrame:
@@ -198,7 +197,7 @@ class Diagnosis:
 
     def saturation(self) -> pd.DataFrame:
         """Kernels that fill their memory domain with some of its cores; see
-        :func:`ranksight.model.diagnosis.saturation.table`."""
+        :func:`ranksight.analysis.diagnosis.saturation.table`."""
         return self._table("saturation", lambda: saturation.table(self.model, self.target, self.level))
 
     def _advice(self) -> pd.DataFrame:

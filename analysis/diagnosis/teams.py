@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.analysis.diagnosis.balance import HEAVY, TOLD_BY, UNEVEN
+from ranksight.core.experiment import WHOLE, Experiment
 
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence
@@ -64,7 +64,7 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         ``kernel``, ``ranks`` and ``threads`` (of the run), ``ratio`` (largest over mean thread), ``thread`` (that does
         most), ``metric``, ``lost`` (part of the program's predicted time at the last configuration that the others wait
         for it), ``named`` (whether the team is uneven and costs more than
-        :data:`ranksight.model.diagnosis.balance.HEAVY`).
+        :data:`ranksight.analysis.diagnosis.balance.HEAVY`).
     """
     total = float(evidence.whole[:, -1].sum())
     rows = []

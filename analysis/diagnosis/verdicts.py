@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis import whatif
-from ranksight.analysis.diagnosis.causes import CAUSES, Causes, UNDECIDED, VERDICTS, over_the_roof
+from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.experiment import WHOLE
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.planning.candidates import Candidates
 from ranksight.analysis.planning.cost import Cost
-from ranksight.analysis.planning.designs import GAIN, Means, ROUNDING, best
-from ranksight.analysis.planning.goal import Goal, REACH
+from ranksight.analysis.planning.designs import GAIN, ROUNDING, Means, best
+from ranksight.analysis.planning.goal import REACH, Goal
 from ranksight.analysis.planning.prospect import Prospect
 from ranksight.core.errors import InsufficientError
 from ranksight.model.uncertainty.forecast import OK, WIDE, Forecast

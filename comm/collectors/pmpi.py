@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ranksight.campaign.collecting import COLLECTORS, Availability, Step
 from ranksight.campaign.launching import Launch
 from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
-from ranksight.campaign.launching import Launch
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import MESSAGE_COLUMNS
 from ranksight.core.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from ranksight.core.experiment import WHOLE
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.resource import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
 from ranksight.model.resource.unsampled import SPREAD, USUAL

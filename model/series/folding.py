@@ -18,9 +18,9 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
-from ranksight.model.plaindata import reading
 from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
 from ranksight.core.units import counted
+from ranksight.model.plaindata import reading
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,6 @@ from ranksight.reports.plots.plot_ranking import plot_ranking
 from ranksight.reports.plots.plot_roofline import plot_roofline
 from ranksight.reports.plots.plot_terms import plot_term
 from ranksight.reports.plots.plot_validation import plot_validation
-from ranksight.reports.plots.save import save_figure
 
 __all__ = [
     "plot_answers",

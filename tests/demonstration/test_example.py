@@ -11,8 +11,8 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
-from ranksight.examples import measured
 from ranksight.core.experiment import read
+from ranksight.examples import measured
 from ranksight.model.model import Model
 from ranksight.platforms import load
 

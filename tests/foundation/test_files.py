@@ -158,7 +158,7 @@ def test_what_a_killed_command_wrote_is_swept_by_the_next(tmp_path: Path, monkey
     for other in others:
         other.touch()
     (tmp_path / ".m.json.01234567").symlink_to(others[0])
-    with _files._unfinished(path) as held:  # of one that is writing
+    with files._unfinished(path) as held:  # of one that is writing
         write_output(path, "newer")
         assert {*others, path, Path(held.name), tmp_path / ".m.json.01234567"} == set(tmp_path.iterdir())
     assert path.read_text() == "newer"
@@ -167,7 +167,7 @@ def test_what_a_killed_command_wrote_is_swept_by_the_next(tmp_path: Path, monkey
 def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flock = _files.fcntl.flock
+    flock = files.fcntl.flock
     swept: list[Path] = []
 
     def late(file: int, how: int) -> None:
@@ -176,7 +176,7 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
             swept[0].unlink()
         flock(file, how)
 
-    monkeypatch.setattr(_files.fcntl, "flock", late)
+    monkeypatch.setattr(files.fcntl, "flock", late)
     write_output(tmp_path / "m.json", "text")
     assert len(swept) == 1
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("m.json", "text")]

@@ -26,14 +26,9 @@ from ranksight.core.cube import _Anchor
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.files import read_bytes
-from ranksight.core.reading import READERS
-from ranksight.core.symbols import read_symbols
-from ranksight.counters.readers._delimited import read_delimited
-from ranksight.campaign.recognising import recognise
-from ranksight.core.errors import InputError
-from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.symbols import read_symbols
+from ranksight.counters.readers._delimited import read_delimited
 
 
 def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> str:
