@@ -16,8 +16,9 @@ _LAZY = {
     "read": "ranksight.core.experiment",
     "fit": "ranksight.model.assembly",
     "Model": "ranksight.model.model",
+    "load": "ranksight.model.model",
 }
-__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "read"]
+__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,8 +12,8 @@ from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.evidence import served
 from ranksight.analysis.diagnosis.exchanges import observe_exchanges
+from ranksight.analysis.diagnosis.teams import observe_teams
 from ranksight.analysis.diagnosis.waits import observe_waits
-from ranksight.analysis.phases.analysis import analyse
 from ranksight.analysis.phases.calls import traced
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
@@ -45,10 +45,11 @@ def observe(
     Returns
     -------
     dict
-        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles per
+        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an
         instruction that its loads and stores may wait where they would least), ``counted``
         (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
-        (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``waits``
+        (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
+        (:func:`ranksight.analysis.diagnosis.teams.observe_teams`), ``waits``
         (:func:`ranksight.analysis.diagnosis.waits.observe_waits`), ``exchanges``
         (:func:`ranksight.analysis.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
     """
@@ -62,6 +63,8 @@ def observe(
             found["counted"] = counted.to_dict()
     if balance := observe_balance(experiment):
         found["balance"] = balance
+    if teams := observe_teams(experiment):
+        found["teams"] = teams
     if waits := observe_waits(experiment):
         found["waits"] = waits
     if exchanges := observe_exchanges(experiment):
@@ -76,6 +79,8 @@ def phases_of(
     """The phases' times, or why there are none; empty without event traces."""
     if "ranks" not in experiment.parameters or not traced(experiment):
         return {}
+    from ranksight.analysis.phases.analysis import analyse  # what few experiments need
+
     try:
         return analyse(experiment, platform or load("generic"), clock="measured").pet.to_dict()
     except InsufficientError as error:

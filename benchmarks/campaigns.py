@@ -78,10 +78,10 @@ class Grid:
 
         def seconds(points: Array) -> tuple[Array, Array]:
             said = model.fitted.predict(points, LEVEL)
-            median, upper = (np.nansum(part[rows], axis=0, keepdims=True) for part in (said.value, said.upper))
+            median, upper = (np.nansum(part[rows], axis=0) for part in (said.value, said.upper))
             return median, upper
 
-        return Cost(seconds, np.array([False]), "predicted time", 0 if ranks else None)
+        return Cost(seconds, "predicted time", 0 if ranks else None)
 
     def judged(self, made: np.ndarray) -> Standing:
         """What the runs made tell of the target."""

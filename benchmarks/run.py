@@ -34,6 +34,7 @@ BENCHMARKS = (
     "speed",
     "million",
     "store",
+    "many_kernels",
     "profiles",
     "traces",
     "collectors",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ranksight.campaign.nested import Timers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
-from ranksight.core.files import Staging, recover
+from ranksight.core.files import Staging, recover, sync_tree
 from ranksight.core.log import log
 from ranksight.core.reading import Reading, check
 from ranksight.core.sampled import TABLE, sampling
@@ -271,6 +271,7 @@ class Import:
         if self._experiment is None:
             self._origin = str(path)
             self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
+            self._experiment.synced = False
         for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
             self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
@@ -342,7 +343,7 @@ class Import:
             source=reading.source or (str(path),),
         )
         if reading.counters is not None:
-            self.kernels.update(map(str, reading.counters["kernel"].unique()))
+            self.kernels.update(map(str, reading.counters["kernel"].unique().tolist()))
         experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
 
     def _collector(self, reading: Reading, reader: str) -> str:
@@ -369,6 +370,7 @@ class Import:
         if self._experiment is None:
             raise InputError("nothing was imported")
         try:
+            sync_tree(self._staging.path / _NEW)
             self._staging.put(_NEW)
         except OSError as error:
             raise InputError(

@@ -13,6 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ranksight.core.experiment import WHOLE
 
 if TYPE_CHECKING:
@@ -67,16 +69,20 @@ class Timers:
         """Look at the times of one run: its columns ``kernel`` and ``time``."""
         if counters is None or "time" not in counters.columns or not counters["time"].notna().any():
             return
-        times = counters.groupby("kernel", sort=False)["time"].sum()
-        if WHOLE in times.index:
+        import pandas as pd
+
+        codes, names = pd.factorize(counters["kernel"])
+        times = np.bincount(codes, np.nan_to_num(counters["time"].to_numpy(np.float64)), len(names))
+        place = names.get_indexer(pd.Index([WHOLE]))[0]
+        if place >= 0:
             self.wholes += 1
-            whole = float(times.pop(WHOLE))
-            self.exceeding.update(str(name) for name in times.index[times > EXCEEDS * whole] if whole > 0)
+            whole, times[place] = float(times[place]), -np.inf
+            self.exceeding.update(str(name) for name in names[times > EXCEEDS * whole] if whole > 0)
             return
         if len(times) < 2:
             return
         self.runs += 1
-        name, longest = str(times.idxmax()), float(times.max())
+        name, longest = str(names[times.argmax()]), float(times.max())
         rest = float(times.sum()) - longest
         self.longest[name] += 1
         self.sums[name] += len(times) > 2 and abs(rest - longest) <= SUM * longest

@@ -19,7 +19,15 @@ from ranksight.campaign import supervising
 from ranksight.campaign.launchers import launcher_of
 from ranksight.campaign.launching import Launch, is_program
 from ranksight.core.errors import InputError, ToolError
-from ranksight.core.linking import family_of_library, is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
+from ranksight.core.linking import (
+    family_of_library,
+    is_abi,
+    is_mpi_launcher,
+    linked,
+    mpi_library,
+    mpi_of_launcher,
+    start_each_other,
+)
 from ranksight.core.log import log
 
 PATIENCE = 20.0
@@ -44,7 +52,8 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
     Raises
     ------
     InputError
-        When the program is missing or not executable, or uses another MPI than the launcher.
+        When the program is missing or not executable, or uses another MPI than the launcher; when the launcher does not
+        start because the home folder or the folder for temporary files is missing.
     ToolError
         When the program sees another number of ranks than it was launched on.
     """
@@ -52,6 +61,7 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
     for launch in sorted(launches, key=lambda each: (each.ranks == 1, each.ranks)):
         seen.setdefault((launch.command[0], launch.program), launch)
     for launch in seen.values():
+        _check_environment(launch.command[0])
         if not _is_plain(launch):
             continue  # in a container, or behind a wrapper: the program is not visible from here
         if not is_program(launch.program):
@@ -73,6 +83,25 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
         if start and launch.ranks > 1 and not is_abi(library):
             start = False  # once is enough
             _start(launch, folder, record, family or library)
+
+
+def _check_environment(launcher: str) -> None:
+    """Refuse an environment in which the launcher of an MPI ends with a page of its own errors."""
+    if not is_mpi_launcher(launcher):
+        return
+    # Open MPI asks for it even to print its version; MPICH does without.
+    if not os.environ.get("HOME") and not mpi_of_launcher(launcher)[0]:
+        raise InputError(f"HOME is not set, and {launcher} does not start without it", "export HOME=/a/folder")
+    place = Path(os.environ.get("TMPDIR") or "/").absolute()
+    existing = next(folder for folder in (place, *place.parents) if folder.exists())  # the rest is made by the launcher
+    if existing != Path("/"):
+        try:
+            tempfile.TemporaryDirectory(dir=existing).cleanup()
+        except OSError as error:
+            raise InputError(
+                f"TMPDIR is {place}, where {launcher} cannot write: {error.strerror or error}",
+                "unset TMPDIR, or name a folder that can be written",
+            ) from error
 
 
 def _is_plain(launch: Launch) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ranksight.core.errors import InputError
-from ranksight.core.files import regular_file
+from ranksight.core.files import leads_out, regular_file
 from ranksight.core.reading import READERS
 
 HEAD = 4096
@@ -85,7 +85,7 @@ def find(paths: Sequence[Path], reader: str | None) -> Found:
         if name is not None and reader in (None, name):
             found.todo.append((path, name))
         elif path.is_dir():
-            _search(path, path.resolve(), reader, found)
+            _search(path, path, reader, found)
         else:
             found.unknown.append(path)
     return found
@@ -102,8 +102,8 @@ def _search(folder: Path, root: Path, reader: str | None, found: Found) -> None:
             continue
         if item.is_symlink():
             # what lies inside the folder is found under its own name
-            if not item.resolve().is_relative_to(root):
-                found.refused.append(InputError(f"{item} is a link out of {root}", "name what it leads to"))
+            if leads_out(item, root):
+                found.refused.append(InputError(f"{item} is a link out of {root.resolve()}", "name what it leads to"))
             continue
         if not item.is_dir() and not item.is_file():
             continue

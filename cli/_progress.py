@@ -181,10 +181,13 @@ class Files(Progress):
     def __init__(self, total: int, quiet: bool) -> None:
         super().__init__(total, quiet, SELDOM)
         self.file = 0
+        self._first: tuple[float, int] | None = None
+        """When the first runs of this file were stored, and how many."""
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """The items, one a file, one after another."""
         for self.file, item in enumerate(items, 1):
+            self._first = None
             yield item
             self(0, 0)
 
@@ -192,7 +195,15 @@ class Files(Progress):
         """Called after each run of a file is stored, and with zeros after the file."""
         inside = runs / of if of else 1.0
         text = f"file {self.file} of {self.total}" + (f": {runs} of {of} runs stored" if of else "")
-        self.at(self.file - 1 + inside, text)
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (now, runs)
+        since, stored = self._first
+        # A file is read before its first run is stored, so that tells nothing of how long storing takes.
+        rest = (now - since) / (runs - stored) * (of - runs) if runs > stored else 0.0
+        # This file and those before it took so long; a further one takes as long as they did in the mean.
+        each = (now - self.begin + rest) / max(self.file, 1)
+        self.at(self.file - 1 + inside, text, left=rest + each * (self.total - self.file))
 
 
 @contextmanager

@@ -80,9 +80,9 @@ def _given(result: list[Reading] | InputError) -> list[Reading]:
 
 
 def _read_named(path: Path, reader: str) -> Iterable[Reading]:
-    from ranksight.core.reading import READERS
+    from ranksight.core.reading import READERS, in_time
 
-    return READERS[reader].read(path)
+    return in_time(path, READERS[reader].read(path))
 
 
 def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
@@ -136,6 +136,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 
 def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reader: str) -> Iterable[Reading]:
+    from ranksight.core.reading import in_time
     from ranksight.counters.readers.csv_table import read_table
 
-    return read_table(path, columns, strict, outside)
+    return in_time(path, read_table(path, columns, strict, outside))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "parse", "run"]
 
-TABLES = ("verdicts", "scaling", "rankings", "crossovers", "efficiencies", "roofline", "pairs", "balance", "waits",
-          "blocking", "terms", "fitted_costs", "advice")  # fmt: skip
+TABLES = ("verdicts", "scaling", "rankings", "crossovers", "efficiencies", "roofline", "pairs", "balance", "teams",
+          "waits", "blocking", "terms", "fitted_costs", "saturation", "advice")  # fmt: skip
 BEYOND = 16
 """Ranks over the most measured where none are asked for."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
 from ranksight.core.units import format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
@@ -71,12 +72,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _ranks(text: str) -> tuple[float, ...]:
     try:
-        values = tuple(float(word) for word in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers") from None
-    if not all(value >= 1 and value < 1e9 and value.is_integer() for value in values):
+        ranks = tuple(values(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; {WRITE}") from None
+    if not all(1 <= value < 1e9 and value.is_integer() for value in ranks):
         raise argparse.ArgumentTypeError(f"{text!r}: ranks are whole numbers from 1")
-    return values
+    return ranks
 
 
 def _setting(text: str) -> tuple[str, float]:

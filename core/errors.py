@@ -6,6 +6,27 @@ fault is found, with what was found, where, and what to do, and caught once, in 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
+MANY = 15
+"""Names that are listed where none is near."""
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """``did you mean size?`` where `name` is near to some of those `known`; empty otherwise."""
+    # Capitals and signs are what people forget.
+    plain = {each.casefold().replace("_", "-"): each for each in known}
+    near = difflib.get_close_matches(name.casefold().replace("_", "-"), plain, n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(plain[each] for each in near)}?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to say of a name that is not among those `known`: the names it may be meant for, or the first of all."""
+    names = list(dict.fromkeys(known))
+    more = f", and {len(names) - MANY} more" if len(names) > MANY else ""
+    return meant(name, names) or (f"known: {', '.join(names[:MANY])}{more}" if names else "")
+
 
 class RanksightError(Exception):
     """Root of all errors of this package.

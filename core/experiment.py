@@ -15,7 +15,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ranksight.core import html
 from ranksight.core.errors import InputError
@@ -42,7 +44,18 @@ class Experiment:
 
     Build one with :meth:`create` or :meth:`read`. Runs are added with :meth:`add` and read back as pandas tables with
     :meth:`counters` and :meth:`messages`; tables are loaded when asked for, only the columns that are asked for.
+
+    Attributes
+    ----------
+    path : Path
+    application : str
+    parameters : tuple of str
+    synced : bool
+        Whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's yet is
+        to be synced as a whole before it comes to its place, which takes a tenth of the time.
     """
+
+    synced = True
 
     def __init__(self, path: Path, application: str, parameters: Sequence[str], runs: Iterable[Run] = ()) -> None:
         self.path = path
@@ -175,6 +188,25 @@ class Experiment:
         caption = f"{self.application}: {len(self)} runs at {self.path}"
         return html.table(caption, [*self.parameters, "repetitions", "collectors", "failed"], rows)
 
+    def plot(self, metric: str | None = None, kernel: str | None = None, ax: Any = None) -> Any:
+        """Draw measured values over the parameter with most values; the matplotlib axes are returned.
+
+        Parameters
+        ----------
+        metric : str, optional
+            The time where it was measured, otherwise the first metric.
+        kernel : str, optional
+            Of this kernel alone; otherwise of the program.
+        ax : matplotlib axes, optional
+            Drawn into; otherwise a new figure of pyplot.
+
+        Raises
+        ------
+        InputError
+            When nothing measured the metric, or no kernel has the name.
+        """
+        return html.drawn("plot_runs", self, metric=metric, kernel=kernel, ax=ax)
+
     def add(
         self,
         run: Run,
@@ -203,8 +235,6 @@ class Experiment:
         InputError
             When a table lacks a column, has a kernel x rank twice, or the run exists already.
         """
-        import pandas as pd
-
         if set(run.configuration) != set(self.parameters):
             raise InputError(
                 f"run {run.id} sets {', '.join(run.configuration) or 'nothing'}, not {', '.join(self.parameters)}"
@@ -216,14 +246,7 @@ class Experiment:
             missing = [name for name in COUNTER_KEYS if name not in counters.columns]
             if missing:
                 raise InputError(f"counters of run {run.id} lack the column {', '.join(missing)}")
-            twice = counters.duplicated(list(COUNTER_KEYS))
-            if twice.any():
-                row = counters[twice].iloc[0]
-                raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
-            counters = counters.copy(deep=False)
-            counters["kernel"] = pd.Categorical(counters["kernel"])
-            counters["rank"] = counters["rank"].astype("int32")
-            todo["counters"] = counters
+            todo["counters"] = _counters(run, counters)
         if messages is not None:
             missing = [name for name in MESSAGE_COLUMNS if name not in messages.columns]
             if missing:
@@ -231,8 +254,10 @@ class Experiment:
             todo["messages"] = messages
 
         def fill(place: Path) -> None:
+            from ranksight.core.tables import write_table
+
             for name, table in todo.items():
-                table.to_parquet(place / f"{name}.parquet", index=False, compression="zstd")
+                write_table(place / f"{name}.parquet", table)
             for file in raw:
                 (place / "raw").mkdir(exist_ok=True)
                 shutil.copy(file, place / "raw" / file.name)
@@ -251,9 +276,11 @@ class Experiment:
         try:
             fill(place)
             run.write(place)
-            sync_tree(place)
+            if self.synced:
+                sync_tree(place)
             os.rename(place, folder / run.id)
-            sync(folder)
+            if self.synced:
+                sync(folder)
         except OSError as error:
             if (folder / run.id).exists():
                 raise InputError(
@@ -336,6 +363,19 @@ class Experiment:
 def read(path: str | os.PathLike[str]) -> Experiment:
     """Open the experiment at `path`; see :meth:`Experiment.read`."""
     return Experiment.read(path)
+
+
+def _counters(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """The counters of a run as they are stored; InputError where a kernel stands twice on a rank."""
+    import pandas as pd
+
+    kernel = pd.Categorical(table["kernel"])
+    rank = table["rank"].to_numpy(dtype=np.int32)
+    places = kernel.codes.astype(np.int64) << 32 | (rank.astype(np.int64) + 1)
+    if len(pd.unique(places)) < len(places):
+        row = table[pd.Series(places).duplicated().to_numpy()].iloc[0]
+        raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
+    return table.assign(kernel=kernel, rank=rank)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

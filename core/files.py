@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -14,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
@@ -29,6 +30,12 @@ def regular_file(path: Path) -> None:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not stat.S_ISREG(mode):
         raise InputError(f"{path} is not a regular file", "name a file that the tool wrote")
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether `path`, its links followed, lies outside of `folder`; links that lead in a circle do not."""
+    # not Path.resolve, which raises RuntimeError where links lead in a circle
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def with_name(path: Path) -> Path:
@@ -79,11 +86,16 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
+def json_text(content: Mapping[str, Any]) -> str:
+    """The text of a JSON file that people may look into."""
+    return json.dumps(content, indent=1, default=str) + "\n"
+
+
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file under another name, sync it, and move it to its place: the file there is always complete."""
     new = file.with_name(f".{file.name}.new")
     with new.open("w", encoding="utf-8") as sink:
-        sink.write(json.dumps(content, indent=1, default=str) + "\n")
+        sink.write(json_text(content))
         sink.flush()
         os.fsync(sink.fileno())
     os.replace(new, file)
@@ -121,19 +133,40 @@ def write_output(path: Path, text: str) -> None:
         When it cannot be written.
     """
     try:
-        new = path.with_name(_unused(f".{path.name}."))
-        try:
-            with new.open("x", encoding="utf-8", newline="\n") as file:
+        _remove_left(path)
+        with _unfinished(path) as file:
+            try:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(new, path)
-            sync(path.absolute().parent)
-            log("wrote %s, %d characters", path, len(text))
-        finally:
-            new.unlink(missing_ok=True)
+                os.replace(file.name, path)
+            finally:
+                Path(file.name).unlink(missing_ok=True)
+        sync(path.absolute().parent)
+        log("wrote %s, %d characters", path, len(text))
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def _unfinished(path: Path) -> TextIO:
+    """A new file next to `path`, locked for as long as it is open: :func:`_remove_left` leaves it alone."""
+    while True:
+        file = path.with_name(_unused(f".{path.name}.")).open("x", encoding="utf-8", newline="\n")
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.exists(file.name):  # nobody took it for left in between
+            return file
+        file.close()
+
+
+def _remove_left(path: Path) -> None:
+    """Remove what processes that were killed while they wrote `path` have left next to it."""
+    ours = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{8}")
+    for entry in os.scandir(path.absolute().parent):
+        if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            with contextlib.suppress(OSError), open(entry.path, "rb+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(entry.path)
 
 
 def sync(path: Path) -> None:

@@ -1,9 +1,11 @@
-"""Small tables for notebooks, as ``_repr_html_`` returns them: escaped, without styles."""
+"""What objects show in notebooks: small tables for ``_repr_html_``, escaped, and plots."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from ranksight.core.names import printable
 
@@ -34,6 +36,19 @@ def table(
     more = [f"and {len(rows) - most} more"] if len(rows) > most else []
     said = "; ".join([*more, *([note] if note else [])])
     return "".join(lines) + (f"<p>{_text(said)}</p>" if said else "")
+
+
+def drawn(plot: str, *what: Any, ax: Any = None, **settings: Any) -> Any:
+    """Draw with a function of :mod:`ranksight.reports.plots`, by name: plots stand above what is drawn.
+
+    Without axes a new figure of pyplot is used, which notebooks show by themselves and ``plt.show()`` elsewhere. The
+    axes are returned.
+    """
+    if ax is None:
+        from matplotlib import pyplot
+
+        _, ax = pyplot.subplots(figsize=(9.0, 4.2), layout="constrained")
+    return getattr(importlib.import_module("ranksight.reports.plots"), plot)(*what, ax=ax, **settings)
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,5 @@
-"""Limits on what is read from files that others wrote: sizes, decompression, nesting and counts, in one place.
+"""Limits on what is read from files that others wrote: sizes, decompression, nesting, counts and time, in
+one place.
 
 A file beyond one of them is refused with one line; none of our own and none that a tool writes in practice comes near.
 ``docs/security.md`` lists them for users.
@@ -57,6 +58,12 @@ MESSAGE_ROWS = 5_000_000
 """Rows of a message table."""
 MESSAGE_PEERS = 50_000_000
 """Peers of all rows of a message table."""
+
+# ---- time, in seconds of a processor --------------------------------------------------------------------------------
+
+READING = 60.0
+"""Reading of one file or folder, and for each MiB of it:"""
+READING_PER_MIB = 10.0
 
 # ---- values ---------------------------------------------------------------------------------------------------------
 

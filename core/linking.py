@@ -76,12 +76,17 @@ def family_of_library(library: str) -> str:
         return ""
 
 
+def is_mpi_launcher(command: str) -> bool:
+    """Whether a command is named as the launchers that come with an MPI are; ``srun`` and its like are not."""
+    return Path(command).name.startswith(("mpi", "orte", "prte"))
+
+
 def mpi_of_launcher(command: str) -> tuple[str, str]:
     """Family and version of the MPI that a launcher belongs to, as its ``--version`` says; empty where it does not.
 
     Launchers of batch systems, as ``srun``, start programs of any MPI: they have none.
     """
-    if not Path(command).name.startswith(("mpi", "orte", "prte")):
+    if not is_mpi_launcher(command):
         return "", ""
     try:
         done = subprocess.run(

@@ -6,9 +6,12 @@ Readers of counters are in ``ranksight.counters.readers``, those of messages in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -87,6 +90,47 @@ class Reader(Protocol):
 READERS: Registry[Reader] = Registry(
     "reader", packages=("ranksight.counters.readers", "ranksight.comm.readers"), group="ranksight.readers"
 )
+
+
+def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
+    """The `readings` of a file or folder, as long as reading it takes no longer than its size explains.
+
+    The seconds are the processor's, and those between two readings do not count. Only the main thread of a process has
+    the limit, for no other can be interrupted.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be opened, or it takes longer than :data:`ranksight.core.limits.READING` and
+        :data:`~ranksight.core.limits.READING_PER_MIB` allow.
+    """
+    timed = threading.current_thread() is threading.main_thread()
+    files = path.rglob("*") if path.is_dir() else [path]
+    size = sum(file.lstat().st_size for file in files)
+    allowed = left = limits.READING + limits.READING_PER_MIB * size / (1 << 20)
+    each = iter(readings)
+    done = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise InputError(
+            f"{path} takes more than {allowed:.3g} s to read, for {size / 1e6:.2g} MB", "the file is damaged, or a trap"
+        )
+
+    while not done:
+        if timed:
+            before = signal.signal(signal.SIGPROF, end)
+            signal.setitimer(signal.ITIMER_PROF, left)
+        try:
+            found = next(each, None)
+        except OSError as error:  # links that lead in a circle, files that others may not read
+            raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
+        finally:
+            if timed:
+                left = max(signal.setitimer(signal.ITIMER_PROF, 0)[0], 1e-3)
+                signal.signal(signal.SIGPROF, before)
+        done = found is None
+        if found is not None:
+            yield found
 
 
 def check_values(

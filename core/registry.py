@@ -2,6 +2,7 @@
 
 A registry fills itself on first use: it imports the modules of its package (one reader, collector, search space ... a
 file) and the entry points that other distributions declare in its group, so nothing is loaded before it is asked for.
+A thing asked for by its name is looked for in the module of that name first, and no other module is loaded then.
 """
 
 from __future__ import annotations
@@ -52,18 +53,35 @@ class Registry(Generic[T]):
     def _fill(self) -> None:
         if self._filled:
             return
-        for name in self._packages:
-            for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
-                if not module.name.startswith("_"):
-                    importlib.import_module(f"{name}.{module.name}")
+        for module in self._modules():
+            importlib.import_module(module)
         if self._group is not None:
             for entry in entry_points(group=self._group):
                 entry.load()
         # Only now: a module that cannot be imported raises each time, and is not an unknown name the second time.
         self._filled = True
 
+    def _modules(self) -> list[str]:
+        """Full names of the modules that register things."""
+        return [
+            f"{package}.{module.name}"
+            for package in self._packages
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+            if not module.name.startswith("_")
+        ]
+
+    def _load(self, name: object) -> None:
+        """Load what may register `name`: the module called so, or else all."""
+        if self._filled or name in self._items or not isinstance(name, str):
+            return
+        for module in self._modules():
+            if module.rpartition(".")[2] == name.replace("-", "_"):
+                importlib.import_module(module)
+        if name not in self._items:
+            self._fill()
+
     def __getitem__(self, name: str) -> T:
-        self._fill()
+        self._load(name)
         try:
             return self._items[name]
         except KeyError:
@@ -74,7 +92,7 @@ class Registry(Generic[T]):
             ) from None
 
     def __contains__(self, name: object) -> bool:
-        self._fill()
+        self._load(name)
         return name in self._items
 
     def __iter__(self) -> Iterator[str]:

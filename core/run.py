@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksight.core.errors import InputError
-from ranksight.core.files import read_json, write_json
+from ranksight.core.files import json_text, read_json
 
 SCHEMA_VERSION = 1
 """Of an experiment's files."""
@@ -101,8 +101,8 @@ class Run:
         return run if run.id == folder.name else replace(run, id=folder.name)
 
     def write(self, folder: Path) -> None:
-        """Write the run's file into `folder`."""
-        write_json(folder / FILE, {"schema_version": SCHEMA_VERSION, **asdict(self)})
+        """Write the run's file into `folder`, which is nobody else's yet and is synced as a whole."""
+        (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **asdict(self)}), encoding="utf-8")
 
     def sampled(self, metric: str) -> bool:
         """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""

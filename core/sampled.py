@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 TABLE = "sampling"
 """Name of the table."""
+HANDFUL = 5
+"""Samples over all runs below which a kernel's values are chance, and no function is fitted to them."""
 
 
 def sampling(counters: pd.DataFrame, worth: Mapping[str, Array | float]) -> pd.DataFrame:

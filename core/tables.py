@@ -1,8 +1,9 @@
-"""Stacking the tables of many runs without holding them twice."""
+"""The tables of runs: written, and those of many runs stacked without holding them twice."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,20 @@ from ranksight.core.errors import InputError
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
+
+
+def write_table(file: Path, table: pd.DataFrame) -> None:
+    """Write a table to a parquet file."""
+    columns = {}
+    for name, column in table.items():
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            given = column.array
+            columns[str(name)] = pa.DictionaryArray.from_arrays(
+                pa.array(given.codes, mask=given.codes < 0), pa.array(given.categories, from_pandas=True)
+            )
+        else:
+            columns[str(name)] = pa.array(column, from_pandas=True)
+    pq.write_table(pa.table(columns), file, compression="zstd")
 
 
 def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequence[str]) -> pd.DataFrame:

@@ -161,6 +161,8 @@ def _pace(look: _Look) -> Iterator[tuple[str, str]]:
 
 def _clock(look: _Look) -> Iterator[tuple[str, str]]:
     """Cycles over time that the processor does not run at."""
+    if not {"cycles", "time"} <= set(look.table.columns):
+        return
     cycles, time = look.column("cycles"), look.column("time")
     both = look.parts & (cycles > 0) & (time > 0)
     if not both.any():
@@ -393,8 +395,10 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     said: list[str] = []
     fresh: dict[str, Values] = {}
     ranked = (counters["rank"] != ALL_RANKS).to_numpy()
-    kernel = counters["kernel"].astype("category").cat.codes.to_numpy()
-    count = int(kernel.max()) + 1
+    if not ranked.any():
+        return counters, said
+    kernel, listed = pd.factorize(counters["kernel"])
+    count = len(listed)
     for name in map(str, counters.columns):
         if name in COUNTER_KEYS or metric(name).unit == "s":
             continue

@@ -28,6 +28,15 @@ _HEAD = ("schema_version", "kind", "made_by", "digest")
 _AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
 
 
+def ours(path: Path) -> bool:
+    """Whether a model's file is at `path`, whatever its version and state."""
+    try:
+        with path.open("rb") as file:
+            return KIND.encode() in file.read(512)
+    except OSError:
+        return False
+
+
 def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:
     """Write `content` with kind and schema version.
 

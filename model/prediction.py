@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.html import table
+from ranksight.core.html import drawn, table
 from ranksight.core.metrics import metric
 from ranksight.core.units import counted, in_full
 from ranksight.model.answers import Answers
@@ -74,6 +74,13 @@ class Prediction:
         level = f"{self.answers.said.level:.0%} interval"
         heads = [*self.parameters, "kernel", "metric", "value", level, "remark"]
         return table(f"{self.application}: {len(rows)} predictions", heads, rows)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the values with their intervals over the parameter that varies most; the matplotlib axes are returned.
+
+        See :func:`ranksight.reports.plots.answers.plot_answers`.
+        """
+        return drawn("plot_answers", self, ax=ax)
 
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,

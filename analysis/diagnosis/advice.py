@@ -28,7 +28,9 @@ def table(
     causes: Causes,
     scaling: pd.DataFrame,
     balance: pd.DataFrame,
+    teams: pd.DataFrame,
     waits: pd.DataFrame,
+    saturation: pd.DataFrame,
     fullest: Set[tuple[tuple[float, ...], int]] = frozenset(),
     layout: tuple[str, float] | None = None,
     memory: str = "",
@@ -41,9 +43,10 @@ def table(
     Returns
     -------
     DataFrame
-        ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``serialisation``,
-        ``late arrival``, ``memory``, ``decomposition``, ``kernel``, ``network``), ``kernel`` (empty where it is the
-        program's), ``saves`` (part of the program's time at the last configuration; NaN where not told), ``text``.
+        ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``team imbalance``,
+        ``serialisation``, ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``),
+        ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last configuration;
+        NaN where not told), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
     total = float(evidence.whole[:, -1].sum())
@@ -62,7 +65,14 @@ def table(
         if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
             text += f", the fullest {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
+    for row in teams[teams["named"].astype(bool)].to_dict("records"):
+        where = f"{row['metric']}, {row['ranks']} ranks of {row['threads']} threads"
+        text = f"thread {row['thread']} does {row['ratio']:.2f} times the mean of its team ({where})"
+        rows.append(("team imbalance", str(row["kernel"]), row["lost"], text))
     rows += late_or_in_turn(waits, fullest)
+    for row in saturation.to_dict("records"):
+        text = f"the memory domain saturates at {row['ranks']} of {row['cores']} ranks"
+        rows.append(("saturation", str(row["kernel"]), float("nan"), text))
     if memory:
         rows.append(("memory", "", float("nan"), memory))
     whole = evidence.whole[:, -1]

@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.analysis.diagnosis.execution import Execution
+
+if TYPE_CHECKING:
+    from ranksight.analysis.diagnosis.evidence import Evidence
 
 Array = NDArray[np.float64]
 
@@ -29,6 +33,8 @@ CAUSES = ("compute", "L2", "L3", "memory", "communication", "imbalance", "unknow
 VERDICTS = ("compute-bound", "cache-bound", "memory-bound", "latency-bound", "communication-bound", "imbalance-bound",
             "undecided")  # fmt: skip
 COMPUTE, CACHE, MEMORY, LATENCY, COMMUNICATION, IMBALANCE, UNDECIDED = range(7)
+MOST_USED = 1.05
+"""Part of a level's bandwidth that a kernel can be seen to use."""
 SURE = 0.9
 """Probability from which a verdict is given."""
 REACH = float(ndtri((1 + SURE) / 2))
@@ -81,6 +87,7 @@ def judge(
     used: Array,
     slack: Array,
     told: NDArray[np.bool_],
+    stalled: NDArray[np.bool_] | None = None,
 ) -> Causes:
     """Shares and verdicts.
 
@@ -97,6 +104,9 @@ def judge(
         Factor either way within which each level's bandwidth is known.
     told : (K, k) bool
         Whether instructions or stalls tell execution at all.
+    stalled : (K, k) bool, optional
+        Whether the kernel's own stalls were counted: bytes that pass while it executes are then no part of what memory
+        holds up, unless they take most of the time.
     """
     whole = computing + communication + imbalance
     scale = np.where(whole > 0, whole, 1.0)
@@ -110,8 +120,16 @@ def judge(
         for factor in (1.0, 1 / slack[:, None, None], slack[:, None, None])
     )
     middle, down, up = (known.quantile(p) for p in (0.5, (1 - SURE) / 2, (1 + SURE) / 2))
-    held = np.maximum(np.where(told, 1 - middle, 0.0), floor)
-    ends = np.maximum(np.where(told, 1 - up, 0.0), least), np.maximum(np.where(told, 1 - down, 1.0), last)
+    hidden = np.zeros(floor.shape, dtype=bool) if stalled is None else stalled & (floor <= 0.5)
+    held, low_end, high_end = (
+        np.maximum(one, np.where(hidden, 0.0, other))
+        for one, other in (
+            (np.where(told, 1 - middle, 0.0), floor),
+            (np.where(told, 1 - up, 0.0), least),
+            (np.where(told, 1 - down, 1.0), last),
+        )
+    )
+    ends = low_end, high_end
     part = _levels(exposed, fill, held)
     rest = np.where(told, np.maximum(held - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
     run = np.where(told, 1 - held, 0.0)
@@ -139,6 +157,17 @@ def judge(
     verdict = np.where(side & (level == 2), np.where(starved, LATENCY, MEMORY), verdict)
     verdict = np.where(side & (level < 2) & lone & ~(busyness * slack[level] >= 0.5), LATENCY, verdict)
     return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance, ahead)
+
+
+def over_the_roof(evidence: Evidence, found: Causes) -> NDArray[np.bool_]:
+    """Kernels and configurations (K, k) at which more bytes pass through a level than it delivers in the kernel's time.
+
+    The time, the bytes or the bandwidth is then wrong, and which of them is not known.
+    """
+    if evidence.ceilings is None:
+        return np.zeros(evidence.computing.shape, dtype=bool)
+    known = np.where(evidence.ceilings.certain[1:], 1.0, evidence.ceilings.slack[1:])[:, None, None]
+    return np.asarray((np.nan_to_num(found.used) > MOST_USED * known).any(axis=0))
 
 
 def _levels(exposed: Array, fill: Array, held: Array) -> Array:

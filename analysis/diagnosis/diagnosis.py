@@ -21,16 +21,19 @@ from ranksight.analysis.diagnosis import (
     pairs,
     ranking,
     roofline,
+    saturation,
     scaling,
+    teams,
     verdicts,
     waits,
 )
-from ranksight.analysis.diagnosis.causes import UNDECIDED, Causes, judge, pooled
+from ranksight.analysis.diagnosis.causes import UNDECIDED, Causes, judge, over_the_roof, pooled
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
 from ranksight.analysis.diagnosis.execution import execution
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
+from ranksight.core import html
 from ranksight.core.errors import InputError
-from ranksight.core.units import counted
+from ranksight.core.units import counted, format_si, in_full
 from ranksight.model.application.terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
@@ -78,6 +81,18 @@ class Diagnosis:
     def __repr__(self) -> str:
         asked = counted(self.evidence.points.shape[0], "configuration")
         return f"<Diagnosis {self.application}: {counted(len(self.evidence.kernels), 'kernel')} at {asked}>"
+
+    def _repr_html_(self) -> str:
+        """What bounds each kernel at the target, the largest first, for notebooks."""
+        found = self.verdicts()
+        names = list(self.model.parameters)
+        found = found[(found[names] == self.target).all(axis=1)].sort_values("time", ascending=False)
+        where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, self.target, strict=True))
+        rows = [
+            [row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", row["verdict"], row["reason"]]
+            for row in found.to_dict("records")
+        ]
+        return html.table(f"{self.application} at {where}", ["kernel", "time", "share", "verdict", "reason"], rows)
 
     @property
     def target(self) -> Array:
@@ -145,6 +160,10 @@ class Diagnosis:
         """Load balance as measured; see :func:`ranksight.analysis.diagnosis.balance.table`."""
         return self._kept("balance", lambda: balance.table(self.evidence, self._observed.get("balance", {})))
 
+    def teams(self) -> pd.DataFrame:
+        """Balance of the threads of a rank as measured; see :func:`ranksight.analysis.diagnosis.teams.table`."""
+        return self._kept("teams", lambda: teams.table(self.evidence, self._observed.get("teams", {})))
+
     def waits(self) -> pd.DataFrame:
         """Wait states as measured; see :func:`ranksight.analysis.diagnosis.waits.table`."""
         return self._kept("waits", lambda: waits.table(self._observed.get("waits", [])))
@@ -175,12 +194,18 @@ class Diagnosis:
         """What is wrong and what mending it gives; see :func:`ranksight.analysis.diagnosis.advice.table`."""
         return self._table("advice", self._advice)
 
+    def saturation(self) -> pd.DataFrame:
+        """Kernels that fill their memory domain with some of its cores; see
+        :func:`ranksight.analysis.diagnosis.saturation.table`."""
+        return self._table("saturation", lambda: saturation.table(self.model, self.target, self.level))
+
     def _advice(self) -> pd.DataFrame:
         measured = float(self.model.training[:, self.model.parameters.index("ranks")].max())
         memory, layout, uneven = advice.memory(self.line, measured), self._layout(), self.balance()
         named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
         fullest = self._read("balance", lambda: balance.fullest_ranks(self._observed.get("balance", {}), named))
-        return advice.table(self.evidence, self.causes, self.scaling(), uneven, self.waits(), fullest, layout, memory)
+        found = self.evidence, self.causes, self.scaling(), uneven, self.teams(), self.waits(), self.saturation()
+        return advice.table(*found, fullest, layout, memory)
 
     def _layout(self) -> tuple[str, float] | None:
         """A layout of the ranks that saves time at the last configuration, where grid and network are known."""
@@ -236,10 +261,12 @@ class Diagnosis:
             "roofline": self.roofline,
             "pairs": self.pairs,
             "balance": self.balance,
+            "teams": self.teams,
             "waits": self.waits,
             "blocking": self.blocking,
             "terms": self.terms,
             "fitted_costs": self.fitted_costs,
+            **({"saturation": self.saturation} if scales else {}),
             **({"advice": self.advice} if scales else {}),
         }
         return {
@@ -296,6 +323,10 @@ def causes_of(evidence: Evidence) -> Causes:
     found = _causes(evidence)
     if evidence.drawn:
         found = pooled(found, [_causes(each) for each in evidence.drawn])
+    beyond = over_the_roof(evidence, found)
+    found = replace(
+        found, verdict=np.where(beyond, UNDECIDED, found.verdict), chance=np.where(beyond, np.nan, found.chance)
+    )
     if evidence.ok.all():
         return found
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
@@ -327,6 +358,7 @@ def _causes(evidence: Evidence) -> Causes:
         _used(evidence) * evidence.having,
         np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:],
         told & (evidence.computing > 0),
+        np.isfinite(stalls) & evidence.counted[:, None],
     )
 
 
@@ -365,7 +397,7 @@ def _used(evidence: Evidence) -> Array:
     if evidence.ceilings is None:
         found = np.full((3, *evidence.computing.shape), np.nan)
     else:
-        found = evidence.traffic / evidence.ceilings.share(evidence.ranks)[1:, None, :]
+        found = evidence.traffic / evidence.ceilings.share(evidence.cores)[1:, None, :]
     # What sharing was measured to take counts where it is more, or no bandwidth is known.
     return np.where(evidence.shared > 0, np.fmax(found, evidence.shared), found)
 

@@ -15,6 +15,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model.application.application import Application
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.uncertainty.forecast import BORROWED, OK, UNTOLD, Forecast
 
@@ -129,6 +130,11 @@ class Evidence:
         return np.asarray(self.points[:, self.parameters.index("ranks")], dtype=np.float64)
 
     @property
+    def cores(self) -> Array:
+        """Cores at work at each configuration, (k,): ranks times threads."""
+        return cores(self.points, self.parameters)
+
+    @property
     def frequency(self) -> float:
         """Clock in Hz; NaN where no machine was told."""
         return float("nan") if self.ceilings is None else self.ceilings.frequency
@@ -197,7 +203,7 @@ def gather(
     extras = model.extras.get("diagnosis", {})
     extras = extras if isinstance(extras, dict) else {}
     kept = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
-    answers = _Answers(said, model.functions.rows, kernels, points, kept)
+    answers = _Answers(said, model.functions.rows, kernels, points, kept, broken.taken)
     of = answers.of
 
     told = equation.imbalances
@@ -261,13 +267,15 @@ def gather(
 
 @dataclass(frozen=True)
 class _Answers:
-    """What is known of the metrics of K kernels at k points: as learned, or as measured there where that was kept."""
+    """What is known of the metrics of K kernels at k points: as measured there where that was kept, as the law takes it
+    that predicts the kernel's time, or as learned."""
 
     said: Forecast
     rows: Mapping[tuple[str, str], int]
     kernels: tuple[str, ...]
     points: Array
     kept: counted.Counted | None
+    taken: Mapping[str, Mapping[str, Array]]
 
     def of(self, name: str, which: str = "value") -> Array:
         """A metric (K, k), or an end of its interval; NaN where it is not known."""
@@ -275,6 +283,10 @@ class _Answers:
         if not len(self.said.value):
             return np.full((len(index), len(self.points)), np.nan)
         learned = np.where(index[:, None] >= 0, getattr(self.said, which)[index], np.nan).astype(np.float64)
+        if which == "value" and name in self.taken:
+            none = np.full(len(self.points), np.nan)
+            taken = np.stack([self.taken[name].get(kernel, none) for kernel in self.kernels])
+            learned = np.where(np.isfinite(taken) & (index >= 0)[:, None], taken, learned)
         if which == "value" and self.kept is not None and name in counted.METRICS:
             measured = self.kept.at(self.kernels, name, self.points)
             return np.where(np.isfinite(measured), measured, learned)

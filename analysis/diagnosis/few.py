@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
-from scipy.stats import qmc
 
 from ranksight.analysis.diagnosis.causes import REACH
 from ranksight.analysis.diagnosis.counted import Counted
@@ -87,6 +86,8 @@ class Samples:
 
 def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
     """The evidence :data:`DRAWS` times, at quasi-random points (Sobol) of the law of what its samples tell."""
+    from scipy.stats import qmc  # takes longer to import than most commands run
+
     empty = (evidence.loads == 0) & np.isfinite(samples.worth)
     longest = evidence.computing * np.where(np.isfinite(samples.time), _longest(samples.time), 1.0)
     places = qmc.Sobol(4 + len(LEVELS), seed=0).random(DRAWS)  # the same for all kernels, which are judged one by one
@@ -121,7 +122,7 @@ def _possible(drawn: Evidence, longest: Array) -> Evidence:
     if drawn.ceilings is None:
         return drawn
     clock, ceilings = drawn.frequency, drawn.ceilings
-    bytes_ = drawn.traffic / (ceilings.share(drawn.ranks) * ceilings.slack[:, None])[1:, None, :]
+    bytes_ = drawn.traffic / (ceilings.share(drawn.cores) * ceilings.slack[:, None])[1:, None, :]
     least = np.nan_to_num(np.fmax.reduce([*bytes_, drawn.instructions / (WIDTH * clock)], axis=0))
     computing = np.maximum(drawn.computing, np.minimum(least, longest))
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -36,7 +36,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     flops = np.isfinite(evidence.flops) & (evidence.flops > 0)
     work = np.where(flops, evidence.flops, evidence.instructions)
     traffic = evidence.traffic
-    bandwidth = np.full((3, k), np.nan) if evidence.ceilings is None else evidence.ceilings.share(evidence.ranks)[1:]
+    bandwidth = np.full((3, k), np.nan) if evidence.ceilings is None else evidence.ceilings.share(evidence.cores)[1:]
     with np.errstate(invalid="ignore", divide="ignore"):
         intensity = np.where(traffic > 0, work / np.where(traffic > 0, traffic, 1.0), np.nan)
         speed = np.where(evidence.computing > 0, work / np.where(evidence.computing > 0, evidence.computing, 1), np.nan)

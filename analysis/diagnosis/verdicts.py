@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis import whatif
-from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes
+from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.experiment import WHOLE
 
@@ -20,6 +20,10 @@ _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 FEW = 100.0
 """Samples below which a verdict tells how many it rests on."""
 LEVEL_NAMES = ("L2", "L3", "memory")
+OVER = (
+    "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
+)
+"""Reason of a kernel that moves more than a level delivers."""
 UNTOLD = "loads by level or stalls would tell the rest"
 """Reason of a kernel of whose time no counter tells more than any level of memory may take."""
 
@@ -99,7 +103,13 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
     bare = open_ & (causes.share[6] > 0.5)
     without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"
     reason = np.where(bare, without, reason)
-    rest = open_ & ~bare
+    beyond = open_ & over_the_roof(evidence, causes)
+    if beyond.any():
+        used = np.nan_to_num(causes.used[:, beyond])
+        levels = np.array(LEVEL_NAMES, dtype=object)[used.argmax(axis=0)]
+        pairs = zip(used.max(axis=0), levels, strict=True)
+        reason[beyond] = [OVER.format(used=most, level=level) for most, level in pairs]
+    rest = open_ & ~bare & ~beyond
     if rest.any():
         order = np.argsort(-causes.share[:6], axis=0)[:2]
         ends = [np.take_along_axis(end[:6], order, 0)[:, rest] for end in (causes.low, causes.high)]

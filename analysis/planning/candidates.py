@@ -37,6 +37,8 @@ class Candidates:
         Parameters of whose values only some were considered.
     barred : str
         The rule or limit given that forbids to run a target itself; empty where none does.
+    held : float or None
+        Largest number of ranks considered, where the cores of the machine are why.
     """
 
     points: Array
@@ -44,6 +46,7 @@ class Candidates:
     limits: Mapping[str, tuple[float, float]]
     thinned: tuple[str, ...]
     barred: str = ""
+    held: float | None = None
 
 
 def candidates(
@@ -52,6 +55,7 @@ def candidates(
     targets: Array,
     rules: Mapping[str, Rule] | None = None,
     limits: Mapping[str, tuple[float | None, float | None]] | None = None,
+    held: float | None = None,
 ) -> Candidates:
     """All configurations under the rules, without those at or beyond a target; and each target inside of the range
     measured, as one run shows it best.
@@ -66,6 +70,9 @@ def candidates(
     limits : mapping of str to (smallest, largest), optional
         None leaves an end to the default: the smallest value measured; and of ranks half the largest target (or the
         largest measured, if that is more), of others the larger of target and measured.
+    held : float, optional
+        Ranks that the machine holds; none above it, nor above the largest measured, are considered unless `limits`
+        names a largest.
 
     Raises
     ------
@@ -82,7 +89,14 @@ def candidates(
             raise InputError(f"ranks are asked at {bad[0]:g}", "give whole numbers of ranks, 1 or more")
     above_zero(parameters, measured, targets)
     axes = [
-        _axis(name, measured[:, at], targets[:, at], rules.get(name), limits.get(name, (None, None)))
+        _axis(
+            name,
+            measured[:, at],
+            targets[:, at],
+            rules.get(name),
+            limits.get(name, (None, None)),
+            held if name == "ranks" else None,
+        )
         for at, name in enumerate(parameters)
     ]
     few = _share([axis.values for axis in axes])
@@ -95,6 +109,7 @@ def candidates(
         {axis.name: axis.ends for axis in axes},
         tuple(axis.name for axis, left in zip(axes, few, strict=True) if len(axis.values) > len(left)),
         ", ".join(text for axis in axes for text in axis.barred),
+        next((axis.held for axis in axes if axis.held is not None), None),
     )
 
 
@@ -107,16 +122,23 @@ class _Axis:
     ends: tuple[float, float]
     values: Array
     barred: list[str]
+    held: float | None
 
 
 def _axis(
-    name: str, column: Array, goals: Array, rule: Rule | None, limits: tuple[float | None, float | None]
+    name: str,
+    column: Array,
+    goals: Array,
+    rule: Rule | None,
+    limits: tuple[float | None, float | None],
+    held: float | None,
 ) -> _Axis:
-    """The axis of a parameter that was measured at `column` (n,) and is asked at `goals` (t,)."""
+    """The axis of a parameter that was measured at `column` (n,) and is asked at `goals` (t,), `held` at most."""
     low = float(column.min()) if limits[0] is None else float(limits[0])
     goal = float(goals.max())
     usual = max(float(column.max()), goal / 2 if name == "ranks" else goal)
-    high = usual if limits[1] is None else limits[1]
+    most = usual if held is None else max(held, float(column.max()))
+    high = min(usual, most) if limits[1] is None else limits[1]
     if not low <= high:
         top = f"the largest, {high:g}" if limits[1] is None else f"--max-{name} {high:g}"
         raise InputError(f"--min-{name} {low:g} is above {top}", f"give a smaller minimum, or --max-{name}")
@@ -131,7 +153,7 @@ def _axis(
             f"the rule '{rule.text}' of {name} has no value from {low:g} to {high:g}",
             f"give another --{name}-rule, or --min-{name} and --max-{name}",
         )
-    return _Axis(name, rule, (low, high), values, barred)
+    return _Axis(name, rule, (low, high), values, barred, most if limits[1] is None and most < usual else None)
 
 
 def _open(axes: list[Array], measured: Array, targets: Array) -> Array:
@@ -157,6 +179,12 @@ def _nothing_left(axes: list[_Axis], measured: Array, targets: Array) -> InputEr
         )
     if (targets <= measured.min(axis=0)).all():
         return InputError("the target is smaller than all that was measured", "measure it itself")
+    held = next((axis.held for axis in axes if axis.held is not None), None)
+    if held is not None:
+        return InputError(
+            f"every configuration of up to {in_full(held)} ranks was measured, and the machine has no cores for more",
+            "give larger sizes to measure with --max-NAME, or --max-ranks for a machine with more cores",
+        )
     ends = ", ".join(f"{axis.name} {in_full(axis.ends[1])}" for axis in axes)
     return InputError(
         f"no configuration under the rules is left to measure, to {ends}",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.planning.candidates import Candidates
 from ranksight.analysis.planning.cost import Cost
-from ranksight.analysis.planning.designs import ROUNDING, Means, best
+from ranksight.analysis.planning.designs import GAIN, ROUNDING, Means, best
 from ranksight.analysis.planning.goal import REACH, Goal
 from ranksight.analysis.planning.prospect import Prospect
 from ranksight.core.errors import InsufficientError
@@ -46,7 +46,8 @@ class PlannedRun:
     helps : str
         The kernel that gains most, and its metric where it is another than the goal's.
     why : str
-        What it does that the runs before it do not, such as ``farther in ranks`` (:func:`_why`).
+        What it does that the runs before it do not, such as ``farther in ranks`` (:func:`_why`); ``explores, ...``
+        where it is planned for being cheap, and the interval is not expected to narrow by :data:`.designs.GAIN`.
     """
 
     configuration: Mapping[str, float]
@@ -161,13 +162,15 @@ def choose_runs(
     runs = []
     names = list(candidates.rules)
     made = goal.training
-    for at, width, helps in zip(found.chosen, found.widths[1:], found.helps, strict=True):
+    for at, before, width, helps in zip(found.chosen, found.widths[:-1], found.widths[1:], found.helps, strict=True):
         configuration = dict(zip(names, map(float, candidates.points[at]), strict=True))
         said = _after(goal, found.widths[0], width, found.beyond)
         with np.errstate(all="ignore"):
             factor = np.where(said.lower[0] > 0, np.sqrt(said.upper[0] / said.lower[0]), np.exp(width))
         factor = np.where(np.isfinite(factor), factor, np.exp(width))
         why = _why(names, made, candidates.points[at])
+        if width.mean() > (1 - GAIN) * before.mean():
+            why = f"explores, {why}"
         made = np.concatenate([made, candidates.points[at][None]])
         hours = float(price.core_hours[at]), float(price.upper[at])
         runs.append(PlannedRun(configuration, repetitions, float(price.seconds[at]), *hours, factor, helps, why))

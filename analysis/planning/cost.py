@@ -1,8 +1,10 @@
-"""What a run costs: core-hours = seconds x ranks / 3600, for every repetition and collector.
+"""What a run costs: core-hours = seconds x ranks / 3600, for every repetition.
 
-The seconds are predicted: where an experiment knows how long its runs took, from that, collector by collector (a
-simulation takes 50 times as long as the program); else from the model's own time of the whole program. Runs whose ranks
-shared cores took so much longer, with as many core-hours: their time is divided by the ranks on a core.
+The seconds are those of the program's own run, predicted: where an experiment knows how long its runs took, from the
+collector that slowed them least; otherwise from the model's time of the whole program. What all collectors together
+took in place of that one (a simulation takes 50 times as long as the program) is a factor of its own, so that a run and
+the target have prices of one kind. Runs whose ranks shared cores took so much longer, with as many core-hours: their
+time is divided by the ranks on a core.
 
 They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
 expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer is dearer.
@@ -29,6 +31,8 @@ Array = NDArray[np.float64]
 TIMES = ("wall_time", "time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
 """Metrics for the duration of a run, the best first."""
 HOUR = 3600.0
+FEWEST = 3
+"""Configurations whose wall time is known that a function of it is fitted to."""
 LEVEL = 0.9
 """Probability of the intervals of seconds."""
 MOST_SIGMA = float(np.log(2.0))
@@ -42,11 +46,11 @@ class Price:
     Attributes
     ----------
     seconds : (k,)
-        Expected, of one run under all collectors.
+        Expected, of one run of the program.
     core_hours : (k,)
         Expected, of all repetitions.
     upper : (k,)
-        Core-hours that they stay below with probability 95 %; of independent collectors no more than this.
+        Core-hours that they stay below with probability 95 %.
     """
 
     seconds: Array
@@ -61,23 +65,26 @@ class Cost:
     Attributes
     ----------
     seconds : callable
-        Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (c, k) of one run under each of c
-        collectors; NaN where they are not known.
-    deterministic : (c,) bool
-        Collectors that need no repetition.
+        Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (k,) of one run; NaN where they are
+        not known.
     basis : str
         What the seconds come from, for people.
     ranks : int or None
         Column of the ranks; without it a run is counted as one core.
+    collectors : tuple of str
+        Those that runs were made under, where more than one or a slower one than the basis was used.
+    factor : float
+        Time of a run under all of them over that of the program's own run, the median of the runs made.
     """
 
     seconds: Callable[[Array], tuple[Array, Array]]
-    deterministic: NDArray[np.bool_]
     basis: str
     ranks: int | None
+    collectors: tuple[str, ...] = ()
+    factor: float = 1.0
 
     def of(self, points: Array, repetitions: int) -> Price:
-        """The price of runs at `points` (k, m), under all collectors."""
+        """The price of runs of the program at `points` (k, m)."""
         median, upper = self.seconds(points)
         with np.errstate(all="ignore"):
             sigma = np.log(upper / median) / float(ndtri((1 + LEVEL) / 2))
@@ -85,8 +92,8 @@ class Cost:
         expected = median * np.exp(sigma**2 / 2)
         upper = median * np.exp(sigma * float(ndtri((1 + LEVEL) / 2)))
         cores = points[:, self.ranks] if self.ranks is not None else np.ones(len(points))
-        each = np.where(self.deterministic, 1, repetitions)[:, None] * cores / HOUR
-        return Price(expected.sum(axis=0), (each * expected).sum(axis=0), (each * upper).sum(axis=0))
+        each = repetitions * cores / HOUR
+        return Price(expected, each * expected, each * upper)
 
 
 def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
@@ -95,7 +102,7 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     Parameters
     ----------
     experiment : Experiment, optional
-        Its runs' wall times are used where all collectors have them.
+        Its runs' wall times are used where they are known.
 
     Raises
     ------
@@ -124,21 +131,20 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
 
     def seconds(points: Array) -> tuple[Array, Array]:
         if not total:
-            median, upper = plain(points)
-            return median[None], upper[None]
+            return plain(points)
         given = model.predict_at(points, level=LEVEL, kernels=[WHOLE], metrics=[name])
         whole = [each for each in given.answers if (each.kernel or WHOLE) == WHOLE]
         median, upper = (np.array([getattr(each, end) for each in whole]) for end in ("value", "upper"))
         unknown = ~(median > 0)
         if unknown.any():
             median[unknown], upper[unknown] = plain(points[unknown])
-        return median[None], upper[None]
+        return median, upper
 
     never = [model.parameters[at] for at in _fixed(model)]
     basis = f"predicted {name}" if total else f"largest predicted {name}"
     if never:
         basis += f" (taken to grow as {' and '.join(never)}, never varied)"
-    return Cost(seconds, np.array([False]), basis, ranks)
+    return Cost(seconds, basis, ranks)
 
 
 def _fixed(model: Model) -> list[int]:
@@ -156,35 +162,39 @@ def _unvaried(model: Model, points: Array) -> Array:
 
 
 def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
-    """From the runs' own wall times; None where some collector's are missing or too few to be fitted."""
-    runs = [run for run in experiment.runs if run.state == "complete"]
-    if not runs or any(run.wall_time is None or not run.wall_time > 0 for run in runs):
-        return None
-    names = list(dict.fromkeys(run.collector for run in runs))
+    """From the runs' own wall times, of the collector that slowed them least; None where too few are known."""
+    runs = [run for run in experiment.runs if run.state == "complete" and (run.wall_time or 0.0) > 0]
+    names = sorted({run.collector for run in runs})
     places: dict[tuple[float, ...], int] = {}
     cells: dict[tuple[int, int], list[float]] = {}
     for run in runs:
         place = places.setdefault(tuple(float(run.configuration[p]) for p in experiment.parameters), len(places))
         # Ranks that shared a core took as much longer: a run is counted as on a core a rank, with as many core-hours.
         cells.setdefault((names.index(run.collector), place), []).append(float(run.wall_time or 0.0) / run.sharing)
-    width = max(map(len, cells.values()))
-    values = np.full((len(names), len(places), width), np.nan)
-    for (row, place), found in cells.items():
-        values[row, place, : len(found)] = found
-    if any(np.isfinite(values[row]).any(axis=1).sum() < 3 for row in range(len(names))):
+    middle = np.full((len(names), len(places)), np.nan)
+    for where, found in cells.items():
+        middle[where] = np.median(found)
+    enough = np.isfinite(middle).sum(axis=1) >= FEWEST
+    if not enough.any():
         return None
+    shared = middle[:, np.isfinite(middle).all(axis=0)]
+    judged = shared if shared.size else middle
+    slowness = np.where(enough, np.nanmean(np.log(judged), axis=1), np.inf)
+    own = int(np.argmin(slowness))
+    width = max(len(found) for (row, _), found in cells.items() if row == own)
+    values = np.full((1, len(places), width), np.nan)
+    for (row, place), found in cells.items():
+        if row == own:
+            values[0, place, : len(found)] = found
     points = np.array(list(places), dtype=np.float64)
-    series = Series(experiment.parameters, points, values, tuple(names), ("wall_time",) * len(names))
-    fitted = fit_series(series)
-    often = {name: max(len(found) for (row, _), found in cells.items() if names[row] == name) for name in names}
-    most = max(often.values())
-    once = np.array([often[name] == 1 and most > 1 for name in names])
-    basis_text = f"wall time of the runs made, {', '.join(names)}"
-    if any(run.crowded for run in runs):
-        basis_text += ", as if no ranks had shared a core"
+    fitted = fit_series(Series(experiment.parameters, points, values, (names[own],), ("wall_time",)))
+    factor = float(np.median(shared.sum(axis=0) / shared[own])) if shared.size else 1.0
+    basis = f"wall time of the program's own runs ({names[own]})"
+    if any(run.crowded for run in runs if run.collector == names[own]):
+        basis += ", as if no ranks had shared a core"
 
     def seconds(points: Array) -> tuple[Array, Array]:
         said = fitted.predict(points, LEVEL)
-        return said.value, said.upper
+        return said.value[0], said.upper[0]
 
-    return Cost(seconds, once, basis_text, ranks)
+    return Cost(seconds, basis, ranks, tuple(names) if len(names) > 1 else (), factor)

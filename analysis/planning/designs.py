@@ -11,10 +11,11 @@ whole designs are made, and each is judged by what is expected after all of its 
   sampling strategies for empirical performance modeling*, IPDPS).
 
 A design's loss is ``width / width now + WORTH * cost / budget``: runs for the whole budget must be expected to take
-:data:`WORTH` of the interval away. Runs whose leaving lowers the loss are left out.
+:data:`WORTH` of the interval away. Runs whose leaving lowers the loss are left out, and so are runs without which the
+interval would be hardly wider (:data:`GAIN`).
 
-All begin with some of the cheapest runs, whatever they promise: what is expected is expected under the forms that fit
-so far, and cheap runs show what none of them has.
+All begin with some of the cheapest runs, whatever they promise: what is expected is expected under the hypotheses that
+fit so far, and cheap runs show what none of them has.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ WORTH = 0.01
 smaller part, in proportion."""
 LEAST = 0.001
 """Least part that any run must be expected to take away: less is the chance of the outcomes drawn."""
+GAIN = 0.1
+"""Least part of the interval that a run, unless it explores, is expected to take away, given the others."""
 EXPLORED = 0.3
 """Part of the budget for the cheapest runs, whatever they promise. At most half of the runs of a plan explore."""
 SHORTLIST = 64
@@ -103,12 +106,13 @@ def _explored(now: Prospect, means: Means) -> tuple[int, ...]:
 
 
 def _needed(now: Prospect, design: Prospect, means: Means, always: tuple[int, ...]) -> Prospect:
-    """The design without the runs that are not worth their cost, the dearest tried first; `always` stay."""
+    """The design without the runs that are not worth their cost or gain less than :data:`GAIN`, the dearest tried
+    first; `always` stay."""
     for candidate in sorted(design.chosen, key=lambda at: -float(means.price[at])):
         if candidate in always:
             continue
         without = now.after(tuple(at for at in design.chosen if at != candidate))
-        if loss(without, means) <= loss(design, means):
+        if loss(without, means) <= loss(design, means) or design.width > (1 - GAIN) * without.width:
             design = without
     return design
 

@@ -9,6 +9,7 @@ Source: OTF2 3.0, ``OTF2_EvtReader`` events; Score-P 8, how MPI collectives are 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,11 @@ class Otf2:
             When the otf2 package is not installed.
         """
         anchor = path / "traces.otf2" if path.is_dir() else path
-        regular_file(anchor)
+        events = anchor.with_suffix("")
+        inside = sorted(events.iterdir()) if events.is_dir() else []
+        others = [file for file in (anchor.with_suffix(".def"), *inside) if os.path.lexists(file)]
+        for file in (anchor, *others):
+            regular_file(file)  # the library opens what has the names of its files, and would wait for a pipe
         otf2 = _otf2()
         try:
             with silent(), otf2.reader.open(str(anchor)) as trace:

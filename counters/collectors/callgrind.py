@@ -12,7 +12,7 @@ It counts and does not time. Every rank has the caches for itself: a last level 
 
 The MPI library is left out, as the instructions of its waiting differ from run to run; the run's notes hold their
 number. With a shared MPI library only the code between MPI_Init and MPI_Finalize is simulated, which halves the time of
-short runs.
+short runs. A program without a launcher may never initialise MPI, and is simulated from when the library was loaded.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ class Callgrind:
         """One run with the second-level cache as last level, one with the third."""
         refuse_script(launch)
         library = build(folder) if uses_shared_mpi(launch.program) else None
+        alone = "" if launch.launcher else "RANKSIGHT_FROM_START=1 "
         start = " --instr-atstart=no" if library else ""
-        preload = f'env LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" ' if library else ""
+        preload = f'env {alone}LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" ' if library else ""
         first, second, last = self.caches()
         steps = []
         for level, cache, more in (("l2", second, ""), ("l3", last, " --simulate-wb=yes")):

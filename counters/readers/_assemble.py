@@ -16,7 +16,7 @@ from pandas.api.extensions import ExtensionArray
 from ranksight.core import leftout, limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
-from ranksight.core.files import regular_file
+from ranksight.core.files import leads_out, regular_file
 from ranksight.core.reading import Reading, check_values
 from ranksight.core.sampled import TABLE, effective, sampling
 from ranksight.counters.forming import formed
@@ -209,12 +209,11 @@ def inside(folder: Path) -> list[Path]:
     InputError
         When a link leads out of the folder.
     """
-    root = folder.resolve()
     found = []
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue
-        if entry.is_symlink() and not entry.resolve().is_relative_to(root):
+        if entry.is_symlink() and leads_out(entry, folder):
             raise InputError(f"{entry} is a link out of its folder", "name the files it leads to instead")
         if entry.is_file():
             found.append(entry)

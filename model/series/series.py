@@ -14,6 +14,7 @@ from ranksight.core.idle import at_work
 from ranksight.core.metrics import REDUCTIONS, Reduction, metric
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import with_sampling
+from ranksight.model.series.teams import per_core
 
 Array = NDArray[np.float64]
 
@@ -158,7 +159,8 @@ def series_from_experiment(
     it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are reduced;
     a value that its source had reduced already (:data:`~ranksight.core.experiment.ALL_RANKS`) is taken as it is.
     Runs are read one at a time. Values made of samples are those of all of them
-    (:mod:`ranksight.model.series.sampling`). What cannot be below zero, as a difference of two counts may have come
+    (:mod:`ranksight.model.series.sampling`). Counts of ranks with several threads are means over cores
+    (:mod:`ranksight.model.series.teams`). What cannot be below zero, as a difference of two counts may have come
     out, is zero.
 
     Parameters
@@ -201,7 +203,8 @@ def series_from_experiment(
         tuple(name for _, name in names),
         provenance,
     )
-    return with_sampling(experiment, found, {name: reduction == "mean" for name, reduction in how.items()})
+    found = with_sampling(experiment, found, {name: reduction == "mean" for name, reduction in how.items()})
+    return per_core(experiment, found, how)
 
 
 class _Values:

@@ -22,6 +22,10 @@ ROOM = 4.0
 """Times the supported values that an axis shows of what they do not support."""
 
 
+WIDE = (9.0, 4.2)
+"""Inches of a figure with its legend to the right."""
+
+
 def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
     """The axes given, or those of a new figure that no window shows."""
     if ax is not None:

@@ -26,6 +26,7 @@ def test_verbs_and_machines_are_those_of_the_package() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / "verbs.md").read_text() == module.text(), "run python docs/generate.py"
+    assert (ROOT / "docs" / "ranksight.1").read_text() == module.manual(), "run python docs/generate.py"
     listed = (ROOT / "docs" / "platforms.md").read_text()
     assert listed == module.platforms(), "run python docs/generate.py"
     assert all(f"| `{name}` |" in listed for name in names())

@@ -121,7 +121,8 @@ def test_perf_clock_samples_the_kernels_time(program, tmp_path):
     # `law` calls `exp`; which of the two takes longer, and how much of `exp` has no name, depends on processor and library
     work = here[here.index.str.contains("libm") | (here.index == "law")]
     assert work.sum() > 0.8 * here.sum()
-    assert here["law"] > 0.1 * here.sum() and exp[0] > 0.1 * here.sum()
+    assert here["law"] > 0.1 * here.sum()
+    assert exp[0] > 0.1 * here.sum()
     # rank 1 does twice the work of rank 0; how long that takes is the machine's affair
     assert exp[1] > exp[0]
     sampled = reading.tables["sampling"].set_index(["kernel", "rank", "metric"]).loc[("exp [libm]", 1, "time")]

@@ -145,3 +145,38 @@ def test_rights_are_what_the_umask_leaves(tmp_path: Path, umask: int) -> None:
     files = [tmp_path / "report.html", tmp_path / "head.json", folders[1] / "run.json"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o666 & ~umask}
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o777 & ~umask}
+
+
+def test_what_a_killed_command_wrote_is_swept_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.json"
+    write_output(path, "old")
+    monkeypatch.setattr(os, "replace", kill_at(1, os.replace))
+    killed(lambda: write_output(path, "new"))
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) == 2
+    others = [tmp_path / name for name in (".m.json.bak", ".m.json.0123456", ".n.json.01234567")]
+    for other in others:
+        other.touch()
+    (tmp_path / ".m.json.01234567").symlink_to(others[0])
+    with files._unfinished(path) as held:  # of one that is writing
+        write_output(path, "newer")
+        assert {*others, path, Path(held.name), tmp_path / ".m.json.01234567"} == set(tmp_path.iterdir())
+    assert path.read_text() == "newer"
+
+
+def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = files.fcntl.flock
+    swept: list[Path] = []
+
+    def late(file: int, how: int) -> None:
+        if not swept:
+            swept.extend(tmp_path.iterdir())
+            swept[0].unlink()
+        flock(file, how)
+
+    monkeypatch.setattr(files.fcntl, "flock", late)
+    write_output(tmp_path / "m.json", "text")
+    assert len(swept) == 1
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("m.json", "text")]

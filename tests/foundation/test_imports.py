@@ -23,6 +23,8 @@ IN_FUNCTIONS = {
     # A collector is known before a run starts; its readers load pandas after it.
     "comm.collectors.pmpi": {"comm.tracer.events", "comm.tracer.gathering", "comm.tracer.tables"},
     "core.experiment": {"core.tables"},
+    # Phases are of event traces, which few experiments hold.
+    "analysis.observed": {"analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
     "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.remarks", "model.resource.times",
                     "model.fitting.ties"},
@@ -36,8 +38,11 @@ IN_FUNCTIONS = {
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
     "model.series.sampling": {"model.series.series"},
+    "model.series.computation": {"model.series.series"},
+    "model.series.teams": {"model.series.series"},
     "model.fitting.changing": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
+    "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},
     "analysis.diagnosis.few": {"analysis.diagnosis.evidence"},
     "analysis.diagnosis.balance": {"analysis.diagnosis.evidence"},
 }

@@ -83,6 +83,27 @@ def test_another_familys_launcher_is_refused_by_name(program: Path, tmp_path: Pa
         preflight.check([launch([str(mine), "-n", "1", str(program)], 1)], tmp_path, False, RECORD)
 
 
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no MPI is installed")
+def test_an_environment_in_which_the_launcher_does_not_start_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["measure", "--ranks", "1,2", "--collector", "pmpi", "--quiet", "-o", str(tmp_path / "e"), "--"]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file" / "below"))
+    assert main([*line, "mpirun", "-n", "{ranks}", "true"]) == 1
+    said = capsys.readouterr().err
+    assert f"TMPDIR is {tmp_path}/file/below, where mpirun cannot write: Not a directory; unset TMPDIR" in said
+    assert said.count("\n") == 1
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "to" / "make"))
+    preflight.check([launch(["mpirun", "-n", "1", "true"], 1)], tmp_path, False, RECORD)
+    monkeypatch.delenv("HOME")
+    mine = launcher(tmp_path, "mpirun (Open MPI) 5.0")  # one that starts without
+    preflight.check([launch([str(mine), "-n", "1", "true"], 1)], tmp_path, False, RECORD)
+    mine.write_text("#!/bin/sh\necho a page of errors\nexit 1\n")
+    with pytest.raises(InputError, match="HOME is not set, and .*mpirun does not start without it; export HOME"):
+        preflight.check([launch([str(mine), "-n", "1", "true"], 1)], tmp_path, False, RECORD)
+
+
 def test_families() -> None:
     assert start_each_other("MPICH", "Intel MPI")
     assert start_each_other("", "Open MPI")

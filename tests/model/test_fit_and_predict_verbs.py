@@ -158,7 +158,7 @@ def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_output_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", str(folder / "heat.exp")]) == 1
+    assert main(["fit", str(folder / "heat.exp"), "-o", str(folder / "heat.exp.model.json")]) == 1
     assert "--force" in capsys.readouterr().err
 
 

@@ -6,13 +6,14 @@ import gzip
 import io
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
 import tarfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -25,7 +26,7 @@ from ranksight.core.cube import _Anchor
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.files import read_bytes
-from ranksight.core.reading import READERS
+from ranksight.core.reading import READERS, Reading
 from ranksight.core.symbols import read_symbols
 from ranksight.counters.readers._delimited import read_delimited
 
@@ -232,6 +233,30 @@ found = read_delimited(Path(sys.argv[1]), ["time"])
 print(found.columns, list(found.lines), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
 """
     assert within(code, str(path), seconds=60) == "{'time': ['1.5', '2.5']} [2, 10000003] True"
+
+
+def test_a_file_that_takes_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("PARAMETER ranks\nREGION main\nMETRIC time\n")
+
+    class Endless:
+        text = "never ends"
+
+        def read(self, path: Path) -> Iterator[Reading]:
+            yield Reading({"ranks": 2.0})
+            while True:
+                pass
+
+    monkeypatch.setitem(READERS._items, "endless", Endless())
+    monkeypatch.setattr(limits, "READING", 0.1)
+    assert main(["import", "endless", str(path), "-o", str(tmp_path / "e")]) == 1
+    said = capsys.readouterr().err
+    assert "t.txt takes more than 0.1 s to read" in said
+    assert said.count("\n") == 1
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+    assert signal.getsignal(signal.SIGPROF) == signal.SIG_DFL
 
 
 def test_a_table_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
