@@ -78,7 +78,7 @@ class Prediction:
     def plot(self, ax: Any = None) -> Any:
         """Draw the values with their intervals over the parameter that varies most; the matplotlib axes are returned.
 
-        See :func:`ranksight.reports.plots.answers.plot_answers`.
+        See :func:`ranksight.reports.plots.plot_answers.plot_answers`.
         """
         return drawn("plot_answers", self, ax=ax)
 

@@ -1,7 +1,7 @@
 """Plots. Every function draws into the axes it is given (``ax=``), or into new ones, and returns them."""
 
 from ranksight.reports.plots._axes import save_figure
-from ranksight.reports.plots.answers import plot_answers, plot_model, plot_runs
+from ranksight.reports.plots.plot_answers import plot_answers, plot_model, plot_runs
 from ranksight.reports.plots.plot_breakdown import plot_breakdown
 from ranksight.reports.plots.plot_communication import plot_factor, plot_pairs, plot_traffic
 from ranksight.reports.plots.plot_compute import plot_compute
