@@ -1,4 +1,4 @@
-"""Ranksight: predicts the runtime of MPI programs at scale and tells what will hold them back.
+"""Ranksight: predicts the runtime of MPI programs at scale and shows what limits their scaling.
 
 The package is the repository's root. Importing it loads neither numpy nor pandas; names are resolved on first use.
 """

@@ -49,7 +49,7 @@ class Grid:
     kernel : str
         Whose value is planned for and judged.
     timer : str or None
-        The series that tells how long a run takes; the sum of all when None.
+        The series with the duration of a run; the sum of all when None.
     known : dict
         Models fitted so far, by the runs made.
     """
@@ -71,8 +71,8 @@ class Grid:
             self.known[key] = model_of(self.series.at(made), self.name)
         return self.known[key]
 
-    def foretold(self, model: Model) -> Cost:
-        """What runs cost as the model foretells it."""
+    def predicted(self, model: Model) -> Cost:
+        """The cost of runs as the model predicts it."""
         ranks = "ranks" in model.parameters
         rows = np.arange(len(model.fitted)) if self.timer is None else [model.fitted.kernels.index(self.timer)]
 
@@ -84,7 +84,7 @@ class Grid:
         return Cost(seconds, "predicted time", 0 if ranks else None)
 
     def judged(self, made: np.ndarray) -> Standing:
-        """What the runs made tell of the target."""
+        """What the runs made show about the target."""
         model = self.model(made)
         row = model.fitted.kernels.index(self.kernel)
         said = model.fitted.predict(self.target)
@@ -148,16 +148,16 @@ def at_random(grid: Grid, seed: int) -> list[int]:
 
 
 def sparse(grid: Grid, seed: int) -> list[int]:
-    """One line an axis through the smallest configuration, and one point beside them: Extra-P's sparse modelling.
+    """One line an axis through the smallest configuration, and one further point: Extra-P's sparse modelling.
 
     Ritter et al. 2020, *Learning cost-effective sampling strategies for empirical performance modeling*, IPDPS.
     """
     points = grid.series.points
     low = points.min(axis=0)
     on_line = (points == low).sum(axis=1) >= points.shape[1] - 1
-    beside = [i for i in np.argsort(grid.cost, kind="stable") if not on_line[i]][:1]
+    further = [i for i in np.argsort(grid.cost, kind="stable") if not on_line[i]][:1]
     lines = [int(i) for i in np.argsort(grid.cost, kind="stable") if on_line[i]]
-    return [*lines, *map(int, beside)]
+    return [*lines, *map(int, further)]
 
 
 def replay(grid: Grid, order: Order, seed: int = 0, shares: tuple[float, ...] = SHARES) -> Curve:
@@ -190,7 +190,7 @@ def replay_plan(grid: Grid, shares: tuple[float, ...] = SHARES) -> Curve:
         made, barred = grid.start.copy(), np.zeros(len(grid.start), dtype=bool)
         while asked := _asked(grid, made, barred, share * total - grid.cost[made].sum()):
             for at in asked:
-                # A run may turn out dearer than foretold; what does not fit is not made, and not asked for again.
+                # A run may cost more than predicted; what does not fit is not made, and not asked for again.
                 fits = grid.cost[made].sum() + grid.cost[at] <= share * total * (1 + 1e-9)
                 (made if fits else barred)[at] = True
         found.append(grid.judged(made))
@@ -209,7 +209,7 @@ def _asked(grid: Grid, made: np.ndarray, barred: np.ndarray, left: float) -> lis
         choice = choose_runs(
             goal(model, grid.target, grid.series.metrics[0], grid.kernel),
             offered,
-            grid.foretold(model),
+            grid.predicted(model),
             budget=left,
             worlds=WORLDS,
         )

@@ -1,6 +1,6 @@
 """How the constants of the engine's priors were chosen: on second splits, and what each source's absence would change.
 
-For every constant the present value stands beside others. The score is the interval score of Gneiting and Raftery
+For every constant the present value is compared with others. The score is the interval score of Gneiting and Raftery
 (2007, *Journal of the American Statistical Association* 102, 359, eq. 43) of the logarithms: width plus 20 times the
 distance of what lies outside a 90 % interval; it rewards narrow intervals that hold. Every source counts the same.
 """
@@ -41,7 +41,7 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
 def run(settings: Settings) -> str:
     """Tables of scores; raises Skipped where the data is absent."""
     if not settings.data.is_dir():
-        raise Skipped("the folder of real measurements, ../shared/data, is not beside this repository")
+        raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
     tasks = load(settings.data)
     sources = list(dict.fromkeys(task.source for task in tasks))
     rows = []

@@ -1,7 +1,7 @@
 """Programs whose laws are known: random kernels whose CPI, blocking factor, cache levels, clock, traffic, waiting,
 communication and time outside kernels vary, and five loops on a simulated processor.
 
-Each program is measured at few ranks and asked for 2 to 16 times as many. Beside the model stand the methods that need
+Each program is measured at few ranks and asked for 2 to 16 times as many. It is compared with the methods that need
 none: time divided by the ranks from the last run, the last time as it is, and a power law through the last two. The
 generator is the one of shared data, ``truth/programs.py``.
 """

@@ -2,7 +2,7 @@
 
 Five values of a parameter train, of three repetitions each unless said otherwise; asked for is up to 16 times the
 largest. Every series is fitted by itself, and once among smooth ones, as the kernels of one program are. What changes
-beyond everything measured no method can know of: such classes tell how often the intervals allow for it.
+beyond everything measured no method can know of: such classes show how often the intervals allow for it.
 """
 
 from __future__ import annotations

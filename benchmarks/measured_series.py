@@ -1,4 +1,4 @@
-"""Accuracy on measured series: frozen splits over the real data beside the repository."""
+"""Accuracy on measured series: frozen splits over the real data next to the repository."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tasks_of(data: Path) -> tuple[list[Task], list[str]]:
 def run(settings: Settings) -> str:
     """Tables of errors, coverage and abstentions; raises Skipped where the data is absent."""
     if not settings.data.is_dir():
-        raise Skipped("the folder of real measurements, ../shared/data, is not beside this repository")
+        raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
     tasks, without = tasks_of(settings.data)
     changed = check_frozen(tasks, record=settings.freeze)
     if changed:
@@ -52,7 +52,7 @@ def run(settings: Settings) -> str:
             f"(`frozen.json`): {len(tasks)} series, {sum(len(task.measured) for task in tasks)} held-out points. "
             "Errors are 100 |predicted - measured| / measured, in percent. The engine was made with these series in "
             "view: its faults on them were looked into, and the priors of its intervals' widths chosen on all sources "
-            "together. How other values of the constants do, and which the other sources would choose, is told under "
+            "together. How other values of the constants do, and which the other sources would choose, is listed under "
             "*Choice of constants*. The figures are those of a development set, not of a blind test.",
             *without,
             "### Error at the farthest held-out point\n\nMedian (maximum) over the series, abstentions included.",

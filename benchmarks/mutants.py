@@ -1,7 +1,7 @@
 """Mutants of formulas: changes that make an answer wrong, each on a copy of the tree, against the tests that cover it.
 
 A test suite that passes with a wrong formula is no proof of the formula. Every mutant changes one expression in one
-file; the tests named beside it run on the changed copy and have to fail.
+file; its tests run on the changed copy and have to fail.
 """
 
 from __future__ import annotations

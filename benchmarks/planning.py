@@ -63,8 +63,8 @@ def introduction() -> str:
         "A campaign starts from the few smallest runs (of a grid the three smallest values of each parameter, a cross) "
         "and may make further ones of a grid that was measured in full; what is then fitted is judged by the error at "
         f"a target outside of the grid (synthetic: {FARTHER:g} times the largest value of both parameters). The rules "
-        "know beforehand what each run costs; a plan has to foretell it. *Sparse lines* are Extra-P's sampling: one "
-        "line an axis and one point beside them.\n\n"
+        "know beforehand what each run costs; a plan has to predict it. *Sparse lines* are Extra-P's sampling: one "
+        "line per axis and one further point.\n\n"
         "Synthetic campaigns have a part of the whole grid's core-hours to spend. *Off* is the size of the logarithm "
         "of predicted to true, the mean over all campaigns, ten times off at most; *median* of the error in percent; "
         "*accuracy* 100 % less the error, none counted below zero, the mean over the campaigns as part of that with "
@@ -194,8 +194,8 @@ def measured(data: Path, most: int | None = None) -> dict[str, list[Grid]]:
     for scheme in ("Eulerian", "semi-Lagrangian"):
         mine = [task for task in tasks if task.name.endswith(scheme)]
         main = next(task for task in mine if task.name.startswith(homme.MAIN_LOOP))
-        alike = [task for task in mine if np.array_equal(task.points, main.points)]
-        found += _grids(alike, ("ranks", "size"), most, main.name)
+        same_points = [task for task in mine if np.array_equal(task.points, main.points)]
+        found += _grids(same_points, ("ranks", "size"), most, main.name)
     groups[f"HOMME, ranks x ne to ne128, to the largest ne1024, {len(found)} timers"] = found
     tasks = [task for task in lulesh.load(data) if task.metric == "cycles"]
     groups[f"LULESH cycles, edge 30..120 to 150, {len(tasks)} kernels"] = _grids(tasks, ("size",), most)

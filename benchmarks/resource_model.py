@@ -84,13 +84,13 @@ def _node(settings: Settings, folder: Path) -> str:
     }
     true = {name: _times(_likwid(folder / name, files[name], "ranks")) for name in PROGRAMS}
     rows: list[list[object]] = []
-    for told, metric, platform in EVIDENCE:
+    for evidence_of, metric, platform in EVIDENCE:
         for which, ranks in TRAINED.items():
             errors: list[float] = []
             inside: list[bool] = []
             last: list[object] = []
             for name in PROGRAMS:
-                place = folder / f"{name} {which} {told}"
+                place = folder / f"{name} {which} {evidence_of}"
                 known = _likwid(place, {p: f for p, f in files[name].items() if p in ranks}, "ranks", metric)
                 held = [p for p in true[name] if p not in ranks]
                 given = fit(known, platform=platform).predict(ranks=held, metrics=["time"])
@@ -102,7 +102,7 @@ def _node(settings: Settings, folder: Path) -> str:
                 last.append(_last(answers.get(float(ASKED)), true[name][ASKED]))
             share = 100 * len(errors) / sum(sum(p not in ranks for p in true[name]) for name in PROGRAMS)
             most = np.quantile(errors, 0.9)
-            rows.append([f"{which}, {told}", *last, share, np.median(errors), most, 100 * np.mean(inside)])
+            rows.append([f"{which}, {evidence_of}", *last, share, np.median(errors), most, 100 * np.mean(inside)])
     heads = [*PROGRAMS, "carried, %", "median of all held, %", "90 % below, %", "covered, %"]
     return (
         "### A node from one memory domain\n\nSPEChpc 2021 tiny on Ice Lake, whole-program counters of LIKWID's group "

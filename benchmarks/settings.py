@@ -1,4 +1,4 @@
-"""What a run of the benchmarks is told: where things are, and how much to do."""
+"""Settings of a run of the benchmarks: folders, and how much to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def peak_memory() -> float:
-    """Largest resident memory of this process since it was started, in bytes; NaN where the system does not tell.
+    """Largest resident memory of this process since it was started, in bytes; NaN where the system does not report it.
 
     The kernel's high-water mark: the one of getrusage outlives the start of a program and so holds the parent's.
     """

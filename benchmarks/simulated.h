@@ -1,4 +1,4 @@
-/* Charges the simulator for what the bundled program's kernels compute, and tells the simulated time of each kernel on
+/* Charges the simulator for what the bundled program's kernels compute, and reports the simulated time of each kernel on
  * each rank at the end: "@kernel,rank,seconds". Included before everything else by benchmarks/simulator.py. */
 #include <mpi.h>
 #include <stdio.h>

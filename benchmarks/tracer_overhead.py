@@ -1,6 +1,6 @@
 """What the tracer adds: to single MPI calls, to LAMMPS and the bundled program; how fast 1,024 traces are read.
 
-Nanoseconds are the least of many rounds and runs. Beside them stand callgrind's instructions, which no neighbour on the
+Nanoseconds are the least of many rounds and runs. With them are callgrind's instructions, which no neighbour on the
 machine disturbs: those that a call takes with the tracer beyond those without, and of whole programs the tracer's share
 of all instructions, a lower bound where ranks wait, since MPI libraries poll.
 """
@@ -24,7 +24,7 @@ TITLE = "Overhead of the tracer"
 HERE = Path(__file__).resolve().parent
 MODES = ("off", "adaptive", "exact")
 WARM = 100
-"""Repetitions that ``tracer_overhead.c`` makes beside those asked for."""
+"""Repetitions that ``tracer_overhead.c`` makes in addition to those asked for."""
 MELT = """
 units lj
 atom_style atomic
@@ -151,8 +151,8 @@ def _programs(folder: Path, repetitions: int) -> str:
                     raise Skipped(f"{title} printed no time")
                 least[traced] = min(least[traced], float(match[1]))
         share = _share(folder, library, [*launcher], [*words, *short])
-        without, beside = least.get(False, float("nan")), least.get(True, float("nan"))
-        rows.append([title, without, beside, (beside / without - 1) * 100, share * 100])
+        without, with_tracer = least.get(False, float("nan")), least.get(True, float("nan"))
+        rows.append([title, without, with_tracer, (with_tracer / without - 1) * 100, share * 100])
     timed = f"least of {repetitions} in turns" if quiet else "not measured: other work kept the cores busy"
     return (
         f"Whole programs on two ranks, the time that they print themselves, {timed}; and the tracer's share of all "

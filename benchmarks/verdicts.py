@@ -128,7 +128,7 @@ def _capacities(folder: Path) -> list[int]:
 
 def _far(folder: Path) -> int:
     """Bytes that memory has to serve, whatever of the last cache the cores see: what names far more of it than they do
-    tells that of other cores, too. Fields between the two are served by either, as others leave room."""
+    gives that of other cores, too. Fields between the two are served by either, as others leave room."""
     from ranksight.platforms import load
 
     last = load(str(_platform(folder))).caches[-1]
@@ -182,7 +182,7 @@ def _planted(settings: Settings, folder: Path) -> str:
         rows.append([planted, said, "yes" if right else "no"])
     return (
         f"Troubles planted in the bundled program, measured at 1 to 8 ranks of {sizes[0]}^3 and {sizes[1]}^3 cells, "
-        f"{reps} repetitions, told for {SCALE} ranks:\n\n" + markdown(["planted", "named", "just that"], rows)
+        f"{reps} repetitions, diagnosed for {SCALE} ranks:\n\n" + markdown(["planted", "named", "just that"], rows)
     )
 
 
@@ -292,7 +292,7 @@ def _rajaperf(settings: Settings) -> str:
     return (
         f"RAJAPerf, {len(table)} kernels x flags on Broadwell. The label is the larger of memory and core bound (level "
         "2 of the top-down method); a verdict that reads level 2 agrees by definition, so it is withheld: levels 1 and "
-        "3 must tell it, by a law learned from the other kernels (least squares, no parameter to tune; both flag sets "
+        "3 must predict it, by a law learned from the other kernels (least squares, nothing to tune; both flag sets "
         "of a kernel are held out together). Bytes over time add nothing to these levels and are not used.\n\n"
         + markdown(["verdict from", "agreement, %", f"where the sides differ by {CLEAR:g} or more, %"], rows)
         + f"\n\nNot agreed: {wrong}."

@@ -46,7 +46,7 @@ def _part(part: str, text: str) -> list[float]:
     elif re.search(r"\^\(?[a-z]", part):
         raise ValueError(f"{inside} has no end: write 1..1024*2")
     else:
-        raise ValueError(f"{inside} is no number")
+        raise ValueError(f"{inside} is not a number")
     if not first <= last or (step <= 0 if how == ":" else step <= 1 or first <= 0):
         raise ValueError(f"{inside} rises nowhere")
     # Half a step more than the end, as sums and products are rounded.

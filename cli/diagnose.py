@@ -105,7 +105,7 @@ def _next(found: Diagnosis, model: Path) -> str:
     """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
     a forecast."""
     from ranksight.analysis.diagnosis.ceilings import NAMES
-    from ranksight.analysis.diagnosis.verdicts import UNTOLD
+    from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 
     rows = found.verdicts()
     heavy = rows[rows["share"] >= 0.05]
@@ -115,7 +115,7 @@ def _next(found: Diagnosis, model: Path) -> str:
         return shell_line("ranksight", "plan", model, *at)
     if (heavy["verdict"] == "undecided").any():
         ceilings = found.evidence.ceilings
-        blind = (heavy["unknown"] > 0.5) | heavy["reason"].str.contains(UNTOLD, regex=False)
+        blind = (heavy["unknown"] > 0.5) | heavy["reason"].str.contains(REST_UNKNOWN, regex=False)
         if blind.any():
             return "ranksight doctor  # loads by cache level or stalls tell what bounds a kernel"
         contested = " ".join(heavy.loc[heavy["verdict"] == "undecided", "reason"])

@@ -1,10 +1,10 @@
-"""Write everything that a model says into one HTML file that needs no network.
+"""Write all results of a model into one HTML file that needs no network.
 
   ranksight report heat.model.json --experiment heat.exp -o heat.html
   ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
 
-The front says in a sentence what the model predicts at the target, what stands in the way and how far it can be
-trusted; then come where the time goes, all kernels, communication, platform, what was refused, and the evidence.
+The front shows in a sentence what the model predicts at the target, what limits scaling and how far it can be
+trusted. Then come the parts of the time, all kernels, communication, platform, what is not predicted, and the evidence.
 --PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
 support, with the next one beyond it shown as insufficient, and the largest measured value of the others. An experiment
 adds its measured points; configurations that the model was not fitted to are held against it.

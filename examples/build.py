@@ -52,7 +52,7 @@ def build(
     mpicc: str = "mpicc",
     flags: Sequence[str] = FLAGS,
 ) -> Path:
-    """Compile a bundled program into a directory; the file appears there whole or not at all.
+    """Compile a bundled program into a directory; the file appears there only when it is complete.
 
     Parameters
     ----------

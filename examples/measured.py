@@ -1,6 +1,6 @@
 """The bundled measurements of ``ranksight demo --example``.
 
-``heat.tar.xz`` beside this file holds the experiments and the machine of one ``ranksight demo``, without raw output.
+``heat.tar.xz`` in this folder holds the experiments and the machine of one ``ranksight demo``, without raw output.
 ``python -m ranksight.examples.measured FOLDER`` writes it anew from the folder of a demo.
 """
 

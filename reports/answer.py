@@ -23,10 +23,10 @@ def target_words(sweep: Sweep) -> str:
 
 
 def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then: str = "") -> str:
-    """One sentence; where the evidence carries none, that it does not and which run would help (`then`)."""
+    """One sentence with the prediction; with insufficient data, the reason and the run that would help (`then`)."""
     program, where = sweep.model.application or "the program", target_words(sweep)
     if not sweep.timed:
-        return f"{program} was measured without times: what it takes at {where} is not told."
+        return f"{program} was measured without times: its time at {where} is not predicted."
     total, seconds = sweep.total, metric("time")
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
     if not carried(total):

@@ -131,14 +131,14 @@ def said(each: Finding, short: Mapping[str, str]) -> str:
 
 def _prices(each: Finding) -> list[str]:
     unit = metric(each.metric)
-    told = [cost for cost in each.costs if not cost.answer]
+    known = [cost for cost in each.costs if not cost.answer]
     parts = [
         f"at {_at(cost.configuration)} {unit.format(cost.value)} ({unit.format(cost.lower)} to "
         f"{unit.format(cost.upper)}), {cost.ratio:.3g} times the {unit.format(cost.expected)} expected"
-        for cost in told
+        for cost in known
     ]
-    if each.costs and not told:
-        parts.append(f"at {_at(each.costs[0].configuration)} not told: {each.costs[0].answer}")
+    if each.costs and not known:
+        parts.append(f"at {_at(each.costs[0].configuration)} not predicted: {each.costs[0].answer}")
     if each.doubled is not None:
         parts.append(f"twice the expected from {_at(each.doubled.configuration)} on")
     return parts
@@ -165,8 +165,8 @@ def rule_text(finding: RuleFinding, short: Mapping[str, str]) -> str:
 
 
 def _ahead(found: tuple[Comparison, ...]) -> str:
-    told = (f"{each.ratio:.3g} of the right at {_at(each.configuration)}" for each in found)
-    text = ", ".join(told)
+    ratios = (f"{each.ratio:.3g} of the right at {_at(each.configuration)}" for each in found)
+    text = ", ".join(ratios)
     return f"; by the models the left side is {text}" if text else ""
 
 
@@ -188,8 +188,8 @@ def summary(result: Result) -> str:
     }
     text = ", ".join(f"{counts[key]} {names[key]}" for key in counts if counts[key])
     states = [each.state for each in result.rules]
-    told = {"holds": "held", "violated": "violated", "insufficient": "undecided"}
-    each = ", ".join(f"{states.count(key)} {word}" for key, word in told.items() if key in states)
+    words = {"holds": "held", "violated": "violated", "insufficient": "undecided"}
+    each = ", ".join(f"{states.count(key)} {word}" for key, word in words.items() if key in states)
     rules = f"; {counted(len(states), 'rule')}: {each}" if states else ""
     stated = f"{counted(len(result.findings), 'expectation')}: {text}" if result.findings else ""
     return f"{stated}{rules}".removeprefix("; ")

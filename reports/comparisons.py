@@ -61,7 +61,7 @@ def between(low: float, high: float) -> str:
 def because(causes: list[Cause]) -> str:
     """The causes worth naming: ``instructions +12 % (+10 %), ...``: how it changed, and its part of the time.
 
-    Beside the largest only those that are more than noise.
+    Apart from the largest, only those that are more than noise.
     """
     named = [cause for cause in causes[:1] + [each for each in causes[1:] if each.sure] if abs(cause.part) >= SMALL]
     named = [cause for cause in named if cause.name != "time"]
@@ -95,8 +95,8 @@ def _no_time(comparison: Comparison) -> Text:
         for side in (comparison.before, comparison.after)
     ]
     sides = zip((comparison.before, comparison.after), clocks, strict=True)
-    told = [f"{side.name} has {', '.join(names) or 'none'}" for side, names in sides]
-    return Text(f"no time in common ({'; '.join(told)}): only counts are compared", 0, 2, "yellow")
+    held = [f"{side.name} has {', '.join(names) or 'none'}" for side, names in sides]
+    return Text(f"no time in common ({'; '.join(held)}): only counts are compared", 0, 2, "yellow")
 
 
 def hints(comparison: Comparison) -> list[Block]:
@@ -139,10 +139,10 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
         kernel: abs(np.nan_to_num(found.after[row, at]) - np.nan_to_num(found.before[row, at])) for kernel, row in mine
     }
     mine = [pair for pair in mine if (kernels is None or pair[0] in (*kernels, WHOLE)) and size[pair[0]] > 0]
-    told = {kernel: int(found.verdict[row, at]) in (CHANGED, NEW, GONE) for kernel, row in mine}
+    changed = {kernel: int(found.verdict[row, at]) in (CHANGED, NEW, GONE) for kernel, row in mine}
     # What changed comes first, by how much; then the rest, by its time.
-    weight = {kernel: moved[kernel] if told[kernel] else size[kernel] for kernel, _ in mine}
-    order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, not told[pair[0]], -weight[pair[0]]))
+    weight = {kernel: moved[kernel] if changed[kernel] else size[kernel] for kernel, _ in mine}
+    order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, not changed[pair[0]], -weight[pair[0]]))
     shown = order[:SHOWN]
     rows: list[list[str | Cell]] = []
     reasons: list[Block] = []
@@ -181,8 +181,8 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
 
 
 def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[Block]:
-    """What changed beside times, one line a kernel: those with the most time or instructions first, and the counts that
-    are not tiny beside the kernel's instructions."""
+    """Changes of counts, one line per kernel: those with the most time or instructions first, and the counts that are
+    not tiny compared with the kernel's instructions."""
     found = comparison.changes
     held = {key: np.nan_to_num(np.fmax(found.before[row, at], found.after[row, at])) for key, row in found.rows.items()}
     changed: dict[str, list[tuple[float, str]]] = {}

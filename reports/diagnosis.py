@@ -10,7 +10,7 @@ import pandas as pd
 
 from ranksight.analysis.diagnosis.diagnosis import Diagnosis
 from ranksight.analysis.diagnosis.ranking import clear
-from ranksight.analysis.diagnosis.verdicts import UNTOLD
+from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.model.application.communication import MEANINGS
@@ -31,7 +31,7 @@ HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x
 STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": "magenta", "compute-bound": "green",
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
 WAITS = ("serialisation", "late arrival")
-"""Troubles that are told by times in MPI as measured, and not by the model."""
+"""Problems found in measured times in MPI, and not in the model."""
 NAME = 36
 """Columns of a kernel's name in running text."""
 TERM_KERNELS, TERM_PLACES = 4, 3
@@ -120,13 +120,13 @@ def _heavy(table: pd.DataFrame) -> pd.DataFrame:
 def _short(row: Mapping[Any, Any]) -> str:
     """Why a kernel is undecided, in a few words; the table of verdicts has them all."""
     if row["unknown"] > 0.5:
-        return "nothing tells its parts"
-    if UNTOLD in row["reason"]:
+        return "its parts are not known"
+    if REST_UNKNOWN in row["reason"]:
         return f"{max(set(SHORT) - {'unknown'}, key=lambda name: row[name])} or not counted"
     if " or " in row["reason"]:
         order = sorted(SHORT, key=lambda name: -row[name])[:2]
         return f"{SHORT[order[0]]} or {SHORT[order[1]]}"
-    return "its time is not carried"
+    return "insufficient data for its time"
 
 
 def _varied(found: Diagnosis) -> bool:
@@ -139,7 +139,7 @@ def _measured_at(found: Diagnosis) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _unvaried(found: Diagnosis) -> Text:
-    return Text(f"all runs were of {_ranks(_measured_at(found)[0])}: how the program scales is not told", style="bold")
+    return Text(f"all runs were of {_ranks(_measured_at(found)[0])}: how the program scales is not known", style="bold")
 
 
 def _scaling(found: Diagnosis, most: int) -> list[Block]:
@@ -190,15 +190,15 @@ def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str
 
 
 def _untroubled(found: Diagnosis) -> str:
-    """What was looked at and is well, and what nothing tells of."""
-    told = found.efficiencies()[["load_balance", "communication"]].notna().all()
+    """What was examined and is in order, and what is not known."""
+    known = found.efficiencies()[["load_balance", "communication"]].notna().all()
     well = [("load_balance", "ranks are even"), ("communication", "no one waits in turn")]
     unknown = [("load_balance", "ranks"), ("communication", "messages")]
-    silent = [name for column, name in unknown if not told[column]]
+    silent = [name for column, name in unknown if not known[column]]
     grows = (found.scaling()["verdict"] == "grows").any()
     grown = [f"nothing {'of weight ' if grows else ''}grows"]
     grown = grown if _varied(found) else ["growth needs runs of several numbers of ranks"]
-    said = ", ".join([*grown, *(text for column, text in well if told[column])])
+    said = ", ".join([*grown, *(text for column, text in well if known[column])])
     return said + (f"; {' and '.join(silent)} were not measured one by one" if silent else "")
 
 
@@ -221,7 +221,7 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
         values = chosen[name].to_numpy(dtype=float)
         if np.isfinite(values).all():
             rows.append([label, *(f"{value:.0%}" if value >= 0.005 else "<1%" for value in values)])
-    # The least and the most ranks are told wherever there is room for two columns.
+    # The least and the most ranks are shown wherever there is room for two columns.
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
     columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
     return [Table([Column("efficiencies at ranks", "word"), *columns], rows)]
@@ -243,16 +243,16 @@ def _terms(found: Diagnosis, most: int) -> list[Block]:
 
 
 def _pairs(found: Diagnosis, most: int) -> list[Block]:
-    """Kernels that only their blocking by memory tells apart."""
+    """Kernels that differ in their memory blocking factor only."""
     rows = found.pairs().head(min(3, most)).to_dict("records")
     names = short_names((row[side] for row in rows for side in ("kernel", "other")), NAME)
     text: list[Block] = []
     for row in rows:
         who = f"{names[row['kernel']]} and {names[row['other']]}"
-        alike = f"{who} have the same CPI ({row['cpi']:.2f}, {row['other_cpi']:.2f})"
-        held = f"hold up {row['held']:.0%} of the first and {row['other_held']:.0%} of the other"
-        text.append(Text(f"{alike}; memory and caches {held}", 2))
-    return [Text("alike, and not", style="bold"), *text, ""] if text else []
+        same = f"{who} have the same CPI ({row['cpi']:.2f}, {row['other_cpi']:.2f})"
+        held = f"stall {row['held']:.0%} of the first and {row['other_held']:.0%} of the other"
+        text.append(Text(f"{same}; memory and caches {held}", 2))
+    return [Text("similar and different kernels", style="bold"), *text, ""] if text else []
 
 
 def _exchanges(found: Diagnosis, most: int) -> list[Block]:

@@ -58,8 +58,8 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
     for i in which:
         if fitted.samples[i] < MANY:
             number = max(float(fitted.samples[i]), HALF)
-            told = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
-            remarks[i] = "; ".join(filter(None, (remarks.get(i), told)))
+            samples_text = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
+            remarks[i] = "; ".join(filter(None, (remarks.get(i), samples_text)))
         reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
         rows.append(
             {
@@ -157,12 +157,12 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
     if len(model.fitted) > len(rows):
         found += [f"... and {len(model.fitted) - len(rows)} more; --format csv prints all", ""]
     if checked is not None:
-        told = (
+        others = (
             f"without {checked['parameter']} = {in_full(checked['value'])}: predicted there with a median error of "
             f"{checked['median_error']:.1f} %, largest {checked['largest_error']:.1f} %; "
             f"{checked['covered']:.0%} of the values lie in their 90 % intervals"
         )
-        found += [told, ""]
+        found += [others, ""]
     return found[:-1]
 
 

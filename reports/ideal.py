@@ -33,7 +33,7 @@ class Ideal:
     ----------
     kind : {"strong", "weak"}
     told_by : str
-        What the kind was told by.
+        What the kind follows from.
     reference : int
         Position of the fewest ranks measured in the sweep.
     ratio : (k,)

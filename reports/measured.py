@@ -57,7 +57,7 @@ class Measured:
         """Time of the program at all configurations (n,) and what it is.
 
         The whole program's time where it was measured; else the sum over kernels of means over all ranks, which holds
-        no message that the model tells apart.
+        no message that the model distinguishes.
         """
         rows = model.functions.rows
         if (WHOLE, "time") in rows:
@@ -66,9 +66,9 @@ class Measured:
         some = self.value[index]
         if not len(some):
             return np.full(len(self.points), np.nan), WHOLLY
-        if (told := model.equation.imbalances) is not None:
+        if (imbalances := model.equation.imbalances) is not None:
             kernels = tuple(model.fitted.kernels[row] for row in index)
-            some = some * told.part(kernels, self.points) - told.left(kernels, some, self.points)
+            some = some * imbalances.part(kernels, self.points) - imbalances.left(kernels, some, self.points)
         held = np.isfinite(some).any(axis=0)
         sent = model.equation.communication
         apart = sent is not None and sent.priced(model.equation.network)

@@ -1,4 +1,4 @@
-"""Colours of all plots: Okabe and Ito's palette, told apart by people with every common kind of colour vision.
+"""Colours of all plots: Okabe and Ito's palette, distinct for people with every common kind of colour vision.
 
 :data:`DARK` gives each colour its counterpart on a dark ground, with a contrast of three to one or more against it.
 """

@@ -32,7 +32,7 @@ SETTLED = (
     "that fits foresees; what is left is scatter, and how far the program may leave its function up to the "
     "target{nearer}"
 )
-NEARER = ", which only runs nearer to it tell"
+NEARER = ", which only runs nearer to it show"
 
 CHEAP = 1.1
 """Factor of the collectors that is not worth a line."""

@@ -106,7 +106,7 @@ class Sweep:
 
     @property
     def timed(self) -> bool:
-        """Whether the model tells a time."""
+        """Whether the model predicts a time."""
         return "time" in self.model.fitted.metrics
 
     @property
@@ -135,7 +135,7 @@ class Sweep:
 
 
 def axis_of(model: Model) -> str:
-    """The parameter that a model is told along: ranks where they varied, else the first that did."""
+    """The parameter of the horizontal axis: ranks where they varied, otherwise the first that did."""
     varied = [name for at, name in enumerate(model.parameters) if len(np.unique(model.training[:, at])) > 1]
     if RANKS in varied or not varied:
         return RANKS if RANKS in model.parameters else model.parameters[0]
@@ -164,7 +164,7 @@ def sweep(
         Values of the other parameters; each one's largest measured value when not given.
     level : float
     count : int
-        Values between the smallest measured one and the target, beside the measured ones.
+        Values between the smallest measured one and the target, in addition to the measured ones.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def _farthest(
 
 
 def _following(model: Model, along: str) -> set[str]:
-    """Parameters that varied with the one told along only, and follow it."""
+    """Parameters that varied only with the one of the axis, and follow it."""
     ties = model.fitted.ties
     if ties is None or along != RANKS:
         return set()
@@ -229,7 +229,7 @@ def _following(model: Model, along: str) -> set[str]:
 
 
 def _measured(model: Model, along: str, held: Mapping[str, float]) -> Array:
-    """Measured values of a parameter: those beside the held values of the others, all where there are none."""
+    """Measured values of a parameter: those at the held values of the others, all where there are none."""
     at = model.parameters.index(along)
     same = np.ones(len(model.training), dtype=bool)
     for name, value in held.items():

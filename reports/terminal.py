@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH = 80
-"""Columns where no terminal tells."""
+"""Columns where no terminal reports them."""
 WIDEST = 160
 NARROWEST = 30
 LEAST = {"name": 8, "text": 24}
@@ -31,7 +31,7 @@ PLAINLY: dict[str, Any] = {"width": 4 * WIDEST, "highlight": False, "markup": Fa
 """Of a console that takes text as it is; blocks are laid out here, and what does not fit is left to the terminal."""
 BARS = "▁▂▃▄▅▆▇█"
 PLAINER = str.maketrans(dict(zip(BARS + "…·", "_.,-=+*#~*", strict=True)) | {"²": "^2", "³": "^3", "√": "sqrt "})
-"""What stands for signs that a stream cannot hold."""
+"""Replacements of signs that a stream cannot hold."""
 
 
 class Cell(NamedTuple):

@@ -92,7 +92,7 @@ class Pairs:
 
 
 def pairs(experiments: Sequence[Experiment]) -> Pairs | None:
-    """The matrix of the run with most ranks that tells its peers; None where none does."""
+    """The matrix of the run with most ranks whose peers are known; None without one."""
     runs = [(run, experiment) for experiment in experiments for run in experiment.runs if run.state == "complete"]
     runs.sort(key=lambda pair: -_ranks(pair[0]))
     for run, experiment in runs:

@@ -14,7 +14,7 @@ from ranksight.reports.sweep import Sweep, carried, place
 
 Grade = Literal["good", "fair", "poor"]
 FEW = 100.0
-"""Samples that tell a value to a tenth."""
+"""Samples for which the standard error of a value is a tenth."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _interval(sweep: Sweep) -> Fact:
     total = sweep.total
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
     if not sweep.timed or not carried(total) or not value > 0:
-        return Fact("poor", "Interval", f"Insufficient: {total.reason[0, -1] or 'the model tells no time'}.")
+        return Fact("poor", "Interval", f"Insufficient: {total.reason[0, -1] or 'the model has no time'}.")
     wide = max(high / value, value / low) - 1 if low > 0 else float("inf")
     text = f"{sweep.level:.0%} of such intervals hold the value: {low / value - 1:+.0%} to {high / value - 1:+.0%}."
     return Fact("good" if wide < 0.25 else "fair" if wide < 1 else "poor", "Interval", text)
@@ -126,12 +126,12 @@ def _parts(sweep: Sweep) -> list[Fact]:
     measured = float(sweep.model.shares[index][lost].sum())
     share = max(measured, there)
     if not lost.any():
-        return [Fact("good", "Kernels", f"The times of all {len(kernels)} kernels are carried by their measurements.")]
+        return [Fact("good", "Kernels", f"The data suffice for the times of all {len(kernels)} kernels.")]
     return [
         Fact(
             _by_part(share),
             "Kernels",
-            f"{int(lost.sum())} of {len(kernels)} kernels are not carried: {measured:.1%} of the computing time "
+            f"{int(lost.sum())} of {len(kernels)} kernels have insufficient data: {measured:.1%} of the computing time "
             f"measured and {there:.1%} of that predicted.",
         )
     ]

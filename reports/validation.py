@@ -1,4 +1,4 @@
-"""A model's prediction held against runs: predicted beside measured, with the error, for everything both have."""
+"""A model's prediction held against runs: predicted and measured, with the error, for everything both have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPUTE = "compute_cpu_time"
 
 @dataclass(frozen=True)
 class Validation:
-    """Predictions beside measurements.
+    """Predictions and measurements side by side.
 
     Attributes
     ----------

@@ -27,10 +27,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of real measurements beside the repository; tests that need it are skipped where it is absent."""
+    """The folder of real measurements next to the repository; tests that need it are skipped where it is absent."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip("the folder of real measurements is not beside this repository")
+        pytest.skip("the folder of real measurements is not next to this repository")
     return folder.parent
 
 

@@ -24,7 +24,7 @@ OVER = (
     "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
 )
 """Reason of a kernel that moves more than a level delivers."""
-UNTOLD = "loads by level or stalls would tell the rest"
+REST_UNKNOWN = "loads by level or stalls would show the rest"
 """Reason of a kernel of whose time no counter tells more than any level of memory may take."""
 
 
@@ -42,7 +42,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         in flight at the level), ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none
         holds it up); ``change`` and ``saves`` (what helps most, and the part of the kernel's time that it saves),
         ``saves_<change>`` for each change;
-        ``reason`` (why undecided or not carried), ``evidence`` (what the parts were told from).
+        ``reason`` (why undecided or not predicted), ``evidence`` (the source of the parts).
     """
     count, k = evidence.computing.shape
     whole = evidence.whole
@@ -117,7 +117,7 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
         one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " " + low + " to " + high
         reason[rest] = one + " or " + other
         lacking = rest & (causes.share[CAUSES.index("unknown")] > causes.high[1:4].max(axis=0))
-        reason[lacking] = one[lacking[rest]] + f"; {UNTOLD}"
+        reason[lacking] = one[lacking[rest]] + f"; {REST_UNKNOWN}"
     if evidence.samples is not None:
         mine = open_ & (evidence.samples < FEW)
         told = [f", told by {number:.2g} samples" for number in evidence.samples[mine]]

@@ -69,7 +69,7 @@ class ExtraP:
             except (OSError, subprocess.SubprocessError) as error:
                 last = (getattr(error, "stderr", "") or str(error)).strip().split("\n")[-1]
                 raise ToolError(
-                    f"Extra-P does not run with {self.python}: {last}", "its module's text tells how to make one"
+                    f"Extra-P does not run with {self.python}: {last}", "its module's text explains how to make one"
                 ) from error
             answered = made.read_text(encoding="utf-8")
         if kept is not None:

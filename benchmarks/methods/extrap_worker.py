@@ -109,7 +109,7 @@ def refused(group, error):
 
 
 def peak():
-    """Largest resident memory of this process since it was started, in bytes; NaN where the system does not tell."""
+    """Largest resident memory of this process since it was started, in bytes; NaN where that is not known."""
     try:
         with open("/proc/self/status", encoding="ascii") as stream:
             return next(float(line.split()[1]) * 1024 for line in stream if line.startswith("VmHWM"))

@@ -1,6 +1,6 @@
 """HOMME on Summit: trained on the smallest grid (ne32, 6 to 96 ranks), asked for up to ne1024 and 27,600 ranks.
 
-The parameter is the work per rank, x = 6 ne^2 / ranks elements; ranks and ne stand beside it as hidden parameters,
+The parameter is the work per rank, x = 6 ne^2 / ranks elements; ranks and ne accompany it as hidden parameters,
 because x stays in the measured range while they leave it by up to 287 times. A second set of splits has both
 parameters, ranks and ne, trained on ne32 to ne128 and asked for ne256 to ne1024. Runs with a ``compose`` timer use
 the semi-Lagrangian tracer scheme, the others the Eulerian one; the two are series of their own.

@@ -19,4 +19,4 @@ experiment = rs.read(sys.argv[1])
 study = read_study(Path(__file__).with_name("expectations.toml"))
 result = check(study, experiment)
 show(*blocks(result))
-sys.exit(result.exit_code)  # 3 when an expectation is violated, 4 when the runs are too few to tell
+sys.exit(result.exit_code)  # 3 when an expectation is violated, 4 when the runs are too few to decide

@@ -56,8 +56,8 @@ class Figure:
     alternative : str
         What it shows, for who cannot see it.
     hover : mapping
-        What the script tells at a value of the horizontal axis: ``x`` (positions in the SVG), ``heads`` and ``rows``
-        (label and a text for each position); empty where there is nothing to tell.
+        What the script shows at a value of the horizontal axis: ``x`` (positions in the SVG), ``heads`` and ``rows``
+        (label and a text for each position); empty where there is nothing to show.
     """
 
     id: str

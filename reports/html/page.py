@@ -65,7 +65,7 @@ def render(context: Context, title: str | None = None) -> str:
 
 
 def write(page: str, path: Path, *, force: bool = False) -> None:
-    """Write the page, whole or not at all.
+    """Write the page atomically.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _dark() -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is loaded and nothing runs but the page's own style and script, told by their hashes."""
+    """Policy that allows only the page's own style and script, by their hashes."""
 
     def hashed(text: str) -> str:
         return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"

@@ -67,7 +67,7 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
 
 
 def _name(ax: Any, rows: pd.DataFrame) -> None:
-    """Names beside marks, on any side of them; one that would lie on another is left to the table."""
+    """Names next to marks, on any side of them; one that would cover another is left to the table."""
     taken: list[tuple[float, float, float, float]] = []
     names = short_names(rows["kernel"], 22)
     for row in rows.to_dict("records"):

@@ -1,4 +1,4 @@
-"""What the shells are told is what the parser knows."""
+"""Completions of the shells match the parser."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def test_lists_of_values(text: str, wanted: list[float]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1,x", "'x' in '1,x' is no number"),
-        ("", "'' is no number"),
+        ("1,x", "'x' in '1,x' is not a number"),
+        ("", "'' is not a number"),
         ("8-1", "rises nowhere"),
         ("0..8*2", "rises nowhere"),
         ("1..8*1", "rises nowhere"),
@@ -129,7 +129,7 @@ def test_fit_brings_its_own_model_up_to_date(tmp_path: Path, capsys: pytest.Capt
     imported("1,8\n2,4\n4,2\n8,1\n16,0.5\n")
     assert main(["fit", str(tmp_path / "e"), "-q"]) == 0
     assert len(Model.load(model).training) == 5
-    # A name of one's own is not written over, nor is a file that is no model.
+    # A name of one's own is not written over, nor is a file that is not a model.
     assert main(["fit", str(tmp_path / "e"), "-q", "-o", str(model)]) == 1
     model.write_text("my notes")
     assert main(["fit", str(tmp_path / "e"), "-q"]) == 1

@@ -142,7 +142,7 @@ def test_causes_within_the_noise_of_a_time_are_not_sure() -> None:
     assert causes["instructions"].sure
     assert not causes["time per instruction"].sure
     assert because(list(causes.values())) == "instructions x 0.5 (time -51 %)"
-    # Another machine's counters, not another count: the time itself tells it.
+    # Another machine's counters, not another count: the time itself shows it.
     slower = side({("k", "time"): 1.5, ("k", "instructions"): 1e9}, error=0.03)
     assert explain("k", "time", before, slower, 0, (None, None))[0].sure
 
@@ -238,7 +238,7 @@ def test_a_crossover_is_found_where_it_is() -> None:
 
 
 def test_where_a_change_matters() -> None:
-    """A new term of 0.002 p beside 1 s of work passes 2 % of it at 10 ranks."""
+    """A new term of 0.002 p added to 1 s of work passes 2 % of it at 10 ranks."""
     before = {("work", "time"): lambda p: 1 + 0 * p, ("halo", "time"): lambda p: 0.001 * p}
     after = {**before, ("halo", "time"): lambda p: 0.003 * p}
     found = compare(subject("a", made(before)), subject("b", made(after, seed=1)), np.array([[64.0]]))

@@ -210,7 +210,7 @@ def test_kernels_stay_functions_of_their_own(tmp_path: Path, level: str) -> None
     listing = subprocess.run(["nm", str(program)], capture_output=True, text=True, check=True).stdout
     places = {line.split()[2]: line.split()[0] for line in listing.splitlines() if len(line.split()) == 3}
     assert places.keys() >= KERNELS
-    assert len({places[name] for name in KERNELS}) == len(KERNELS)  # bodies that are alike are not merged
+    assert len({places[name] for name in KERNELS}) == len(KERNELS)  # equal bodies are not merged
     assert not [name for name in places if re.fullmatch(rf"({'|'.join(KERNELS)})\..*", name)]  # no clones, no parts
 
 

@@ -82,12 +82,12 @@ def test_simulated_times_repeat_to_the_digit(tmp_path: Path) -> None:
     command = ["smpirun", "-np", "8", "-platform", "platform.xml", "-hostfile", "hosts", "--log=root.thres:error"]
     command += ["--cfg=smpi/simulate-computation:no", str(program), "--repetitions", "2", "--warmups", "0"]
     environment = {name: value for name, value in os.environ.items() if name != "RANKSIGHT_TABLE"}
-    told = [
+    tables = [
         subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True).stdout
         for _ in range(2)
     ]
-    assert told[0] == told[1]
-    rows = list(csv.DictReader(io.StringIO(told[0])))
+    assert tables[0] == tables[1]
+    rows = list(csv.DictReader(io.StringIO(tables[0])))
     assert [row["kernel"] for row in rows] == TIMED
     times = {row["kernel"]: float(row["time"]) for row in rows}
     # Eight ranks, a binary tree of three levels, at most two messages a level one after another, 2 us each.

@@ -73,9 +73,9 @@ def test_the_place_can_be_stated(bin_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("mpirun", "-n", "{ranks}", "./missing"), "missing is no program"),
+        (("mpirun", "-n", "{ranks}", "./missing"), "missing is not a program"),
         (("mpirun", "-n", "{ranks}"), "no program is found"),
-        (("nothing", "{ranks}"), "nothing is no program"),
+        (("nothing", "{ranks}"), "nothing is not a program"),
         (("ibrun", "-n", "{ranks}", "app"), "ibrun is not found"),
         (("mpirun", "-n", "{ranks}", "app", "{other}"), "needs {other}"),
         (("mpirun", "-n", "{ranks}", "{wrap}"), "nothing follows"),

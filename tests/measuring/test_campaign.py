@@ -301,7 +301,7 @@ def test_templates_that_cannot_be_used(program: Path, tmp_path: Path, capsys: py
     assert "the command has no {ranks}" in error
     assert "no command is given" in error
     assert "-o FOLDER" in error
-    assert "no-such is no program" in error
+    assert "no-such is not a program" in error
 
 
 def test_a_folder_that_is_no_experiment(

@@ -148,7 +148,7 @@ def test_lines_that_measure_more_prepare_as_well(case: Path) -> None:
         (("--prepare", "a 'b"), 2, "is no command: No closing quotation"),
         (("--prepare", ""), 2, "no command is given"),
         (("--prepare", "a {depth}"), 2, "{depth} has no values"),
-        (("--at", "one", "x"), 2, "argument --at: 'one' in 'one' is not a number"),
+        (("--at", "one", "x"), 2, "argument --at: 'one' is not a number"),
         (("--at", "1"), 2, "--at"),
         (("--prepare", "a {workdir}"), 2, "{workdir} cannot be a parameter"),
     ],

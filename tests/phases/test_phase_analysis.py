@@ -31,7 +31,7 @@ def test_phases_of_a_program_on_square_grids(tmp_path: Path) -> None:
     assert analysis.coverage > 0.9
     sweep = analysis.phases[2].groups[0]
     assert sweep.table is not None
-    # 30 work units of each cell and step, and 15 instructions a sweep beside them
+    # 30 work units of each cell and step, and 15 further instructions per sweep
     assert sweep.table.spread < 1e-3
     assert float(sweep.table.at(400)) == pytest.approx(30 * 240**3 / 400 / 60 + 15, rel=1e-2)
 
@@ -58,7 +58,7 @@ def test_a_distant_point_mends_what_small_runs_cannot_show(tmp_path: Path) -> No
     assert exchange is not None
     # 60^3 / 16 cells a rank are 240^3 / 1024
     assert exchange.ranks == pytest.approx(1024, rel=0.03)
-    # 1024 ranks hold 13,500 cells each, which the caches hold: half the time that few ranks tell
+    # 1024 ranks hold 13,500 cells each, which the caches hold: half the time of few ranks
     work = 240**3 / 1024
     truth = (50 * work + 530) * 1e-9 + 1e-6
     error = [abs(float(a.phases[1].computation(1024)) / truth - 1) for a in (plain, both)]

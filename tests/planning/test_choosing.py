@@ -167,7 +167,7 @@ def test_a_plan_adds_up_a_program_as_its_prediction_does(noise: float, form: flo
 
 
 def test_runs_narrow_less_what_goes_together() -> None:
-    """Four kernels alike: of the same runs less is expected for the sum where their errors of form go together."""
+    """Four equal kernels: the same runs help the sum less where their errors of form are correlated."""
     names = ("a", "b", "c", "d")
     points = [[r, s] for r in (1, 2, 4, 8, 16) for s in (8, 16, 24, 32, 64)]
     model = model_of(series(both, points, noise=0.05, kernels=names), "made")
@@ -210,7 +210,7 @@ def test_why_a_plan_ends_and_what_each_run_adds() -> None:
 
 
 def test_without_an_answer_nothing_narrow_is_promised() -> None:
-    """One configuration has no function; a few runs cannot promise more of a target far out than they can tell."""
+    """One configuration has no function; a few runs cannot promise more for a distant target than they can show."""
     model = model_of(series(line, [[4]], noise=0.02), "made")
     choice = plan(model, [512], budget=1e9, most=2)
     assert choice.goal.now.status.any()
@@ -224,7 +224,7 @@ def test_runs_never_widen_what_is_expected() -> None:
     before = worlds.spread()[0][0, 0]
     after = worlds.outlook(np.arange(3))[0][0, :, 0]
     assert (after <= before * 1.02).all()
-    assert after[2] < after[1] < before  # farther out tells forms apart better, and leaves less to drift
+    assert after[2] < after[1] < before  # farther out separates hypotheses better, and leaves a shorter extrapolation
 
 
 def test_competing_forms_are_told_apart_where_they_differ() -> None:

@@ -76,7 +76,7 @@ def test_a_plan_for_machines(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert low <= after[0] < after[1] <= high
     factors = [run["interval_factor"] for run in content["runs"]]
     assert factors == sorted(factors, reverse=True)
-    # The model stands beside its experiment, so the lines to measure are known.
+    # The model is next to its experiment, so the lines to measure are known.
     assert all(line.startswith("ranksight measure ") and "COMMAND" not in line for line in content["commands"])
     for run in content["runs"]:
         assert run["core_hours"] == pytest.approx(2 * run["seconds"] * run["configuration"]["ranks"] / 3600)

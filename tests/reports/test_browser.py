@@ -1,6 +1,6 @@
 """The page in a browser: no error, no request, tables that sort and filter, kernels that draw.
 
-Chromium alone tells what the page becomes; with Playwright its controls are used, with the network switched off.
+Chromium alone shows how the page is rendered; with Playwright its controls are used, with the network switched off.
 """
 
 from __future__ import annotations

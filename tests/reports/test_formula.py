@@ -50,7 +50,7 @@ def test_two_values_of_a_parameter_are_no_growth_law(tmp_path: Path, capsys: pyt
 def test_plain_values_have_their_unit() -> None:
     assert readable("0.001981 at size = 12, 3e-05 at size = 24", "s") == "1.98 ms at size = 12, 30 us at size = 24"
     assert readable("-0.5", "s") == "-500 ms"
-    # A value beside a function of the same table keeps the unit of the heading.
+    # A value next to a function of the same table keeps the unit of the heading.
     assert readable("8 * ranks^(-1) above ranks = 16, 0.4567 below", "s") == "8 / ranks above ranks = 16, 0.457 below"
 
 

@@ -37,10 +37,10 @@ def test_json_for_machines(stored: Path, tmp_path: Path, capsys: pytest.CaptureF
     output = tmp_path / "r.html"
     words = ["report", str(stored), "-o", str(output), "--ranks=64", "--size", "100", "--format", "json"]
     assert main(words) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["target"] == {"ranks": 64, "size": 100}
-    assert told["bytes"] == output.stat().st_size
-    assert told["carried"] is True
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["target"] == {"ranks": 64, "size": 100}
+    assert printed["bytes"] == output.stat().st_size
+    assert printed["carried"] is True
 
 
 def test_what_is_there_is_kept_without_force(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ class Section:
     id, title : str
         Its template is ``<id>.html``.
     build : callable
-        Gives what the template needs, or None where there is nothing to tell; ``figures`` lists its figures.
+        Gives what the template needs, or None where there is nothing to show; ``figures`` lists its figures.
     """
 
     id: str

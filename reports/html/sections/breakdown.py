@@ -64,8 +64,8 @@ def _notes(context: Context, total: Any) -> list[str]:
     notes = []
     if equation.resources is None and equation.counted is None:
         notes.append(
-            "Execution and memory are told apart where instructions, loads by cache level and time were measured and "
-            "a platform was given to the fit; here they were not, so all of it stands as kernels without counters."
+            "Execution and memory are separated where instructions, loads by cache level and time were measured and "
+            "a platform was given to the fit. Here they were not, so all of it counts as kernels without counters."
         )
     if equation.communication is not None and not equation.communication.priced(equation.network):
         notes.append("Messages were traced but no network was described, so their time is missing here.")

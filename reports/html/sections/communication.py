@@ -16,7 +16,7 @@ from ranksight.reports.traffic import Pairs, Traffic, pairs
 
 MOST = 40
 WAITED = 0.001
-"""Part of a run from which waiting is told."""
+"""Part of a run from which waiting is reported."""
 
 
 def build(context: Context) -> dict[str, Any] | None:

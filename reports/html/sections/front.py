@@ -1,4 +1,4 @@
-"""The front: the answer in one sentence, what stands in the way, how far it can be trusted, and the prediction."""
+"""The front: the answer in one sentence, what limits scaling, how far it can be trusted, and the prediction."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _obstacles(context: Context) -> dict[str, Any]:
         for loss in context.losses[:MOST]
     ]
     lead = (
-        f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, told by the "
+        f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, given by the "
         f"{against.told_by}, {value(max(lost, 0.0), 'time')} of {value(total, 'time')} are lost."
     )
     summed = float(np.nansum(sweep.breakdown.by_kernel[:, -1]))

@@ -21,7 +21,7 @@ HELPS = {
 HELD_UP = ("cache-bound", "latency-bound")
 """Verdicts that a memory level belongs to."""
 SAVED = 0.005
-"""Part of a kernel's time from which what would save it is told."""
+"""Part of a kernel's time from which possible savings are reported."""
 
 
 def build(context: Context) -> dict[str, Any] | None:

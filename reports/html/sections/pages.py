@@ -20,7 +20,7 @@ from ranksight.reports.palette import NAMES
 Array = NDArray[np.float64]
 
 MOST_SERIES = 2400
-"""Series that the page tells one by one; beyond them kernels are in the table only, the smallest left out."""
+"""Series with a section of their own; beyond them kernels are in the table only, the smallest left out."""
 MOST_NUMBERS = 220_000
 """Numbers that the page's small plots hold; with more, they show fewer values of the other parameters."""
 MOST_POINTS = 60
@@ -126,7 +126,7 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _verdicts(context: Context, found: dict[str, dict[str, Any]]) -> None:
-    """Put each kernel's verdict with its figures, and where it stands under the roofs, beside its parts."""
+    """Add to each kernel's parts its verdict with figures, and its position under the roofs."""
     diagnosis = context.sweep.diagnosis
     if diagnosis is None:
         return

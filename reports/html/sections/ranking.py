@@ -16,7 +16,7 @@ from ranksight.reports.plots.plot_ranking import ranked
 from ranksight.reports.sweep import RANKS, place
 
 COUNT = 8
-TOLD = 8
+MOST = 8
 
 
 def build(context: Context) -> dict[str, Any] | None:
@@ -38,7 +38,7 @@ def build(context: Context) -> dict[str, Any] | None:
         lambda ax: plot_ranking(sweep, COUNT, ax),
         f"Predicted time per rank of the {len(drawn)} largest kernels over {sweep.along}; at {sweep.places()[-1]} "
         f"{names[largest[0]]} is the largest with {percent(float(times[largest[0], -1] / total[-1]))}. "
-        f"{len(crossings)} crossings are told below.",
+        f"{len(crossings)} crossings are listed below.",
         (10.5, 4.6),
         sweep.values.tolist(),
         rows,
@@ -47,8 +47,8 @@ def build(context: Context) -> dict[str, Any] | None:
     return {
         "figures": [figure],
         "along": sweep.along,
-        "crossings": crossings[:TOLD],
-        "more": max(0, len(crossings) - TOLD),
+        "crossings": crossings[:MOST],
+        "more": max(0, len(crossings) - MOST),
         "count": len(drawn),
         "all": len(places),
         "ranks": sweep.along == RANKS,

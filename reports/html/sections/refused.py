@@ -1,4 +1,4 @@
-"""What the model refuses to tell, why, and the runs to add."""
+"""What is not predicted, why, and the runs to add."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ranksight.reports.plans import hours
 from ranksight.reports.refusals import next_run
 from ranksight.reports.sweep import place
 
-TOLD = 200
+MOST = 200
 
 
 def build(context: Context) -> dict[str, Any]:
@@ -24,8 +24,8 @@ def build(context: Context) -> dict[str, Any]:
         "count": len(refused),
         "of": len(context.model.fitted),
         "times": len(times),
-        "rows": refused[:TOLD],
-        "more": max(0, len(refused) - TOLD),
+        "rows": refused[:MOST],
+        "more": max(0, len(refused) - MOST),
         "next": next_run(context.sweep),
         "plan": _plan(context),
     }

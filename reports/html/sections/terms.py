@@ -92,9 +92,7 @@ def _figure(sweep: Sweep, term: str, said: Forecast, rows: Sequence[int], names:
     last = ", ".join(
         f"{name} {number(term, float(said.value[row, -1]))}" for name, row in zip(names, rows, strict=True)
     )
-    texts = [
-        (name, [number(term, float(x)) for x in said.value[row]]) for name, row in zip(names, rows, strict=True)
-    ]
+    texts = [(name, [number(term, float(x)) for x in said.value[row]]) for name, row in zip(names, rows, strict=True)]
     unit = UNITS[term] or ""
     return draw(
         f"term-{term}",
