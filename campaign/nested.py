@@ -82,7 +82,7 @@ class Timers:
         if len(times) < 2:
             return
         self.runs += 1
-        name, longest = str(names[times.argmax()]), float(times.max())
+        name, longest = str(names[int(times.argmax())]), float(times.max())
         rest = float(times.sum()) - longest
         self.longest[name] += 1
         self.sums[name] += len(times) > 2 and abs(rest - longest) <= SUM * longest
