@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ranksight.analysis.phases.calls import LOADS, Calls, read_calls, traced
-from ranksight.analysis.phases.messages import Messages, phase_messages
+from ranksight.analysis.phases.message_fitting import phase_messages
+from ranksight.analysis.phases.messages import Messages
 from ranksight.analysis.phases.pet import Pet, PhaseTime
 from ranksight.analysis.phases.phase import Phase, build_phase
 from ranksight.analysis.phases.relate import UNRELATED, Related, relate
