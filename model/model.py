@@ -425,17 +425,17 @@ class Model:
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the model to one JSON file; see :func:`ranksight.model.modelfile.write`."""
+        """Write the model to one file; see :func:`ranksight.model.modelfile.write`."""
         write(
             Path(path),
             {
                 "application": self.application,
                 "parameters": list(self.parameters),
-                "training": self.training.tolist(),
+                "training": self.training,
                 "provenance": dict(self.provenance),
                 "correlation": {name: [rho.noise, rho.form] for name, rho in self.correlation.items()},
-                "shares": [float(f"{x:.6g}") for x in self.shares],
-                "fitted": self.fitted.to_dict(),
+                "shares": self.shares,
+                "fitted": self.fitted.to_columns(),
                 "extras": dict(self.extras),
             },
             force,

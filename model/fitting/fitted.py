@@ -360,13 +360,20 @@ class Fitted:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; see :meth:`from_dict`."""
-        from ranksight.model.fitting.plain import fitted_to_dict
+        from ranksight.model.plaindata import listed
 
-        return fitted_to_dict(self)
+        found: dict[str, Any] = listed(self.to_columns())
+        return found
+
+    def to_columns(self) -> dict[str, Any]:
+        """The same with arrays in place of lists of numbers."""
+        from ranksight.model.fitting.plain import fitted_to_columns
+
+        return fitted_to_columns(self)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
-        """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
+        """Rebuild from :meth:`to_dict` or :meth:`to_columns`; damaged or hostile content raises InputError."""
         from ranksight.model.fitting.plain import fitted_from_dict
 
         return fitted_from_dict(content)

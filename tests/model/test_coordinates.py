@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.model import modelfile
 from ranksight.cli.main import main
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
@@ -95,10 +95,10 @@ def test_formulas_that_cannot_be_are_refused_in_a_line(
 
 def test_a_damaged_description_is_refused(boxes: Experiment, tmp_path: Path) -> None:
     fit(boxes, derive={"x": FORMULA}).save(tmp_path / "m.json")
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     for broken in ({"given": ["ranks"]}, {**content["extras"]["coordinates"], "formulas": {"y": "nx"}}):
         content["extras"]["coordinates"] = broken
-        (tmp_path / "m.json").write_text(json.dumps(content))
+        modelfile.write(tmp_path / "m.json", content, force=True)
         with pytest.raises(InputError, match="coordinates"):
             Model.load(tmp_path / "m.json").predict(ranks=4, x=3)
 
