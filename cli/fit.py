@@ -10,13 +10,12 @@ measurements cannot carry is marked insufficient. The next step is 'ranksight pr
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight._files import check_output, with_name
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.errors import UsageError
@@ -279,8 +278,7 @@ def _print(
             "functions": _plain(rows),
             **({} if checked is None else {"verification": _plain(checked)}),
         }
-        json.dump(content, sys.stdout, indent=1, allow_nan=False)
-        print()
+        print_document(content)
         return
     if args.format == "csv":
         columns = COLUMNS if checked is None else (*COLUMNS, "error_at_largest")
