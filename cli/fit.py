@@ -149,6 +149,10 @@ def run(args: argparse.Namespace) -> int:
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names
 
+    if args.dask is not None:
+        from ranksight.executing import reached
+
+        reached(args.dask)
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import tell
     from ranksight.counters.checking import unnoted
