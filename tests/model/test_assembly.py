@@ -8,10 +8,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from ranksight.model import modelfile
 from ranksight.comm.costs.cost import cost
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment
+from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load

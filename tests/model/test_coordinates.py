@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.model import modelfile
 from ranksight.cli.main import main
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.structure.coordinates import Coordinates

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.model import modelfile
 from ranksight.cli import main
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.structure.wholeunits import WholeUnits

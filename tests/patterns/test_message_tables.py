@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.model import modelfile
 from ranksight.cli.main import main
 from ranksight.comm.patterns.hypercube import Hypercube
 from ranksight.comm.patterns.offset import Offset
@@ -21,6 +20,7 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.dims import dims_create
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.messages.laws import LAWS, find_law, weight

@@ -18,13 +18,13 @@ import pandas as pd
 import pytest
 
 from ranksight import limits
-from ranksight.model import modelfile
 from ranksight._cube import _Anchor
 from ranksight._files import read_bytes
 from ranksight.cli.main import main
 from ranksight.counters.readers._delimited import read_delimited
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.reading import READERS
 from ranksight.recognising import recognise
 from ranksight.symbols import read_symbols

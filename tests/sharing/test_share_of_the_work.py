@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from machines import CLOCK, CORE, DOMAIN, fullest, smooth
+
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile

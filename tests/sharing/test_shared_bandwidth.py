@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from machines import truth, write
 
-from ranksight.model import modelfile
 from ranksight.cli import main
 from ranksight.errors import InputError
 from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.platforms import load

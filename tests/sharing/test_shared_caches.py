@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from machines import smooth
 
-from ranksight.model import modelfile
 from ranksight.errors import InputError
 from ranksight.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
