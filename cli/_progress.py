@@ -14,12 +14,12 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ranksight._names import clipped, printable
 from ranksight.cli._saying import say
-from ranksight.units import in_full
+from ranksight.core.names import clipped, printable
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Run
+    from ranksight.core.experiment import Run
 
 T = TypeVar("T")
 LABEL = 48
@@ -112,7 +112,7 @@ def _left(seconds: float) -> str:
 
 
 class Runs(Progress):
-    """Told of every run of a campaign (:data:`ranksight.campaign.Watcher`).
+    """Told of every run of a campaign (:data:`ranksight.campaign.measuring.Watcher`).
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class Files(Progress):
 
 @contextmanager
 def fitting(quiet: bool) -> Iterator[None]:
-    """Show how far a fit is (:func:`ranksight.telling.progress`), from the time on that it takes a while."""
+    """Show how far a fit is (:func:`ranksight.core.log.progress`), from the time on that it takes a while."""
     if quiet:
         yield
         return
@@ -225,7 +225,7 @@ def fitting(quiet: bool) -> Iterator[None]:
 @contextmanager
 def _listening(step: Callable[[str, int, int], None]) -> Iterator[None]:
     """Call `step` with the records that tell how far something is."""
-    from ranksight.telling import LOG
+    from ranksight.core.log import LOG
 
     handler = _Steps(step)
     before = LOG.level

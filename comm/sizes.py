@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import bdtr, ndtri
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
-from ranksight.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
-from ranksight.reading import Reading
-from ranksight.sampled import TABLE
-from ranksight.units import counted, format_si
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
+from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
+from ranksight.core.reading import Reading
+from ranksight.core.sampled import TABLE
+from ranksight.core.units import counted, format_si
 
 if TYPE_CHECKING:
     from ranksight.platforms import Platform

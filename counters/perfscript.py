@@ -21,10 +21,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ranksight import leftout
+from ranksight.core import leftout
+from ranksight.core.errors import InputError
+from ranksight.core.symbols import beginning, label
 from ranksight.counters.objects import Owner, is_address, kernel_name, owner, owner_of
-from ranksight.errors import InputError
-from ranksight.symbols import beginning, label
 
 BLOCK = 4 << 20
 LONGEST_RECORD = 1 << 20
@@ -128,7 +128,7 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
 
 
 def by_object(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """What of `samples` became no kernel (:mod:`ranksight.leftout`).
+    """What of `samples` became no kernel (:mod:`ranksight.core.leftout`).
 
     Parameters
     ----------

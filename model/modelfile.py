@@ -26,9 +26,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import __version__, limits
-from ranksight._files import check_output, opened, output
-from ranksight.errors import InputError
+from ranksight import __version__
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.files import check_output, opened, output
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import listed
@@ -52,6 +53,15 @@ _AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
 _DAMAGED = "the file is damaged or not ours"
 _BROKEN = (zipfile.BadZipFile, struct.error, EOFError, KeyError, NotImplementedError, RuntimeError, ValueError)
 """What is raised where an archive is not whole."""
+
+
+def ours(path: Path) -> bool:
+    """Whether a model's file is at `path`, whatever its version and state."""
+    try:
+        with path.open("rb") as file:
+            return KIND.encode() in file.read(512)
+    except OSError:
+        return False
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric as described
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric as described
+from ranksight.core.units import in_full
 from ranksight.model.fitting.composition import contradictions
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
-from ranksight.reports.formula import readable
+from ranksight.reports.formula import LATEX, escaped, identifier, latex, python, readable
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -128,11 +129,12 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
     found: list[Block] = []
     for metric in dict.fromkeys(row["metric"] for row in rows):
         here = [row for row in rows if row["metric"] == metric]
+        unit = described(metric).unit
         reasons: dict[str, list[str]] = {}
         lines: list[list[str | Cell]] = []
         for row in here:
             error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
-            text = readable(row["formula"]) + (f"  ({row['remark']})" if row["remark"] else "")
+            text = readable(row["formula"], unit) + (f"  ({row['remark']})" if row["remark"] else "")
             function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
             if row["status"] != "ok":
                 reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
@@ -144,7 +146,7 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
             Column("error", spare=1),
             Column("function", "text"),
         ]
-        found += [Text(metric, style="bold"), Table(columns, lines, 2)]
+        found += [Text(f"{metric} ({unit})" if unit else metric, style="bold"), Table(columns, lines, 2)]
         found += [
             Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
         ]
@@ -162,6 +164,50 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
         )
         found += [told, ""]
     return found[:-1]
+
+
+def _order(row: Mapping[str, Any]) -> tuple[int, str, float]:
+    """Metrics that are asked for most first, then the largest kernels."""
+    name = str(row["metric"])
+    return FIRST.index(name) if name in FIRST else len(FIRST), name, -float(row["share"])
+
+
+def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) -> str:
+    """The best hypothesis of every function, to paste elsewhere.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of :func:`functions`; those without an answer, and without weight in their metric, are left out.
+    form : {"latex", "python"}
+        Lines of an ``align`` environment (package amsmath), or a module of functions of `parameters` in SI units. What
+        follows the grid of the ranks has no expression of the parameters: Python names it in a comment.
+    """
+    kept = [row for row in sorted(rows, key=_order) if row["status"] == "ok" and row["formula"] != "none"]
+    kept = [row for row in kept if row["share"] > 0 or row["kernel"] == WHOLE] or kept
+    if form == "latex":
+        signs = ", ".join(LATEX.name(name) for name in parameters)
+        names = (
+            f"\\mathrm{{{escaped(row['metric'])}}}_{{\\text{{{escaped(str(row['kernel']))}}}}}({signs})" for row in kept
+        )
+        return " \\\\\n".join(f"{name} &= {latex(row['formula'])}" for name, row in zip(names, kept, strict=True))
+    arguments = ", ".join(map(identifier, parameters))
+    lines = [
+        '"""Best hypothesis of each function; a prediction averages over all that fit."""',
+        "",
+        "from math import log2",
+    ]
+    seen: Counter[str] = Counter()
+    for row in kept:
+        text = python(row["formula"], parameters)
+        unit = described(row["metric"]).unit
+        what = f"{row['metric']} of {row['kernel']}{f', {unit}' if unit else ''}"
+        name = f"{identifier(row['metric'])}__{identifier(str(row['kernel']))}"
+        seen[name] += 1
+        name += f"_{seen[name]}" if seen[name] > 1 else ""
+        function = f"def {name}({arguments}):\n    {what!r}\n    return {text}"
+        lines.append("\n\n" + (function if text else f"# {what} follows the grid of the ranks: {row['formula']}"))
+    return "\n".join(lines)
 
 
 def left_out(series: Series) -> str:

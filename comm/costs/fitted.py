@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.collective import checked
 from ranksight.comm.costs.fabric import Floats
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from ranksight import limits
-from ranksight._files import regular_file
-from ranksight.errors import InputError
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.files import regular_file
 
 if TYPE_CHECKING:
     from _csv import Reader

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.metrics import metric
+from ranksight.core.reading import Reading
 from ranksight.counters.readers._delimited import Delimited, read_delimited
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.counters.readers._reshaping import Shape
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
-from ranksight.metrics import metric
-from ranksight.reading import Reading
 
 SHOWN = 5
 """Rows that a message names; the others are counted."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._delimited import decode
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
-from ranksight.reading import READERS, Reading
 
 KEYWORDS = ("PARAMETER", "POINTS", "METRIC", "REGION", "DATA")
 DEFAULT_METRIC = "value"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
-from ranksight.errors import InputError
+from ranksight.core import limits
+from ranksight.core.errors import InputError
 from ranksight.model.search.gridterms import GRID_TERMS
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def fitted_to_columns(fitted: Fitted) -> dict[str, Any]:
         **({"samples": _missing(fitted.samples)} if np.isfinite(fitted.samples).any() else {}),
         **({} if fitted.hidden is None else {"hidden": fitted.hidden}),
         **({} if fitted.ties is None else {"ties": fitted.ties}),
+        **({} if fitted.unaffected is None else {"unaffected": fitted.unaffected}),
         **({} if fitted.iterations is None else {"iterations": fitted.iterations}),
         **({} if fitted.lasting is None else {"lasting": fitted.lasting.to_columns()}),
         **_breaks_to_columns(fitted),
@@ -129,7 +130,21 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         ties=_table(content, "ties", 1 + m, "do not match the parameters"),
         iterations=iterations,
         lasting=None if content.get("lasting") is None else Lasting.from_dict(content["lasting"], s, m),
+        unaffected=_unaffected(content, s, m),
     )
+
+
+def _unaffected(content: Mapping[str, Any], count: int, parameters: int) -> NDArray[np.bool_] | None:
+    """Which parameters change nothing in each series; None where nothing was stated."""
+    if "unaffected" not in content:
+        return None
+    given = content["unaffected"]
+    if isinstance(given, np.ndarray) and given.dtype == bool and given.shape == (count, parameters):
+        return given
+    rows = given if isinstance(given, list) else []
+    if len(rows) != count or any(not isinstance(row, list) or len(row) != parameters for row in rows):
+        raise _damaged("'unaffected' does not match the series")
+    return np.array([[each is True for each in row] for row in rows], dtype=bool).reshape(count, parameters)
 
 
 def _terms(content: Mapping[str, Any], parameters: int) -> Array:

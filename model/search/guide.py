@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.search.search import Found
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
         steep = np.asarray(np.all(outgrows, axis=0))
         odds = PREFERRED * (same.astype(np.float64) - steep)
         held = odds[weight[time] > 0]
-        if held.min() < held.max():
+        if len(held) and held.min() < held.max():  # a series that no hypothesis fits has no weight
             weight[time] *= np.exp(odds)
             weight[time] /= weight[time].sum()
             changed.append(time)

@@ -8,7 +8,7 @@ import pytest
 
 from ranksight.cli import _progress
 from ranksight.cli._progress import Files, Runs, fitting
-from ranksight.experiment import Run
+from ranksight.core.experiment import Run
 
 
 def run(ranks: float) -> Run:
@@ -91,7 +91,7 @@ def test_the_time_that_reading_took_is_not_taken_for_that_of_storing(
 def test_a_fit_tells_how_far_it_is_and_listens_no_longer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ranksight.telling import LOG, progress
+    from ranksight.core.log import LOG, progress
 
     clock = iter([0.0, 1.0, 30.0])
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksight.core.errors import InputError
 from ranksight.counters.perfscript import Frame, by_object, read, resolve
-from ranksight.errors import InputError
 
 APP, MPI, LIBC, LIBM = "/home/me/heat", "/opt/lib/libmpi.so.40", "/usr/lib/libc.so.6", "/usr/lib/libm.so.6"
 KERNEL = "[kernel.kallsyms]"

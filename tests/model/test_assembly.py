@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ranksight.comm.costs.cost import cost
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranksight import limits
-from ranksight.errors import InputError
+from ranksight.core import limits
+from ranksight.core.errors import InputError
 from ranksight.model import modelfile
 from ranksight.model.model import Model
 
