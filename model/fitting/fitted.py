@@ -16,6 +16,7 @@ from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import STEP, changes
+from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.noise import JOBS, behaviours
 from ranksight.model.uncertainty.drift import expected_drift, pace
@@ -381,8 +382,6 @@ class Fitted:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; see :meth:`from_dict`."""
-        from ranksight.model.plaindata import listed
-
         found: dict[str, Any] = listed(self.to_columns())
         return found
 
