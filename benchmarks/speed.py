@@ -108,7 +108,8 @@ def commands(shrink: int, extrap_python: Path | None) -> list[list[object]]:
             what = f"{count:,} model{'s' if count > 1 else ''}, {parameters} parameter{'s' if parameters > 1 else ''}"
             inputs.extrap(text, parameters, count)
             row(f"import, {what}", ["import", "extrap", str(text), "-o", made])
-            row(f"fit, {what}", ["fit", made, "-o", model], ["--text", str(text)] if count <= MOST_EXTRAP else ())
+            other = ["--text", str(text)] if count <= MOST_EXTRAP else []
+            row(f"fit, {what}", ["fit", made, "--all-kernels", "-o", model], other)
             asked = [f"--{name}=128" for name in "xyz"[:parameters]]
             row(f"predict, {what}", ["predict", model, *asked])
         columns = ["--parameter", "ranks", "--kernel", "kernel", "--repetition", "repetition"]
@@ -175,7 +176,7 @@ def run(settings: Settings) -> str:
         "CPU seconds of one process, after the first call; five points an axis, five repetitions, four targets; the "
         "time of Extra-P is that of its modeller alone. Peak memory is that of the whole process, series included.\n\n"
         + markdown(["what", "chosen, CPU s", "chosen with intervals and predicted, CPU s", "peak memory, MB"], rows)
-        + "\n\nWhole commands, with the start of Python and all imports; Extra-P's command reads the text and models it:\n\n"
+        + "\n\nWhole commands, from the start of Python on; Extra-P's command reads the text and models it:\n\n"
         + markdown(["command", "CPU s", "Extra-P, CPU s", "peak memory, MB"], whole)
         + "\n\n"
         + pieces_table(pieces)
