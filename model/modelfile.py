@@ -6,8 +6,8 @@ Nothing is compressed and columns begin at multiples of 64 bytes, so that they a
 asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file as well.
 
 Files of schema version 2, one JSON object, are read too. The text names the version that wrote the file, and every part
-of the archive has a checksum. So a file that cannot be read is told apart: one that is as it was written comes from
-another version, and is to be fitted again; any other is damaged.
+of the archive has a checksum: a file that cannot be read, and is as it was written, comes from another version and is to
+be fitted again; any other is damaged.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _checked(path: Path, content: Any, latest: int) -> dict[str, Any]:
 
 
 def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
-    """What to tell where the content of a model's file raised `error`."""
+    """What to say where the content of a model's file raised `error`."""
     if not _intact(path, content):
         return InputError(f"{path}: {error.what}", error.remedy)
     maker = f"another version of ranksight, {content.get('made_by')}"
