@@ -6,8 +6,8 @@ Nothing is compressed and columns begin at multiples of 64 bytes, so that they a
 asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file as well.
 
 Files of schema version 2, one JSON object, are read too. The text names the version that wrote the file, and every part
-of the archive has a checksum: a file that cannot be read, and is as it was written, comes from another version and is to
-be fitted again; any other is damaged.
+of the archive has a checksum: a file that cannot be read, and is as it was written, comes from another version and is
+to be fitted again; any other is damaged.
 """
 
 from __future__ import annotations
