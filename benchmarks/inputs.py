@@ -11,15 +11,28 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.speed import values_of
+from benchmarks.synthetic_functions import tasks_of
+from benchmarks.tasks import Array, stack
 
 SEED = 5
+DRAWN, NOISE = 500, 0.1
+"""Distinct functions, and the noise on them; more series repeat them with other noise."""
 METRICS = (
     "time", "cycles", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem",
     "branches", "branch_misses", "flops_dp", "bytes_mem_read", "bytes_mem_written", "stall_cycles",
 )  # fmt: skip
 """Fifteen metrics of a campaign of counters."""
 WORDS = ("compute", "exchange", "pack", "unpack", "neighbor", "build", "integrate", "force", "reduce", "copy", "sort")
+
+
+def values_of(parameters: int, count: int, seed: int = 11) -> tuple[Array, Array, Array]:
+    """Points (n, m), values (s, n, r) and targets (k, m) of `count` series."""
+    tasks, _ = tasks_of(11, min(count, DRAWN), parameters, NOISE)
+    values = stack(tasks)
+    which = np.arange(count) % len(values)
+    found = values[which]
+    found[len(values) :] *= 1 + NOISE / 8 * np.random.default_rng(seed).uniform(-1, 1, size=found[len(values) :].shape)
+    return tasks[0].points, found, tasks[0].targets
 
 
 def extrap(file: Path, parameters: int, count: int) -> None:

@@ -1,44 +1,43 @@
-"""CPU time and peak memory of modelling many series, against Extra-P on the same numbers.
+"""CPU time and peak memory of whole commands and of the engine, against Extra-P on the same numbers.
 
-Every measurement runs in a process of its own, so that memory is that of the task alone.
+Every measurement runs in a process of its own, so that memory is that of the task alone. Inputs are generated
+(:mod:`benchmarks.inputs`).
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks import inputs
+from benchmarks.inputs import METRICS, values_of
 from benchmarks.settings import ROOT, Settings, peak_memory
-from benchmarks.synthetic_functions import tasks_of
 from benchmarks.table import markdown
-from benchmarks.tasks import Array, stack
+from benchmarks.tasks import Array
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.parallel import PIECE, fit_pieces
 from ranksight.model.series.series import Series
 
 TITLE = "Speed"
-SEED, NOISE = 11, 0.1
+SEED = 11
 CASES = {1: 10_000, 2: 1_000, 3: 100}
 """Number of models for each number of parameters."""
 MANY = 100_000
-DRAWN = 500
-"""Distinct functions; more models repeat them with other noise."""
-
-
-def values_of(parameters: int, count: int, seed: int = SEED) -> tuple[Array, Array, Array]:
-    """Points (n, m), values (s, n, r) and targets (k, m) of `count` series."""
-    tasks, _ = tasks_of(SEED, min(count, DRAWN), parameters, NOISE)
-    values = stack(tasks)
-    which = np.arange(count) % len(values)
-    found = values[which]
-    found[len(values) :] *= 1 + NOISE / 8 * np.random.default_rng(seed).uniform(-1, 1, size=found[len(values) :].shape)
-    return tasks[0].points, found, tasks[0].targets
+MOST_EXTRAP = 10_000
+"""Models up to which Extra-P's command is run."""
+ROWS, SAMPLES = 1_000_000, 100_000
+"""Of a table, and of the text of perf script."""
 
 
 def series_of(parameters: int, count: int, seed: int = SEED) -> tuple[Series, Array]:
@@ -79,6 +78,63 @@ def measure_pieces(count: int, jobs: int) -> dict[str, float]:
     }
 
 
+def command(words: Sequence[str]) -> tuple[float, float]:
+    """CPU seconds, user and system, of a command with its children, and its peak memory in bytes."""
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in (0, 4):  # 4: insufficient data for an answer
+            said.seek(0)
+            raise RuntimeError(f"{' '.join(words)}: {said.read().decode()}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def commands(shrink: int, extrap_python: Path | None) -> list[list[object]]:
+    """A row a whole command: what, CPU seconds, of Extra-P on the same file, peak memory in MB."""
+    rows: list[list[object]] = []
+    own = [sys.executable, "-m", "ranksight"]
+
+    def row(what: str, words: Sequence[str], other: Sequence[str] = ()) -> None:
+        cpu, peak = command([*own, *words, "--force", "--quiet"] if words[0] != "predict" else [*own, *words])
+        theirs = command([str(extrap_python), "-m", "extrap", *other])[0] if other and extrap_python else math.nan
+        rows.append([what, cpu, theirs, peak / 1e6])
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text, made, model = folder / "input", str(folder / "made.exp"), str(folder / "made.model")
+        for parameters, count in ((1, 1), (1, 1_000), (1, 10_000), (1, MANY), (2, 1_000), (3, 100)):
+            count = max(1, count // shrink)
+            what = f"{count:,} model{'s' if count > 1 else ''}, {parameters} parameter{'s' if parameters > 1 else ''}"
+            inputs.extrap(text, parameters, count)
+            row(f"import, {what}", ["import", "extrap", str(text), "-o", made])
+            other = ["--text", str(text)] if count <= MOST_EXTRAP else []
+            row(f"fit, {what}", ["fit", made, "--all-kernels", "-o", model], other)
+            asked = [f"--{name}=128" for name in "xyz"[:parameters]]
+            row(f"predict, {what}", ["predict", model, *asked])
+        columns = ["--parameter", "ranks", "--kernel", "kernel", "--repetition", "repetition"]
+        inputs.csv(text, ROWS // shrink)
+        row(f"import csv, {ROWS // shrink:,} rows", ["import", "csv", str(text), *columns, "--metric=time", "-o", made])
+        inputs.perf_script(text, SAMPLES // shrink)
+        row(f"import perf script, {SAMPLES // shrink:,} samples", ["import", str(text), "--set", "ranks=4", "-o", made])
+        kernels = 600 // shrink
+        inputs.counters(text, kernels)
+        metrics = [f"--metric={name}" for name in METRICS]
+        of = f"{kernels} kernels of {len(METRICS)} metrics"
+        row(f"import csv, {of}", ["import", "csv", str(text), *columns, *metrics, "-o", made])
+        row(f"fit, {of}", ["fit", made, "-o", model])
+        for verb in ("predict", "diagnose", "plan"):
+            rows.append(_plain(f"{verb}, {of}", [*own, verb, model, "--ranks", "1024"]))
+        rows.append(_plain(f"compare, {of}", [*own, "compare", model, model, "--ranks", "1024"]))
+        row(f"report, {of}", ["report", model, "-o", str(folder / "page.html")])
+    return rows
+
+
+def _plain(what: str, words: Sequence[str]) -> list[object]:
+    cpu, peak = command(words)
+    return [what, cpu, math.nan, peak / 1e6]
+
+
 def _apart(call: str) -> dict[str, float]:
     code = f"import json; from benchmarks import speed; print(json.dumps(speed.{call}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
@@ -114,11 +170,14 @@ def run(settings: Settings) -> str:
         if settings.extrap_python is not None:
             cpu, peak = _extrap(settings, parameters, count)
             rows.append([f"{what}, Extra-P", cpu, float("nan"), peak / 1e6])
+    whole = commands(shrink, settings.extrap_python)
     pieces = [row_of_pieces(count, jobs) for count, jobs in ((MANY // shrink, 1), (MANY // shrink, 2))]
     return (
         "CPU seconds of one process, after the first call; five points an axis, five repetitions, four targets; the "
         "time of Extra-P is that of its modeller alone. Peak memory is that of the whole process, series included.\n\n"
         + markdown(["what", "chosen, CPU s", "chosen with intervals and predicted, CPU s", "peak memory, MB"], rows)
+        + "\n\nWhole commands, from the start of Python on; Extra-P's command reads the text and models it:\n\n"
+        + markdown(["command", "CPU s", "Extra-P, CPU s", "peak memory, MB"], whole)
         + "\n\n"
         + pieces_table(pieces)
     )

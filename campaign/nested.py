@@ -71,13 +71,14 @@ class Timers:
             return
         import pandas as pd
 
-        codes, names = pd.factorize(counters["kernel"])
+        codes, unique = pd.factorize(counters["kernel"])
+        names = unique.tolist()
         times = np.bincount(codes, np.nan_to_num(counters["time"].to_numpy(np.float64)), len(names))
-        place = names.get_indexer(pd.Index([WHOLE]))[0]
-        if place >= 0:
+        if WHOLE in names:
             self.wholes += 1
+            place = names.index(WHOLE)
             whole, times[place] = float(times[place]), -np.inf
-            self.exceeding.update(str(name) for name in names[times > EXCEEDS * whole] if whole > 0)
+            self.exceeding.update(str(names[at]) for at in np.flatnonzero(times > EXCEEDS * whole) if whole > 0)
             return
         if len(times) < 2:
             return

@@ -16,13 +16,12 @@ when the evidence carries no comparison of the program's time.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.core.errors import InputError, UsageError
@@ -163,8 +162,7 @@ def _apart(subject: Subject, path: Path) -> Subject:
 def _json(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
     from ranksight.reports.comparisons import to_dict
 
-    json.dump(to_dict(found, slower), sys.stdout, indent=1, allow_nan=False)
-    print()
+    print_document(to_dict(found, slower))
 
 
 def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:

@@ -13,12 +13,11 @@ code 4 when every kernel is. JSON holds all tables, csv one of them.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli import _placing, _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse
 from ranksight.core.errors import UsageError
@@ -71,8 +70,7 @@ def run(args: argparse.Namespace) -> int:
         points = model.along_ties(points)
     found = diagnose(model, points, level=args.level, kernels=args.kernel or None)
     if args.format == "json":
-        json.dump(found.to_dict(), sys.stdout, indent=1, allow_nan=False)
-        print()
+        print_document(found.to_dict())
     elif args.format == "csv":
         _separated.write_frame(getattr(found, args.table)())
     else:

@@ -10,12 +10,11 @@ measurements cannot carry is marked insufficient. The next step is 'ranksight pr
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
@@ -173,6 +172,10 @@ def run(args: argparse.Namespace) -> int:
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names
 
+    if args.dask is not None:
+        from ranksight.core.executing import reached
+
+        reached(args.dask)
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import tell
     from ranksight.core.experiment import read
@@ -303,8 +306,7 @@ def _print(
             "functions": _plain(rows),
             **({} if checked is None else {"verification": _plain(checked)}),
         }
-        json.dump(content, sys.stdout, indent=1, allow_nan=False)
-        print()
+        print_document(content)
         return
     if args.format == "csv":
         columns = COLUMNS if checked is None else (*COLUMNS, "error_at_largest")

@@ -19,14 +19,13 @@ outcome would narrow the interval at the target. Given the experiment's folder, 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.core.errors import UsageError
@@ -204,8 +203,7 @@ def _repetitions(model: Model, experiment: Experiment | None) -> int:
 def _json(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
     from ranksight.reports.plans import to_dict
 
-    json.dump(to_dict(choice, commands), sys.stdout, indent=1, allow_nan=False)
-    print()
+    print_document(to_dict(choice, commands))
 
 
 def _csv(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _placing, _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, meant
@@ -217,15 +218,11 @@ def _plot(model: Model, args: argparse.Namespace) -> None:
 
 
 def _json(prediction: Prediction, phases: Sequence[CrossCheck]) -> None:
-    """A line an answer: indented, many answers take as long to write as to predict."""
     content = prediction.to_dict()
     answers = content.pop("predictions")
     if phases:
         content["phases"] = [each.to_dict() for each in phases]
-    encode = json.JSONEncoder(allow_nan=False).encode
-    head = "".join(f" {encode(key)}: {encode(part)},\n" for key, part in content.items())
-    lines = ",\n".join(map(encode, answers))
-    print(f'{{\n{head} "predictions": [\n{lines}\n]\n}}')
+    print_document({**content, "predictions": answers})
 
 
 def _csv(prediction: Prediction) -> None:

@@ -8,11 +8,11 @@ et al., ICS 2015.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import bdtr, ndtri
 
 from ranksight.core.errors import InputError
 
@@ -58,6 +58,8 @@ def order_statistics(count: int, quantile: float, confidence: float = 0.95) -> t
     The number of values below the quantile is binomial, so its own quantiles give the ranks, whatever the distribution.
     Source: David and Nagaraja, Order Statistics, 3rd ed., section 7.1.
     """
+    from scipy.special import bdtr  # takes longer to import than most files to read
+
     tail = (1 - confidence) / 2
     below = bdtr(np.arange(count + 1), count, quantile)
     low = int(np.searchsorted(below, tail)) - 1
@@ -98,7 +100,7 @@ def summarise(timings: pd.DataFrame, quantile: float = QUANTILE) -> SizeTable:
     brackets = {int(n): order_statistics(int(n), quantile) for n in np.unique(count)}
     low, high = np.array([brackets[int(n)] for n in count]).T
     width = np.log(duration[start + high] / duration[start + low])
-    within = width / (2 * ndtri(0.975))
+    within = width / (2 * NormalDist().inv_cdf(0.975))
     off = np.log(time) - _running_median(np.log(time))
     # The median absolute deviation is 0.6745 standard deviations of a normal distribution.
     scatter = float(np.median(np.abs(off))) / 0.6745

@@ -7,10 +7,12 @@ flight is limited so that memory stays bounded.
 from __future__ import annotations
 
 import multiprocessing
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from ranksight.core.errors import InputError, ToolError
 
@@ -46,18 +48,46 @@ def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int
         import distributed
     except ImportError as error:
         raise InputError("--dask needs the package distributed", "pip install 'ranksight[dask]'") from error
+    reached(dask)
     connect: Any = distributed.Client
     try:
         client: Any = connect(dask, timeout=PATIENCE)
     except ValueError as error:
         raise InputError(f"{dask!r} is no address: {error}", "write it like tcp://node1:8786") from error
     except OSError as error:
-        raise ToolError(f"no Dask scheduler answers at {dask}", "start one with 'dask scheduler'") from error
+        raise _silent(dask) from error
     with client:
         count = sum(client.ncores().values())
         if not count:
             raise ToolError(f"the Dask scheduler at {dask} has no workers", f"start some: dask worker {dask}")
         yield client.get_executor(), count
+
+
+def reached(dask: str) -> None:
+    """Refuse an address where nobody listens at once: a client of Dask would try it again and again.
+
+    Raises
+    ------
+    InputError
+        When it is no address.
+    ToolError
+        When nothing answers there.
+    """
+    try:
+        parts = urlsplit(dask if "://" in dask else f"//{dask}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or not port:
+        raise InputError(f"{dask!r} is no address", "write it like tcp://node1:8786")
+    try:
+        socket.create_connection((host, port), PATIENCE).close()
+    except OSError as error:
+        raise _silent(dask) from error
+
+
+def _silent(dask: str) -> ToolError:
+    return ToolError(f"no Dask scheduler answers at {dask}", "start one with 'dask scheduler', or correct the address")
 
 
 def in_order(pool: Executor, width: int, work: Callable[[Any], T], tasks: Iterable[Any]) -> Iterator[T]:

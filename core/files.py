@@ -13,9 +13,10 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
@@ -53,7 +54,14 @@ def with_name(path: Path) -> Path:
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    """The content of a regular file of at most `limit` bytes.
+    """The content of a regular file of at most `limit` bytes; see :func:`opened`."""
+    with opened(path, limit) as stream:
+        return stream.read(os.fstat(stream.fileno()).st_size)
+
+
+@contextmanager
+def opened(path: Path, limit: int) -> Iterator[BinaryIO]:
+    """A regular file of at most `limit` bytes, open for reading.
 
     It is opened without waiting, and what was opened is checked: neither a pipe nor a device, nor one that takes the
     place of a file meanwhile, is read.
@@ -70,9 +78,13 @@ def read_bytes(path: Path, limit: int) -> bytes:
                 raise InputError(f"{path} is not a regular file", "name a file that the tool wrote")
             if found.st_size > limit:
                 raise InputError(f"{path} is larger than {limit >> 20} MiB", "is it this tool's output?")
-            return stream.read(found.st_size)
-    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            yield stream
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        if "\0" not in str(path):
+            raise
+        raise InputError(f"{path} cannot be read: {error}") from error
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -125,7 +137,14 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write what a user asked for under another name, synced, then moved to its place, with the rights of the umask.
+    """Write a text that a user asked for; see :func:`output`."""
+    with output(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+@contextmanager
+def output(path: Path) -> Iterator[BinaryIO]:
+    """What a user asked for, written under another name, synced, then moved to its place with the rights of the umask.
 
     Raises
     ------
@@ -136,22 +155,23 @@ def write_output(path: Path, text: str) -> None:
         _remove_left(path)
         with _unfinished(path) as file:
             try:
-                file.write(text)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
+                size = file.tell()
                 os.replace(file.name, path)
             finally:
                 Path(file.name).unlink(missing_ok=True)
         sync(path.absolute().parent)
-        log("wrote %s, %d characters", path, len(text))
+        log("wrote %s, %d bytes", path, size)
     except OSError as error:
         raise _unwritable(path, error) from error
 
 
-def _unfinished(path: Path) -> TextIO:
+def _unfinished(path: Path) -> BinaryIO:
     """A new file next to `path`, locked for as long as it is open: :func:`_remove_left` leaves it alone."""
     while True:
-        file = path.with_name(_unused(f".{path.name}.")).open("x", encoding="utf-8", newline="\n")
+        file = path.with_name(_unused(f".{path.name}.")).open("xb")
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.path.exists(file.name):  # nobody took it for left in between

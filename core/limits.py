@@ -17,8 +17,10 @@ TRACE = 1 << 31
 """One rank's trace of the tracer."""
 TIMINGS = 1 << 31
 """A table of timed messages."""
-MODEL = 1 << 30
+MODEL = 1 << 34
 """A model."""
+MODEL_HEAD = 1 << 30
+"""What of a model is text: names and what is no column of numbers."""
 JSON = 1 << 28
 """The head of an experiment or of a run."""
 TOML = 1 << 20
@@ -48,6 +50,8 @@ XML_TEXT = 1 << 16
 
 # ---- counts ---------------------------------------------------------------------------------------------------------
 
+MODEL_NUMBERS = 1 << 30
+"""Numbers of a column of a model, and of its hypotheses once they are of equal length."""
 CUBE_ELEMENTS = 1 << 22
 """XML elements of a CUBE's anchor."""
 FUNCTIONS = 1 << 22

@@ -218,6 +218,8 @@ def _traffic(look: _Look) -> Iterator[tuple[str, str]]:
 
 def _lines(look: _Look) -> Iterator[tuple[str, str]]:
     """Less read from memory than the lines that loads brought."""
+    if "loads_mem" not in look.table.columns or not {"bytes_mem_read", "bytes_mem"} & set(look.table.columns):
+        return
     said = " ".join(look.reading.provenance.get(name, "") for name in ("loads_mem", "bytes_mem_read", "bytes_mem"))
     if "simulated" in said or "among them" in said:
         return

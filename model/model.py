@@ -34,13 +34,15 @@ from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known, whole_ranks
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
-from ranksight.model.structure.functions import Functions, join, rows_of
+from ranksight.model.structure.functions import ARRAYS, Functions, join, rows_of
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
 
 TIMED = ("time", "cycles")
 """Metrics that a contradiction between counters spoils."""
+REMEMBERED = 3
+"""Answers that a model remembers."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -283,6 +285,21 @@ class Model:
         return self._refined(points, level).said
 
     def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
+        """What is predicted at `points`; verbs ask the same in several ways, and the last answers are remembered."""
+        asked = (points.tobytes(), points.shape, level)
+        if asked not in self._answers:
+            while len(self._answers) >= REMEMBERED:
+                del self._answers[next(iter(self._answers))]
+            self._answers[asked] = self._predicted(points, level)
+        found = self._answers[asked]
+        arrays = {name: getattr(found.said, name).copy() for name in ARRAYS}  # the caller may write to them
+        return replace(found, said=replace(found.said, **arrays))
+
+    @cached_property
+    def _answers(self) -> dict[tuple[bytes, tuple[int, ...], float], Refined]:
+        return {}
+
+    def _predicted(self, points: NDArray[np.float64], level: float) -> Refined:
         refined = self._without_nothing(self._without_contradictions(self._by_equations(points, level)))
         sent = self.equation.communication
         if sent is None or sent.messages is None or "ranks" not in self.parameters:
@@ -464,17 +481,17 @@ class Model:
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the model to one JSON file; see :func:`ranksight.model.modelfile.write`."""
+        """Write the model to one file; see :func:`ranksight.model.modelfile.write`."""
         write(
             Path(path),
             {
                 "application": self.application,
                 "parameters": list(self.parameters),
-                "training": self.training.tolist(),
+                "training": self.training,
                 "provenance": dict(self.provenance),
                 "correlation": {name: [rho.noise, rho.form] for name, rho in self.correlation.items()},
-                "shares": [float(f"{x:.6g}") for x in self.shares],
-                "fitted": self.fitted.to_dict(),
+                "shares": self.shares,
+                "fitted": self.fitted.to_columns(),
                 "extras": dict(self.extras),
             },
             force,

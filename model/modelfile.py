@@ -1,16 +1,27 @@
-"""The file of a model: one JSON object, written whole or not at all, and read with suspicion.
+"""The file of a model: a ZIP archive of a text and of columns of numbers, written as one and read with suspicion.
 
-It names the version that wrote it and carries the digest of its content. So a file that cannot be read is told apart:
-one that is as it was written comes from another version, and is to be fitted again; any other is damaged.
+``model.json`` holds all but numbers that are many; where such stand, it names the column that has them: ``{"$array":
+"3"}`` is the content of ``3.npy`` as an array, ``{"$list": "3"}`` the same as a list, None where a number is missing.
+Nothing is compressed and columns begin at multiples of 64 bytes, so that they are mapped into memory, and only what is
+asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file as well.
+
+Files of schema version 2, one JSON object, are read too. The text names the version that wrote the file, and every part
+of the archive has a checksum: a file that cannot be read, and is as it was written, comes from another version and is
+to be fitted again; any other is damaged.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
 import json
+import mmap
+import struct
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +29,30 @@ from numpy.typing import NDArray
 from ranksight import __version__
 from ranksight.core import limits
 from ranksight.core.errors import InputError
-from ranksight.core.files import check_output, read_bytes, write_output
+from ranksight.core.files import check_output, opened, output
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import listed
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+JSON_VERSION = 2
+"""The last version whose files are one JSON object."""
 KIND = "ranksight model"
+HEAD = "model.json"
+MANY = 32
+"""Numbers of a list from which on they become a column."""
+_ALIGNED = 64
+_PADDING = 0xD935
+"""The kind of an extra field of a ZIP archive that aligns what follows it, as Android's zipalign has it."""
+_ZIP = b"PK\x03\x04"
+_LOCAL = 30
+"""Bytes of the header before each part of a ZIP archive, less the name and the extra field."""
 _HEAD = ("schema_version", "kind", "made_by", "digest")
+_WHOLE = tuple(np.iinfo(kind) for kind in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"))
 _AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
+_DAMAGED = "the file is damaged or not ours"
+_BROKEN = (zipfile.BadZipFile, struct.error, EOFError, KeyError, NotImplementedError, RuntimeError, ValueError)
+"""What is raised where an archive is not whole."""
 
 
 def ours(path: Path) -> bool:
@@ -37,30 +64,97 @@ def ours(path: Path) -> bool:
         return False
 
 
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
 def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:
-    """Write `content` with kind and schema version.
+    """Write `content`, plain data and arrays, with kind and schema version.
 
     Raises
     ------
     InputError
-        When there is a file already and `force` is not given, or it cannot be written.
+        When there is a file already and `force` is not given, it cannot be written, or it would be larger than
+        :func:`read` takes.
     """
     check_output(path, force)
-    head = {"schema_version": SCHEMA_VERSION, "kind": KIND, "made_by": __version__, "digest": _digest(content)}
-    write_output(path, _text({**head, **content}) + "\n")
+    columns: list[NDArray[Any]] = []
+    head = {"schema_version": SCHEMA_VERSION, "kind": KIND, "made_by": __version__}
+    plain = {name: _packed(value, columns) for name, value in content.items() if name not in _HEAD}
+    text = json.dumps({**head, **plain}, separators=(",", ":"), allow_nan=False).encode()
+    most = max((column.size for column in columns), default=0)
+    size = len(text) + sum(column.nbytes + 3 * _ALIGNED for column in columns)
+    if len(text) > limits.MODEL_HEAD or size > limits.MODEL or most > limits.MODEL_NUMBERS:
+        raise InputError(
+            f"{path} would have {size >> 20} MiB, which is more than can be read again",
+            "fit fewer metrics at once with --metric",
+        )
+    with output(path) as file, zipfile.ZipFile(file, "w") as archive:
+        _add(archive, file, HEAD, text)
+        for at, column in enumerate(columns):
+            header = io.BytesIO()
+            np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(column))
+            _add(archive, file, f"{at}.npy", header.getvalue(), column.reshape(-1).view(np.uint8))
 
 
-def _text(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, separators=(",", ":"), allow_nan=False)
+def _add(archive: zipfile.ZipFile, file: BinaryIO, name: str, *parts: bytes | NDArray[np.uint8]) -> None:
+    """Add a part of an archive that begins at a multiple of :data:`_ALIGNED` bytes."""
+    entry = zipfile.ZipInfo(name)
+    blank = -(file.tell() + _LOCAL + len(name) + 4) % _ALIGNED
+    entry.extra = struct.pack("<HH", _PADDING, blank) + bytes(blank)
+    entry.file_size = sum(map(len, parts))  # decides on how many bytes sizes take
+    with archive.open(entry, "w") as sink:
+        for part in parts:
+            sink.write(part if isinstance(part, bytes) else part.data)
 
 
-def _digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 of all but the file's head."""
-    return hashlib.sha256(_text({k: v for k, v in content.items() if k not in _HEAD}).encode()).hexdigest()
+def _packed(content: Any, columns: list[NDArray[Any]]) -> Any:
+    """Plain data with the arrays and long lists of numbers moved into `columns`."""
+    if isinstance(content, Mapping):
+        return {str(name): _packed(value, columns) for name, value in content.items()}
+    if isinstance(content, np.ndarray):
+        columns.append(_narrow(np.ascontiguousarray(content)))
+        return {"$array": str(len(columns) - 1)}
+    if isinstance(content, list | tuple):
+        column = _column(list(content)) if len(content) >= MANY else None
+        if column is None:
+            return [_packed(value, columns) for value in content]
+        columns.append(_narrow(column))
+        return {"$list": str(len(columns) - 1)}
+    return content
+
+
+def _column(given: list[Any]) -> NDArray[Any] | None:
+    """A list of numbers of one kind, or of equally long lists of such, as an array; None where it is another."""
+    kinds = set(map(type, given))
+    if kinds == {list}:
+        width = len(given[0])
+        if not width or set(map(len, given)) != {width}:
+            return None
+        flat = _column(list(itertools.chain.from_iterable(given)))
+        return None if flat is None else flat.reshape(len(given), width, *flat.shape[1:])
+    if kinds == {float} or kinds == {float, type(None)}:
+        return np.array(given, dtype=np.float64)  # numpy reads None as NaN
+    if kinds == {bool}:
+        return np.array(given, dtype=bool)
+    if kinds == {int} and min(given) >= -(2**63) and max(given) < 2**63:
+        return np.array(given, dtype=np.int64)
+    return None
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in as few bytes as they need."""
+    if column.dtype.kind not in "iu" or not column.size:
+        return column
+    least, most = int(column.min()), int(column.max())
+    kind = next(kind for kind in _WHOLE if kind.min <= least and most <= kind.max)
+    return column.astype(kind.dtype, copy=False)
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The object that a model's file holds, of a schema version that is known.
+    """What a model's file holds, plain data and arrays, of a schema version that is known.
 
     Raises
     ------
@@ -70,39 +164,123 @@ def read(path: Path) -> dict[str, Any]:
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder, not a model")
-        content = json.loads(read_bytes(path, limits.MODEL).decode("utf-8"))
+        with opened(path, limits.MODEL) as stream:
+            packed = stream.read(len(_ZIP)) == _ZIP
+            stream.seek(0)
+            content = _unpacked_file(path, stream) if packed else _from_json(path, stream)
     except InputError as error:
-        raise InputError(error.what, "make a model with 'ranksight fit'") from error
+        raise InputError(error.what, error.remedy or "make a model with 'ranksight fit'") from error
+    return content
+
+
+def _from_json(path: Path, stream: BinaryIO) -> dict[str, Any]:
+    """The JSON object that files up to version 2 are."""
+    text = stream.read(limits.MODEL_HEAD + 1)
+    if len(text) > limits.MODEL_HEAD:
+        raise InputError(f"{path} is larger than {limits.MODEL_HEAD >> 20} MiB", "is it this tool's output?")
+    try:
+        content = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is not valid JSON: {error}",
             "the file is damaged or not ours; 'ranksight import' reads tables, 'ranksight fit' makes models",
         ) from error
+    return _checked(path, content, JSON_VERSION)
+
+
+def _unpacked_file(path: Path, stream: BinaryIO) -> dict[str, Any]:
+    """The text of an archive, with the columns that it names."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            entry = archive.getinfo(HEAD)
+            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > limits.MODEL_HEAD:
+                raise InputError(f"{path}: {HEAD} is compressed or too large", _DAMAGED)
+            content = _checked(path, json.loads(archive.read(entry).decode("utf-8")), SCHEMA_VERSION)
+            columns = _Columns(path, archive, stream)
+            return {name: columns.within(value) for name, value in content.items()}
+    except (*_BROKEN, RecursionError) as error:
+        raise InputError(f"{path} is damaged: {error}", "copy it again, or fit the model again") from error
+
+
+class _Columns:
+    """The columns of an archive, mapped into memory."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile, stream: BinaryIO) -> None:
+        self.path, self.archive = path, archive
+        self.map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def within(self, content: Any) -> Any:
+        """Plain data with the columns in their places."""
+        if isinstance(content, dict):
+            if len(content) == 1 and isinstance(name := content.get("$array"), str):
+                return self.column(name)
+            if len(content) == 1 and isinstance(name := content.get("$list"), str):
+                return listed(self.column(name))
+            return {name: self.within(value) for name, value in content.items()}
+        if isinstance(content, list):
+            return [self.within(value) if isinstance(value, dict | list) else value for value in content]
+        return content
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column; it cannot be written to."""
+        entry = self.archive.getinfo(f"{name}.npy")
+        with self.archive.open(entry) as part:
+            np.lib.format.read_magic(part)
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(part)
+            before = part.tell()
+        size = int(np.prod(shape, dtype=object))
+        names, extra = struct.unpack_from("<HH", self.map, entry.header_offset + _LOCAL - 4)
+        start = entry.header_offset + _LOCAL + names + extra + before
+        if (
+            entry.compress_type != zipfile.ZIP_STORED
+            or dtype.kind not in "fiub"
+            or fortran
+            or size > limits.MODEL_NUMBERS
+            or before + size * dtype.itemsize != entry.file_size
+        ):
+            raise InputError(f"{self.path}: column {name} is no array of numbers", _DAMAGED)
+        return np.frombuffer(self.map, dtype, size, start).reshape(shape)
+
+
+def _checked(path: Path, content: Any, latest: int) -> dict[str, Any]:
+    """The object that a model's text holds, if it is one of a version that is known."""
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise InputError(f"{path} is not a model", "make one with 'ranksight fit'")
     version = content.get("schema_version")
     if not isinstance(version, int) or version < 1:
-        raise InputError(f"{path}: schema_version is {version!r}", "the file is damaged or not ours")
-    if version > SCHEMA_VERSION:
+        raise InputError(f"{path}: schema_version is {version!r}", _DAMAGED)
+    if version > latest:
         raise InputError(
-            f"{path}: schema version {version} is newer than {SCHEMA_VERSION}, which this version reads",
+            f"{path}: schema version {version} is newer than {latest}, which this version reads",
             "install a newer ranksight",
         )
-    if version < SCHEMA_VERSION:
+    if version < JSON_VERSION:
         raise InputError(f"{path} was made by an older version of ranksight", _AGAIN)
     return content
 
 
 def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
-    """What to tell where the content of a model's file raised `error`."""
-    try:
-        intact = content.get("digest") == _digest(content)
-    except ValueError:  # a number that JSON cannot hold
-        intact = False
-    if not intact:
+    """What to say where the content of a model's file raised `error`."""
+    if not _intact(path, content):
         return InputError(f"{path}: {error.what}", error.remedy)
     maker = f"another version of ranksight, {content.get('made_by')}"
     return InputError(f"{path} was made by {maker}: {error.what}", _AGAIN)
+
+
+def _intact(path: Path, content: Mapping[str, Any]) -> bool:
+    """Whether a file that was read is as it was written."""
+    if "digest" not in content:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return archive.testzip() is None
+        except (OSError, *_BROKEN):
+            return False
+    try:
+        rest = {name: value for name, value in content.items() if name not in _HEAD}
+        text = json.dumps(rest, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # a number that JSON cannot hold
+        return False
+    return bool(content["digest"] == hashlib.sha256(text.encode()).hexdigest())
 
 
 def _possible(values: NDArray[np.float64]) -> bool:

@@ -26,6 +26,16 @@ def with_gaps(numbers: ArrayLike) -> Any:
     return plain.tolist()
 
 
+def listed(content: Any) -> Any:
+    """Plain data of which the arrays have become lists, None where a number is not finite."""
+    if isinstance(content, dict):
+        return {name: listed(value) for name, value in content.items()}
+    if isinstance(content, np.ndarray):
+        whole = content.dtype.kind != "f" or bool(np.isfinite(content).all())
+        return content.tolist() if whole else with_gaps(content)
+    return content
+
+
 def rounded(numbers: ArrayLike, digits: int) -> NDArray[np.float64]:
     """Numbers of any shape to so many significant digits, which makes a file short."""
     array = np.asarray(numbers, dtype=np.float64)

@@ -80,8 +80,8 @@ def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], .
     answer = pick(fitted, asked).predict(points)
     found = []
     for kernel, (whole, left, right), rows_of in having:
-        index = np.searchsorted(asked, np.array(rows_of))
-        value, low, high = (getattr(answer, name)[index] for name in ("value", "lower", "upper"))
+        places = np.searchsorted(asked, np.array(rows_of))
+        value, low, high = (getattr(answer, name)[places] for name in ("value", "lower", "upper"))
         with np.errstate(invalid="ignore", divide="ignore"):
             relative = value[1] * value[2] / value[0] - 1
         meet = (low[1] * low[2] <= high[0]) & (high[1] * high[2] >= low[0])

@@ -16,6 +16,7 @@ from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import STEP, changes
+from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.noise import JOBS, behaviours
 from ranksight.model.uncertainty.drift import expected_drift, pace
@@ -381,13 +382,18 @@ class Fitted:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; see :meth:`from_dict`."""
-        from ranksight.model.fitting.plain import fitted_to_dict
+        found: dict[str, Any] = listed(self.to_columns())
+        return found
 
-        return fitted_to_dict(self)
+    def to_columns(self) -> dict[str, Any]:
+        """The same with arrays in place of lists of numbers."""
+        from ranksight.model.fitting.plain import fitted_to_columns
+
+        return fitted_to_columns(self)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
-        """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
+        """Rebuild from :meth:`to_dict` or :meth:`to_columns`; damaged or hostile content raises InputError."""
         from ranksight.model.fitting.plain import fitted_from_dict
 
         return fitted_from_dict(content)

@@ -1,4 +1,4 @@
-"""Fitted functions as plain data and back: columns of numbers, checked on the way in, never code.
+"""Fitted functions as columns of numbers and back, checked on the way in, never code.
 
 Layout of the dictionary: names of the series; ``terms`` (t x m x 3); for each series how many ``forms`` it has; for
 each form
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
-from ranksight.model.plaindata import rounded, with_gaps
 from ranksight.model.search.gridterms import GRID_TERMS
 
 if TYPE_CHECKING:
@@ -24,63 +24,62 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MOST = 10_000_000
-"""Numbers a column may hold."""
-
-
-def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
-    """Turn fitted functions into plain data."""
+def fitted_to_columns(fitted: Fitted) -> dict[str, Any]:
+    """Turn fitted functions into names and arrays."""
     keep = fitted.weight > 0
     size = (fitted.members >= 0).sum(axis=2)[keep]
     used = _filled(size, fitted.members.shape[2])
     triangle = _triangle(used)
-    weight = fitted.weight[keep]
     return {
         "parameters": list(fitted.parameters),
         "kernels": list(fitted.kernels),
         "metrics": list(fitted.metrics),
         "space": fitted.space,
-        "terms": fitted.terms.tolist(),
-        "forms": keep.sum(axis=1).tolist(),
-        "weight": rounded(weight, 12).tolist(),
-        "variance": rounded(fitted.variance[keep], 9).tolist(),
-        "freedom": rounded(fitted.freedom[keep], 9).tolist(),
-        "size": size.tolist(),
-        "members": fitted.members[keep][used].tolist(),
-        "coefficients": rounded(fitted.coefficient[keep][used], 13).tolist(),
-        "root": rounded(fitted.root[keep][triangle], 9).tolist(),
-        "press": with_gaps(rounded(fitted.press, 6)),
-        "adjusted_r2": with_gaps(rounded(fitted.adjusted_r2, 9)),
-        "count": fitted.count.tolist(),
-        "status": fitted.status.tolist(),
-        "positive": fitted.positive.tolist(),
-        "trained": fitted.trained.tolist(),
-        "drift": rounded(fitted.drift, 9).tolist(),
-        "within": with_gaps(rounded(fitted.within, 4)),
-        "repetitions": with_gaps(rounded(fitted.repetitions, 4)),
-        "noisy": fitted.noisy.tolist(),
-        **({"samples": with_gaps(rounded(fitted.samples, 6))} if np.isfinite(fitted.samples).any() else {}),
-        **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
-        **({} if fitted.ties is None else {"ties": fitted.ties.tolist()}),
-        **({} if fitted.unaffected is None else {"unaffected": fitted.unaffected.tolist()}),
+        "terms": fitted.terms,
+        "forms": keep.sum(axis=1),
+        "weight": fitted.weight[keep],
+        "variance": fitted.variance[keep],
+        "freedom": fitted.freedom[keep],
+        "size": size,
+        "members": fitted.members[keep][used],
+        "coefficients": fitted.coefficient[keep][used],
+        "root": fitted.root[keep][triangle],
+        "press": _missing(fitted.press),
+        "adjusted_r2": _missing(fitted.adjusted_r2),
+        "count": fitted.count,
+        "status": fitted.status,
+        "positive": fitted.positive,
+        "trained": fitted.trained,
+        "drift": fitted.drift,
+        "within": _missing(fitted.within),
+        "repetitions": _missing(fitted.repetitions),
+        "noisy": fitted.noisy,
+        **({"samples": _missing(fitted.samples)} if np.isfinite(fitted.samples).any() else {}),
+        **({} if fitted.hidden is None else {"hidden": fitted.hidden}),
+        **({} if fitted.ties is None else {"ties": fitted.ties}),
+        **({} if fitted.unaffected is None else {"unaffected": fitted.unaffected}),
         **({} if fitted.iterations is None else {"iterations": fitted.iterations}),
-        **({} if fitted.lasting is None else {"lasting": fitted.lasting.to_dict()}),
-        **_breaks_to_dict(fitted),
+        **({} if fitted.lasting is None else {"lasting": fitted.lasting.to_columns()}),
+        **_breaks_to_columns(fitted),
     }
 
 
-def _breaks_to_dict(fitted: Fitted) -> dict[str, Any]:
+def _missing(numbers: Array) -> Array:
+    """Numbers of which what is not finite is missing, as in a list that JSON can hold."""
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _breaks_to_columns(fitted: Fitted) -> dict[str, Any]:
     if fitted.below is None or fitted.breaks is None or fitted.below_rows is None:
         return {}
     rows = fitted.below_rows
     axis = np.isfinite(fitted.breaks[rows]).argmax(axis=1)
     at = fitted.breaks[rows, axis]
-    below = fitted_to_dict(fitted.below)
-    return {"breaks": {"rows": rows.tolist(), "axis": axis.tolist(), "at": at.tolist(), "below": below}}
+    return {"breaks": {"rows": rows, "axis": axis, "at": at, "below": fitted_to_columns(fitted.below)}}
 
 
 def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
-    """Rebuild fitted functions from :func:`fitted_to_dict`'s data.
+    """Rebuild fitted functions from :func:`fitted_to_columns`'s data, or from the lists that they are in other files.
 
     Raises
     ------
@@ -115,7 +114,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         **_mixtures(content, s, len(terms)),
         press=press,
         adjusted_r2=adjusted,
-        count=_integers(content, "count", s, 0, MOST),
+        count=_integers(content, "count", s, 0, limits.MODEL_NUMBERS),
         status=_integers(content, "status", s, 0, len(REASONS) - 1),
         positive=positive,
         trained=trained,
@@ -140,6 +139,8 @@ def _unaffected(content: Mapping[str, Any], count: int, parameters: int) -> NDAr
     if "unaffected" not in content:
         return None
     given = content["unaffected"]
+    if isinstance(given, np.ndarray) and given.dtype == bool and given.shape == (count, parameters):
+        return given
     rows = given if isinstance(given, list) else []
     if len(rows) != count or any(not isinstance(row, list) or len(row) != parameters for row in rows):
         raise _damaged("'unaffected' does not match the series")
@@ -171,7 +172,7 @@ def _mixtures(content: Mapping[str, Any], count: int, terms: int) -> dict[str, A
     coefficients = _column(content, "coefficients", flat)
     root = _column(content, "root", int((size * (size + 1) // 2).sum()))
     most, width = int(forms.max(initial=1)), int(size.max(initial=1))
-    if count * most * width * width > 10 * MOST:
+    if count * most * width * width > limits.MODEL_NUMBERS:
         raise _damaged("too many forms")
     keep, used, every = _filled(forms, most), _filled(size, width), np.ones(total, dtype=bool)
 
@@ -261,9 +262,12 @@ def _damaged(what: str) -> InputError:
 
 def _truths(content: Mapping[str, Any], name: str, length: int) -> NDArray[np.bool_]:
     given = content.get(name)
-    if not isinstance(given, list) or len(given) != length or set(map(type, given)) - {bool}:
-        raise _damaged(f"'{name}' is no list of {length} truth values")
-    return np.array(given, dtype=bool)
+    if isinstance(given, np.ndarray):
+        if given.dtype == bool and given.shape == (length,):
+            return given
+    elif isinstance(given, list) and len(given) == length and not set(map(type, given)) - {bool}:
+        return np.array(given, dtype=bool)
+    raise _damaged(f"'{name}' is no list of {length} truth values")
 
 
 def _names(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -277,19 +281,26 @@ def _column(
     content: Mapping[str, Any], name: str, length: int | None, *, missing: bool = False, nested: bool = False
 ) -> Array:
     given = content.get(name)
-    if not isinstance(given, list) or len(given) > MOST:
+    if isinstance(given, np.ndarray) and given.dtype.kind in "fiu":
+        column = given
+    else:
+        column = _from_list(given, name, missing, nested)
+    if length is not None and column.shape != (length,):
+        raise _damaged(f"'{name}' holds {len(column)} numbers, not {length}")
+    if not (np.isfinite(column) | (missing & np.isnan(column))).all():
+        raise _damaged(f"'{name}' holds a number that is not finite")
+    return column.astype(np.float64, copy=False)
+
+
+def _from_list(given: Any, name: str, missing: bool, nested: bool) -> Array:
+    if not isinstance(given, list) or len(given) > limits.MODEL_NUMBERS:
         raise _damaged(f"'{name}' is no list of numbers")
     if not nested and set(map(type, given)) - ({int, float, type(None)} if missing else {int, float}):
         raise _damaged(f"'{name}' is no list of numbers")
     try:
-        column = np.array(given, dtype=np.float64)
+        return np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise _damaged(f"'{name}' is no list of numbers") from None
-    if length is not None and column.shape != (length,):
-        raise _damaged(f"'{name}' holds {len(given)} numbers, not {length}")
-    if not (np.isfinite(column) | (missing & np.isnan(column))).all():
-        raise _damaged(f"'{name}' holds a number that is not finite")
-    return column
 
 
 def _integers(content: Mapping[str, Any], name: str, length: int, low: int, high: int) -> NDArray[np.intp]:

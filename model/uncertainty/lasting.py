@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, rounded, with_gaps
+from ranksight.model.plaindata import from_gaps, reading
 from ranksight.model.search.search import Found
 from ranksight.model.series.noise import Location
 from ranksight.model.uncertainty import prior
@@ -164,21 +164,13 @@ class Lasting:
             found[rows] = self.part[rows, None, None] * np.tensordot(self.chance[rows], each, axes=1)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "points": self.points.tolist(),
-            "logs": with_gaps(rounded(self.logs, 13)),
-            "part": rounded(self.part, 9).tolist(),
-            "chance": rounded(self.chance, 9).tolist(),
-            "axis": self.axis.tolist(),
-            "ended": rounded(self.ended, 9).tolist(),
-            "full": rounded(self.full, 9).tolist(),
-        }
+    def to_columns(self) -> dict[str, Any]:
+        """Names and arrays, for :meth:`from_dict`."""
+        return {name: getattr(self, name) for name in ("points", "logs", *_BY_SERIES)}
 
     @classmethod
     def from_dict(cls, content: Any, series: int, parameters: int) -> Lasting:
-        """Rebuild from :meth:`to_dict`, for so many series; damaged content raises InputError."""
+        """Rebuild from :meth:`to_columns` or lists of the same, for so many series; damage raises InputError."""
         with reading("'lasting'"):
             points, part, chance, ended, full = (
                 np.array(content[name], dtype=np.float64) for name in ("points", "part", "chance", "ended", "full")

@@ -28,6 +28,8 @@ IN_FUNCTIONS = {
     # What a model answers seldom is loaded when it is asked.
     "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.remarks", "model.resource.times",
                     "model.fitting.ties"},
+    # Only experiments with event traces have phases.
+    "analysis.observed": {"analysis.phases.analysis"},
     "model.application.communication": {"core.errors", "model.fitting.fitted"},
     # Storing of functions, in files of its own.
     "model.fitting.fitted": {"model.search.guide", "model.fitting.plain"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -45,4 +46,10 @@ def test_a_dask_scheduler_that_is_not_there(tmp_path: Path, capsys: pytest.Captu
     words = ["import", "csv", str(tmp_path / "in"), "--parameter", "ranks", "--kernel", "kernel", "--metric", "time"]
     assert main([*words, "-o", str(tmp_path / "x"), "--dask", "what is this"]) == 1
     assert "no address" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]  # nobody listens there once it is closed
+    assert main([*words, "-o", str(tmp_path / "x"), "--dask", f"tcp://127.0.0.1:{free}"]) == 1
+    error = capsys.readouterr().err
+    assert f"no Dask scheduler answers at tcp://127.0.0.1:{free}" in error
+    assert error.count("\n") == 1
     assert not (tmp_path / "x").exists()

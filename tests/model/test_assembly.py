@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +11,7 @@ import pytest
 from ranksight.comm.costs.cost import cost
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
+from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
@@ -142,12 +142,12 @@ def test_a_model_comes_back_from_its_file(model: Model, tmp_path: Path) -> None:
 )
 def test_damaged_files_are_refused(model: Model, tmp_path: Path, place: tuple[str, ...], damage: object) -> None:
     model.save(tmp_path / "m.json")
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     inner = content["extras"]
     for key in place[:-1]:
         inner = inner[key]
     inner[place[-1]] = damage
-    (tmp_path / "m.json").write_text(json.dumps(content))
+    modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError):
         Model.load(tmp_path / "m.json").breakdown(np.array([[8, 12.0]]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.structure.coordinates import Coordinates
@@ -95,10 +95,10 @@ def test_formulas_that_cannot_be_are_refused_in_a_line(
 
 def test_a_damaged_description_is_refused(boxes: Experiment, tmp_path: Path) -> None:
     fit(boxes, derive={"x": FORMULA}).save(tmp_path / "m.json")
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     for broken in ({"given": ["ranks"]}, {**content["extras"]["coordinates"], "formulas": {"y": "nx"}}):
         content["extras"]["coordinates"] = broken
-        (tmp_path / "m.json").write_text(json.dumps(content))
+        modelfile.write(tmp_path / "m.json", content, force=True)
         with pytest.raises(InputError, match="coordinates"):
             Model.load(tmp_path / "m.json").predict(ranks=4, x=3)
 

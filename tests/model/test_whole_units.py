@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.structure.wholeunits import WholeUnits
@@ -128,7 +129,7 @@ def test_impossible_ranks(tmp_path, capsys, ranks):
 
 def test_a_damaged_file_is_refused(tmp_path):
     fit(write(tmp_path / "e", (4, 6, 8, 12, 16)), platform=None, units="elements=6*size^2").save(tmp_path / "m.json")
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     for damage in (
         {"units": {"name": "x", "text": "6*depth"}},
         {"fullest": ["cycles"]},
@@ -136,6 +137,6 @@ def test_a_damaged_file_is_refused(tmp_path):
         {"units": None},
     ):
         broken = {**content, "extras": {**content["extras"], "units": {**content["extras"]["units"], **damage}}}
-        (tmp_path / "b.json").write_text(json.dumps(broken))
+        modelfile.write(tmp_path / "b.json", broken, force=True)
         with pytest.raises(InputError):
             Model.load(tmp_path / "b.json").predict(ranks=8, size=8)

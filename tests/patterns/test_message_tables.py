@@ -20,6 +20,7 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.messages.laws import LAWS, find_law, weight
@@ -162,13 +163,13 @@ def test_the_model_keeps_its_messages(experiment_of: Write, tmp_path: Path) -> N
     (table,) = Model.load(tmp_path / "m.json").messages(ranks=64)
     (same,) = model.messages(ranks=64)
     assert table.by_class().equals(same.by_class())
-    held = json.loads((tmp_path / "m.json").read_text())
+    held = modelfile.read(tmp_path / "m.json")
     held["extras"]["application"]["communication"]["messages"]["entries"][0]["parts"][0][2] = 10_000
-    (tmp_path / "bad.json").write_text(json.dumps(held))
+    modelfile.write(tmp_path / "bad.json", held, force=True)
     with pytest.raises(InputError, match="does not fit together"):
         Model.load(tmp_path / "bad.json").messages(ranks=64)
     del held["extras"]["application"]["communication"]["messages"]
-    (tmp_path / "none.json").write_text(json.dumps(held))
+    modelfile.write(tmp_path / "none.json", held, force=True)
     with pytest.raises(InputError, match="no messages"):
         Model.load(tmp_path / "none.json").messages(ranks=64)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import os
 import signal
 import struct
@@ -29,6 +28,7 @@ from ranksight.core.files import read_bytes
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.symbols import read_symbols
 from ranksight.counters.readers._delimited import read_delimited
+from ranksight.model import modelfile
 
 
 def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> str:
@@ -273,10 +273,10 @@ def test_parameters_of_a_model_do_not_overflow(tmp_path: Path, capsys: pytest.Ca
         experiment.add(Run({"ranks": ranks}), pd.DataFrame({"kernel": ["a"], "rank": [0], "time": [float(ranks)]}))
     path = tmp_path / "m.json"
     main(["fit", str(tmp_path / "e"), "-o", str(path), "--quiet"])
-    content = json.loads(path.read_text())
+    content = modelfile.read(path)
     for value in (1e308, -1e200, 5e-324):
-        content["training"][0] = [value]
-        path.write_text(json.dumps(content))
+        content["training"] = [[value], [4.0], [8.0]]
+        modelfile.write(path, content, force=True)
         assert main(["predict", str(path), "--ranks", "16"]) == 1
         assert "out of range" in capsys.readouterr().err
     os.truncate(path, limits.MODEL + 1)

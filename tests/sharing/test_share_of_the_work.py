@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from machines import CLOCK, CORE, DOMAIN, fullest, smooth
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
@@ -59,8 +59,8 @@ def test_four_domains_find_the_caches_as_one_does_with_a_quarter_of_the_problem(
         assert answer.lower < true < answer.upper < 1.8 * answer.lower
     model.save(tmp_path / "m.json")
     assert asked(Model.load(tmp_path / "m.json"), 72, 1.0).value == pytest.approx(asked(model, 72, 1.0).value)
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     content["extras"]["application"]["sharing"]["seen"]["belief"] = [2.0]
-    (tmp_path / "m.json").write_text(json.dumps(content))
+    modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="seen"):
         Model.load(tmp_path / "m.json").predict(ranks=72, size=1.0)

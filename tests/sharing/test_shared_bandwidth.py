@@ -18,6 +18,7 @@ from machines import truth, write
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.platforms import load
@@ -208,9 +209,9 @@ def test_what_grows_from_node_to_node_is_no_outlier_of_the_law(tmp_path, counter
     assert broken.parts["direct"][1] > 0.5 * broken.total.value[0, 1]
     model.save(tmp_path / "m.json")
     assert asked(Model.load(tmp_path / "m.json"), 1152).value == pytest.approx(answer.value, rel=1e-6)
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     content["extras"]["application"]["sharing"]["beyond"]["scatter"] = []
-    (tmp_path / "m.json").write_text(json.dumps(content))
+    modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="beyond"):
         Model.load(tmp_path / "m.json").predict(ranks=72)
 
@@ -300,9 +301,9 @@ def test_the_parts_add_up_and_a_file_says_the_same(bounded, tmp_path):
 )
 def test_a_damaged_file_is_refused(bounded, tmp_path, damage):
     bounded.save(tmp_path / "m.json")
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     content["extras"]["application"]["sharing"].update(damage)
-    (tmp_path / "m.json").write_text(json.dumps(content))
+    modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError):
         Model.load(tmp_path / "m.json").predict(ranks=72)
 

@@ -18,6 +18,7 @@ from machines import smooth
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
@@ -226,9 +227,9 @@ def test_runs_are_met_parts_add_up_and_the_cache_is_named(tmp_path: Path, counte
     assert table.loc["resident", ["verdict", "level", "change"]].tolist() == ["cache-bound", "L3", "caches"]
     assert table.loc["resident", "bandwidth_used"] == pytest.approx(1.0, abs=0.1)
     assert roof.loc[("resident", "L3"), "bandwidth"] == pytest.approx(300e9 / 36)
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = modelfile.read(tmp_path / "m.json")
     content["extras"]["application"]["cached"]["resource"] = "L9"
-    (tmp_path / "m.json").write_text(json.dumps(content))
+    modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="sharing"):
         Model.load(tmp_path / "m.json").predict(ranks=72)
 
