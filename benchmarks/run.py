@@ -47,6 +47,7 @@ BENCHMARKS = (
     "loggp",
     "verdicts",
     "expectations",
+    "real_programs",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"
