@@ -23,7 +23,7 @@ import pandas as pd
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.sources.programs import PROGRAMS, Program
 from benchmarks.table import markdown
-from ranksight.experiment import WHOLE, Experiment, read
+from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.model.application.communication import message_series
 from ranksight.model.model import Model
 from ranksight.model.series.folding import OTHERS

@@ -48,6 +48,7 @@ BENCHMARKS = (
     "verdicts",
     "expectations",
     "real_programs",
+    "mutants",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"

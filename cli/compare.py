@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.errors import InputError, UsageError
-from ranksight.units import in_full
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.model.comparison.comparing import Comparison, Subject
+    from ranksight.analysis.comparison.comparing import Comparison, Subject
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -100,9 +100,9 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--rename {text[:80]} names no two kernels", "write --rename OLD=NEW")
         names[old] = new
 
-    from ranksight.experiment import WHOLE
-    from ranksight.model.comparison.change import UNSURE
-    from ranksight.model.comparison.comparing import compare
+    from ranksight.analysis.comparison.change import UNSURE
+    from ranksight.analysis.comparison.comparing import compare
+    from ranksight.core.experiment import WHOLE
     from ranksight.model.questions import above_zero
 
     sides = ((args.before, args.before_platform), (args.after, args.after_platform))
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
     """Kernels that matter on one of the sides, and so are compared on both."""
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
     from ranksight.model.model import Model
     from ranksight.model.series.folding import significant
 
@@ -138,9 +138,9 @@ def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
 
 
 def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
-    from ranksight.experiment import read
+    from ranksight.analysis.comparison.comparing import Subject
+    from ranksight.core.experiment import read
     from ranksight.model.assembly import assemble
-    from ranksight.model.comparison.comparing import Subject
     from ranksight.model.model import Model
     from ranksight.platforms import load
 

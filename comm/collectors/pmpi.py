@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
 from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import MESSAGE_COLUMNS
-from ranksight.launching import Launch
-from ranksight.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
-from ranksight.reading import Reading
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import MESSAGE_COLUMNS
+from ranksight.core.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
+from ranksight.core.reading import Reading
 
 if TYPE_CHECKING:
     import pandas as pd

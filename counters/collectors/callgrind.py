@@ -25,18 +25,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight import leftout
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core import leftout
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.reading import Reading
 from ranksight.counters.attribution import Attributed, attribute
-from ranksight.counters.callgrind import read
+from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.refine import By, split, wanted
-from ranksight.errors import InputError, ToolError
-from ranksight.launching import Launch
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
-from ranksight.reading import Reading
 
 INSTRUCTIONS = "32768,8,64"
 """First-level cache of instructions; platforms describe what serves data, and every core since has had about this."""

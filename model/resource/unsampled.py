@@ -1,7 +1,8 @@
 """Times of kernels that were counted but that hardly a sample fell on.
 
 A kernel that is short at the configurations measured may be what takes longest at scale: its instructions say so, its
-samples cannot, and a function of fewer than :data:`~ranksight.sampled.HANDFUL` samples would be one of chance. Its time is then its
+samples cannot, and a function of fewer than :data:`~ranksight.core.sampled.HANDFUL` samples would be one of chance.
+Its time is then its
 instructions at the program's time per instruction, theta times as long; theta is taken as gamma distributed among
 kernels with mean 1, and n samples where E were expected leave
 
@@ -17,11 +18,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import polygamma
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
+from ranksight.core.sampled import HANDFUL
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.resource.sampling import Sampled
 from ranksight.model.series.reduction import reduce
-from ranksight.sampled import HANDFUL
 
 USUAL = 0.8
 """Standard deviation of the logarithm of kernels' cycles per instruction over the program's."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
-from ranksight.leftout import MPI, OTHER
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.metrics import metric
+from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
+from ranksight.core.units import counted
 from ranksight.model.plaindata import reading
-from ranksight.sampled import HANDFUL, TABLE, sampling_of
-from ranksight.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import read
+from ranksight.core.experiment import read
 from ranksight.model.application.communication import message_series
 
 pytestmark = [

@@ -11,8 +11,8 @@ import pytest
 
 import ranksight as rs
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.model import Model
 from ranksight.model.series.folding import OTHERS, Folded, Selection, select
 
