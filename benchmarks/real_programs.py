@@ -128,7 +128,7 @@ def _summary(found: pd.DataFrame) -> tuple[float, float]:
 
 
 def attributed(experiment: Experiment) -> float:
-    """Least share, over the runs, of the program's instructions that are in kernels; MPI's own are not the program's."""
+    """Least share, over the runs, of the program's instructions, MPI's own apart, that are in kernels."""
     shares = []
     for run in experiment.runs:
         table = experiment.table(run, "left_out")
@@ -164,10 +164,10 @@ def run(settings: Settings) -> str:
         raise Skipped("; ".join(skipped) or "none is named")
     left = f"\n\nNot measured: {'; '.join(skipped)}." if skipped else ""
     return (
-        f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, RANKS))} ranks and "
-        f"several sizes, predicted on {FURTHER[-1]} ranks, and on {RANKS[-1]} for a larger size, and measured there. "
-        f"Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and bytes of "
-        "each operation of each kernel. All in percent.\n\n"
+        f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, RANKS))} ranks "
+        f"and several sizes, predicted on {FURTHER[-1]} ranks, and on {RANKS[-1]} for a larger size, and measured "
+        f"there. Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and "
+        "bytes of each operation of each kernel. All in percent.\n\n"
         + markdown(
             ["program", "kernels", "instructions kept", "counts: median error", "worst", "sent: median error", "worst",
              "in 90 % intervals"], rows)
