@@ -30,7 +30,8 @@ from ranksight.model.series.folding import OTHERS
 from ranksight.reports.validation import validate
 
 TITLE = "Real programs"
-RANKS, FURTHER = (1, 2, 4, 8), (16,)
+RANKS, FURTHER = (1, 2, 4, 8), 16
+QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), 8
 LARGE = 5e-3
 """Share of the instructions from which a kernel's error counts."""
 COUNTS = ("instructions", "loads", "stores")
@@ -67,24 +68,26 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
     """The rows of a program in the table of errors and in that of times."""
     case, environment = program.write(folder), dict(program.environment)
     *sizes, larger = program.sizes
-    sizes = sizes[:2] if quick else sizes
-    name, seconds = program.name, {}
-    _, seconds["measure"] = command(
-        folder, program.measure(RANKS, tuple(sizes), case, Path(f"{name}.exp")), environment
-    )
-    _, seconds["fit"] = command(folder, ["fit", f"{name}.exp", "--force", "--quiet"], environment)
-    file = f"{name}.exp.model.json"
-    ranks = str(FURTHER[-1])
-    _, seconds["predict"] = command(folder, ["predict", file, "--ranks", ranks, "--size", str(larger)], environment)
+    ranks, further = (QUICK_RANKS, QUICK_FURTHER) if quick else (RANKS, FURTHER)
+    name, seconds = f"{program.name}{'-quick' if quick else ''}", {}
+    words = {
+        "measure": program.measure(ranks, tuple(sizes), case, Path(f"{name}.exp")),
+        "fit": ["fit", f"{name}.exp", "-o", f"{name}.model.json", "--force", "--quiet"],
+        "predict": ["predict", f"{name}.model.json", "--ranks", str(further), "--size", str(larger)],
+    }
+    for verb in VERBS:
+        _, seconds[verb] = command(folder, words[verb], environment)
     check = Path(f"{name}.check.exp")
-    command(folder, program.measure(FURTHER, (sizes[-1],), case, check), environment)
-    command(folder, program.measure((RANKS[-1],), (larger,), case, check), environment)
-    model, held = Model.load(folder / file), read(folder / check)
+    for more, size in ((further, sizes[-1]), (ranks[-1], larger)):
+        command(folder, program.measure((more,), (size,), case, check), environment)
+    file = folder / f"{name}.model.json"
+    model, held = Model.load(file), read(folder / check)
     found = errors(model, held)
     kept = len(set(model.fitted.kernels) - {WHOLE, OTHERS})
-    row: list[object] = [f"{name} ({program.language})", kept, 100 * attributed(held), *_summary(found["kernels"])]
-    row += [*_summary(found["operations"]), 100 * float(pd.concat(found.values())["inside"].mean())]
-    return row, [name, *(seconds[verb] for verb in VERBS), (folder / file).stat().st_size / 1e6]
+    row: list[object] = [f"{program.name} ({program.language})", kept, 100 * attributed(held)]
+    row += [*_summary(found["kernels"]), *_summary(found["operations"])]
+    row.append(100 * float(pd.concat(found.values())["inside"].mean()))
+    return row, [program.name, *(seconds[verb] for verb in VERBS), file.stat().st_size / 1e6]
 
 
 def errors(model: Model, held: Experiment) -> dict[str, pd.DataFrame]:
@@ -140,6 +143,7 @@ def attributed(experiment: Experiment) -> float:
 
 def run(settings: Settings) -> str:
     """The tables."""
+    ranks, further = (QUICK_RANKS, QUICK_FURTHER) if settings.quick else (RANKS, FURTHER)
     chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name]
     rows, times, skipped = [], [], []
     with _folder(settings) as folder:
@@ -164,8 +168,8 @@ def run(settings: Settings) -> str:
         raise Skipped("; ".join(skipped) or "none is named")
     left = f"\n\nNot measured: {'; '.join(skipped)}." if skipped else ""
     return (
-        f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, RANKS))} ranks "
-        f"and several sizes, predicted on {FURTHER[-1]} ranks, and on {RANKS[-1]} for a larger size, and measured "
+        f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, ranks))} ranks "
+        f"and several sizes, predicted on {further} ranks, and on {ranks[-1]} for a larger size, and measured "
         f"there. Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and "
         "bytes of each operation of each kernel. All in percent.\n\n"
         + markdown(
