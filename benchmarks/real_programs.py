@@ -1,6 +1,6 @@
 """Programs that nobody here wrote, measured on few ranks and predicted on more, and for a larger size.
 
-Those of the distribution that are installed are taken (:mod:`benchmarks.sources.programs`). Counts
+Those of the distribution that are installed are taken (:mod:`benchmarks.programs`). Counts
 are callgrind's and the tracer's, which no load of the machine changes. ``--cache FOLDER`` keeps the experiments, and
 ``RANKSIGHT_PROGRAMS=lammps,hpcc`` names those to take.
 """
@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.programs import PROGRAMS, Program
 from benchmarks.settings import ROOT, Settings, Skipped
-from benchmarks.sources.programs import PROGRAMS, Program
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.model.application.communication import message_series
