@@ -47,6 +47,7 @@ BENCHMARKS = (
     "loggp",
     "verdicts",
     "expectations",
+    "real_programs",
     "mutants",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

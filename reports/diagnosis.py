@@ -165,11 +165,17 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
                 proof = "" if row["named"] else ", by its times alone"
                 text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {last}{proof}", 2))
             else:
-                slower = format_factor(1 / row["efficiency"])
-                said = f"{format_si(row['last'], 's')} at {last}, {slower} times what dividing it would leave"
-                text.append(Text(f"{where}: {said}", 2))
+                text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last)}", 2))
     text += [Text(crossing(row, found.level, names), 2) for row in crossings]
     return text
+
+
+def saturated(seconds: float, efficiency: float, last: str) -> str:
+    """What a kernel takes at the most ranks: against its share of the first, unless it took no time there."""
+    taken = f"{format_si(seconds, 's')} at {last}"
+    if not efficiency > 0:
+        return taken
+    return f"{taken}, {format_factor(1 / efficiency)} times what dividing it would leave"
 
 
 def _ranks(count: float) -> str:

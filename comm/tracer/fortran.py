@@ -181,12 +181,10 @@ def _by_descriptor(function: Prototype, name: str) -> str:
 """
 
 
-def generate(functions: list[Prototype], numbers: Mapping[str, int], hot: bool = True) -> str:
+def generate(functions: list[Prototype], numbers: Mapping[str, int]) -> str:
     """The C source of the wrappers for Fortran; functions of large counts have no name of their own there.
 
-    `hot` says whether programs may call them often (:func:`ranksight.comm.tracer.wrappers.generate`).
+    They are twice the code of C for calls that do more anyway: nothing is inlined, as building is what takes time here.
     """
     chosen = [function for function in functions if not function.name.endswith("_c")]
-    # Twice the code of C for calls that do more anyway: building is what takes time here.
-    begin = '#pragma GCC optimize("O1")' if hot else SMALL
-    return f'{begin}\n#include "fortran.h"\n\n' + "\n".join(wrapper(function, numbers) for function in chosen)
+    return f'{SMALL}\n#include "fortran.h"\n\n' + "\n".join(wrapper(function, numbers) for function in chosen)

@@ -9,8 +9,16 @@ from ranksight.comm.tracer.operations import RULES, Rule
 from ranksight.comm.tracer.prototypes import Prototype
 
 _UNTRACED = re.compile(r"^MPI_T_|_(c2f|f2c|f082c|c2f08|f082f|f2f08|toint|fromint)$")
-SMALL = '#pragma GCC optimize("O1")\n#define RS_SMALL'
+SMALL = "#define RS_SMALL"
 """Begins a source of wrappers that are built fast and run some nanoseconds slower."""
+HOT = frozenset(
+    [
+        *("Send", "Isend", "Ssend", "Issend", "Rsend", "Irsend", "Bsend", "Ibsend", "Recv", "Irecv", "Sendrecv"),
+        *("Sendrecv_replace", "Probe", "Iprobe", "Start", "Startall", "Wait", "Waitall", "Waitany", "Waitsome"),
+        *("Test", "Testall", "Testany", "Testsome", "Barrier", "Bcast", "Reduce", "Allreduce", "Put", "Get"),
+    ]
+)
+"""Operations that inner loops call."""
 
 
 def operation_name(function: str) -> str:
@@ -129,7 +137,7 @@ def generate(functions: list[Prototype], numbers: Mapping[str, int], kinds: Mapp
     kinds : mapping of str to str
         All operations and their kinds; with none the list of operations is left to another part of the source.
     hot : bool
-        Whether programs may call them often: others call what the hot ones inline, as building takes time.
+        Whether inner loops call them: others call what the hot ones inline, as building takes time.
     """
     text = "".join(f"{name}\\t{kind}\\n" for name, kind in kinds.items())
     operations = [

@@ -70,7 +70,7 @@ def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
     table = experiment.table(run, "messages")
     if table is None:
         return None
-    table = table[[costs_time(str(name)) for name in table["operation"]]]
+    table = table[np.array([costs_time(str(name)) for name in table["operation"]], dtype=bool)]
     names = table["kernel"].astype(str) + BETWEEN + table["operation"].astype(str)
     rows = table.assign(kernel=names, messages=table["count"].astype(float), bytes_sent=table["bytes"].astype(float))
     return rows.groupby(["kernel", "rank"], observed=True)[["messages", "bytes_sent"]].sum().reset_index()

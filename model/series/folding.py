@@ -313,11 +313,11 @@ class _Shares:
                     continue
                 values = np.nan_to_num(table[name].to_numpy(dtype=np.float64), posinf=0.0, neginf=0.0)
                 values = np.where(own[codes], np.maximum(values, 0.0), 0.0)
-                total, largest = np.bincount(codes, values, len(names)), np.zeros(len(names))
+                total: Array = np.bincount(codes, values, len(names)).astype(np.float64)
+                largest: Array = np.zeros(len(names))
                 np.maximum.at(largest, codes, values)
-                each = np.bincount(rank - rank.min(), values)
                 if total.sum() > 0:
-                    most = largest / each.max()
+                    most: Array = largest / float(np.bincount(rank - rank.min(), values).max())
                     found.setdefault((name, at), []).append((index, total, most))
             _count(samples, experiment, run, rows)
         return cls(
@@ -381,7 +381,7 @@ def _far(parameters: tuple[str, ...], points: Array, values: Array, share: Array
     It grows as a power of each parameter, the smaller of those of its value on a rank and of its share: what stays as
     it is where all else shrinks is no growth of its own.
     """
-    found = share.max(axis=1)
+    found: Array = share.max(axis=1)
     varied = np.flatnonzero((points > 0).all(axis=0) & (np.ptp(points, axis=0) > 0))
     enough = (share > 0).sum(axis=1) > len(varied) + 1
     if not len(varied) or not enough.any():

@@ -14,6 +14,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import WHOLE
+from ranksight.reports.diagnosis import saturated
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]
@@ -263,3 +264,8 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
     # 50 MB or more: no twice 50 MB; and nothing is said of what was measured.
     assert advice.memory(held, 64) == ""
     assert advice.memory(held, 512) == ""
+
+
+def test_what_took_no_time_at_first_has_no_efficiency() -> None:
+    assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times what dividing it would leave"
+    assert saturated(0.25, 0.0, "16") == "250 ms at 16"
