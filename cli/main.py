@@ -17,10 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from ranksight import __version__
+from ranksight.cli._project import completed
 from ranksight.cli._saying import say
 from ranksight.errors import RanksightError, UsageError, meant
 
 VERBS: dict[str, str] = {
+    "init": "write the project file, so that verbs need no arguments in a folder",
     "doctor": "say what can be measured here, what not, and what would mend it",
     "calibrate": "measure this node and describe it as a platform",
     "measure": "run a program over configurations and collect counters, messages and time",
@@ -77,6 +79,24 @@ class Parser(argparse.ArgumentParser):
     def options(self) -> list[str]:
         """All options by their long names."""
         return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+
+    def names_of(self, option: str) -> set[str]:
+        """All names of an option; its own where the parser does not know it."""
+        return next((set(each.option_strings) for each in self._actions if option in each.option_strings), {option})
+
+    def first(self, words: Sequence[str]) -> int:
+        """Position of the first word that is no option and no value of one; their number where all are.
+
+        What no option is named after is a parameter, which takes a list.
+        """
+        takes = {option: action for action in self._actions for option in action.option_strings}
+        at = 0
+        while at < len(words) and words[at].startswith("-"):
+            word, equals, _ = words[at].partition("=")
+            action = takes.get(word)
+            count = 1 if action is None or action.nargs is None else action.nargs
+            at += 1 + (count if isinstance(count, int) and not equals else 0)
+        return min(at, len(words))
 
     def error(self, message: str) -> NoReturn:
         remedy = f"'{self.prog} --help' lists what it takes"
@@ -179,6 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         parser = verb_parser(verb)
         module = importlib.import_module(_module(verb))
+        given[1:] = completed(verb, given[1:], parser)
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
         chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
         with _ended_as_cancelled():
