@@ -112,7 +112,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError(f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written")
 
 
-def write_output(path: Path, text: str) -> None:
+def write_output(path: Path, content: str | bytes) -> None:
     """Write what a user asked for under another name, synced, then moved to its place, with the rights of the umask.
 
     Raises
@@ -123,13 +123,13 @@ def write_output(path: Path, text: str) -> None:
     try:
         new = path.with_name(_unused(f".{path.name}."))
         try:
-            with new.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with new.open("xb") as file:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(new, path)
             sync(path.absolute().parent)
-            told("wrote %s, %d characters", path, len(text))
+            told("wrote %s, %d characters", path, len(content))
         finally:
             new.unlink(missing_ok=True)
     except OSError as error:

@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "check": "hold an experiment against expectations of how its functions scale",
     "plan": "say which runs to make next, for the most certainty per core-hour",
     "report": "write what a model says, and its evidence, into one HTML file",
+    "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print what makes a shell complete verbs and options",
     "compare": "tell what changed between two experiments or models, why, and at which scale it matters",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
