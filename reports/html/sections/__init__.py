@@ -28,7 +28,7 @@ SECTIONS = (
     Section("pages", "Kernel by kernel", pages.build),
     Section("communication", "Communication", communication.build),
     Section("expectations", "Expectations", expectations.build),
-    Section("refused", "What was refused", refused.build),
+    Section("refused", "Not predicted", refused.build),
     Section("platform", "Platform", platform.build),
     Section("evidence", "Evidence", evidence.build),
 )
