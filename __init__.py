@@ -11,9 +11,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Experiment": "ranksight.experiment",
-    "Run": "ranksight.experiment",
-    "read": "ranksight.experiment",
+    "Experiment": "ranksight.core.experiment",
+    "Run": "ranksight.core.experiment",
+    "read": "ranksight.core.experiment",
     "fit": "ranksight.model.assembly",
     "Model": "ranksight.model.model",
     "load": "ranksight.model.model",

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
-from ranksight.campaign import Outcome, Plan, Watcher, measure
-from ranksight.collecting import Collector
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.campaign.collecting import Collector
+from ranksight.campaign.measuring import Outcome, Plan, Watcher, measure
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.platforms import Platform
 from ranksight.platforms.events import EventTable, recognise, this_processor
 from ranksight.platforms.events import load as load_table

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
     from ranksight.model.model import Model
 
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -26,7 +26,7 @@ def experiment_of(model: Model, path: Path) -> Experiment | None:
     ``heat.exp.model.json`` is of the folder ``heat.exp``; in the folder of a demo ``heat.model.json`` is of
     ``experiment``.
     """
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
 
     own = path.with_name(path.name.removesuffix(".model.json"))
     for folder in (own, path.with_name("experiment")):

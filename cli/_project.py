@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli._values import WRITE, values
-from ranksight.errors import InputError, nearest
-from ranksight.units import in_full
+from ranksight.core.errors import InputError, nearest
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.cli.main import Parser
+    from ranksight.cli._parser import Parser
 
 FILE = "ranksight.toml"
 REMEDY = "'ranksight init --force' writes a new one"
@@ -86,7 +86,7 @@ def load(path: Path) -> Project:
     InputError
         When it is no TOML, or holds an unknown key or a value of another kind.
     """
-    from ranksight._toml import decode, read
+    from ranksight.core.toml import decode, read
 
     content = decode(read(path, REMEDY), str(path), REMEDY)
     known = (*TEXTS, *LISTS, *TABLES)

@@ -22,13 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import check_output, write_output
 from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
-from ranksight.errors import RanksightError, UsageError
+from ranksight.core.errors import RanksightError, UsageError
+from ranksight.core.files import check_output, write_output
 
 if TYPE_CHECKING:
-    from ranksight.model.expectations.checking import Result
+    from ranksight.analysis.expectations.checking import Result
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -101,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _checked(args: argparse.Namespace) -> Result:
     """What came of the check."""
-    from ranksight.experiment import read
-    from ranksight.model.expectations.checking import check
-    from ranksight.model.expectations.document import Study, read_study
+    from ranksight.analysis.expectations.checking import check
+    from ranksight.analysis.expectations.document import Study, read_study
+    from ranksight.core.experiment import read
 
     study = read_study(args.paths[0]) if len(args.paths) == 2 else Study(())
     if args.upper:
@@ -119,7 +119,7 @@ def _checked(args: argparse.Namespace) -> Result:
 
 
 def _print(result: Result, args: argparse.Namespace) -> None:
-    from ranksight.reports.expectations import COLUMNS, blocks, rows, to_dict
+    from ranksight.reports.checks import COLUMNS, blocks, rows, to_dict
     from ranksight.reports.terminal import next_step, show
 
     if args.format == "json":

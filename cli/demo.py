@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import InputError, RanksightError, ToolError, UsageError
+from ranksight.core.errors import InputError, RanksightError, ToolError, UsageError
 
 if TYPE_CHECKING:
-    from ranksight.campaign import Plan
-    from ranksight.collecting import Collector
-    from ranksight.experiment import Experiment
+    from ranksight.campaign.collecting import Collector
+    from ranksight.campaign.measuring import Plan
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.platforms import Platform
 
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run the demonstration; 1 when a run failed."""
     from ranksight.cli._outcome import report
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.platforms import load
 
     begin = time.monotonic()
@@ -107,8 +107,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _example(chosen: argparse.Namespace, asked: Platform | None, begin: float, say: Any) -> int:
     """The demonstration on measurements that were made before: no MPI, compiler or collector is needed."""
+    from ranksight.core.experiment import read
     from ranksight.examples.measured import unpack
-    from ranksight.experiment import read
     from ranksight.platforms import load
 
     if chosen.quick or chosen.bug:
@@ -186,8 +186,8 @@ def _command(folder: Path, chosen: argparse.Namespace, say: Any) -> Any:
     """Build the program; the template of its command."""
     import subprocess
 
+    from ranksight.campaign.launching import Template
     from ranksight.examples.build import build
-    from ranksight.launching import Template
 
     if shutil.which("mpirun") is None:
         raise ToolError("no mpirun is found", "load the site's MPI module, or: pip install 'ranksight[mpi]'")
@@ -239,7 +239,7 @@ def _collectors(say: Any) -> dict[str, Collector]:
 
 
 def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collectors: Mapping[str, Collector]) -> Plan:
-    from ranksight.campaign import Plan
+    from ranksight.campaign.measuring import Plan
 
     return Plan(
         command, {"ranks": list(map(float, ranks)), "size": list(map(float, sizes))}, 1, collectors, timeout=600
@@ -247,7 +247,7 @@ def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collecto
 
 
 def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> int:
-    from ranksight.campaign import measure
+    from ranksight.campaign.measuring import measure
     from ranksight.cli._progress import Runs
 
     with Runs([run for run, _, _ in plan.runs()], quiet) as progress:

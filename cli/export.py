@@ -15,8 +15,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from ranksight._files import check_output, write_output
-from ranksight.errors import UsageError, meant
+from ranksight.core.errors import UsageError, meant
+from ranksight.core.files import check_output, write_output
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     metrics = tuple(name for given in args.metric for name in given.split(",") if name)
     experiment, model = None, None
     if args.source.is_dir():
-        from ranksight.experiment import read
+        from ranksight.core.experiment import read
 
         experiment = read(args.source)
     else:

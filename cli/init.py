@@ -17,15 +17,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import check_output, write_output
+from ranksight.campaign.launching import Template
 from ranksight.cli._lines import shell_line
 from ranksight.cli._project import FILE, JOBS, Project
 from ranksight.cli._values import WRITE, values
-from ranksight.errors import UsageError
-from ranksight.launching import Template
+from ranksight.core.errors import UsageError
+from ranksight.core.files import check_output, write_output
 
 if TYPE_CHECKING:
-    from ranksight.cli.main import Parser
+    from ranksight.cli._parser import Parser
 
 FARTHER = 16
 """Times the most ranks measured that are the target where none is named."""

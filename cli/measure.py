@@ -40,17 +40,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
 from ranksight.cli._lines import shell_line
 from ranksight.cli._values import WRITE, values
-from ranksight.errors import InputError, UsageError, meant
-from ranksight.launching import Template
+from ranksight.core.errors import InputError, UsageError, meant
 
 if TYPE_CHECKING:
-    from ranksight.campaign import Outcome, Plan
-    from ranksight.cli.main import Parser
-    from ranksight.collecting import Collector
-    from ranksight.experiment import Experiment
+    from ranksight.campaign.collecting import Collector
+    from ranksight.campaign.measuring import Outcome, Plan
+    from ranksight.cli._parser import Parser
+    from ranksight.core.experiment import Experiment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -217,7 +217,7 @@ def _values(text: str) -> tuple[float, ...]:
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
-    from ranksight.campaign import Plan, measure
+    from ranksight.campaign.measuring import Plan, measure
     from ranksight.cli._adapting import adapt, check_alike, measure_parts
     from ranksight.cli._outcome import report
     from ranksight.cli._progress import Runs
@@ -258,7 +258,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
-    from ranksight.leftout import warning
+    from ranksight.core.leftout import warning
 
     return {
         "schema_version": 1,
@@ -289,8 +289,8 @@ def open_or_create(folder: Path, application: str, template: Template, case: Pat
     InputError
         When the folder holds something else, or runs of another command.
     """
-    from ranksight.campaign import alone, surroundings
-    from ranksight.experiment import Experiment
+    from ranksight.campaign.measuring import alone, surroundings
+    from ranksight.core.experiment import Experiment
 
     if not (folder / "experiment.json").exists():
         return Experiment.create(folder, application, template.parameters)
@@ -327,8 +327,8 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
     ToolError
         When a named one does not work here, or none does.
     """
-    from ranksight.collecting import COLLECTORS
-    from ranksight.errors import ToolError
+    from ranksight.campaign.collecting import COLLECTORS
+    from ranksight.core.errors import ToolError
 
     chosen: dict[str, Collector] = {}
     reasons: list[str] = []
@@ -350,7 +350,7 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
 
 
 def _list_collectors() -> int:
-    from ranksight.collecting import COLLECTORS
+    from ranksight.campaign.collecting import COLLECTORS
     from ranksight.reports.terminal import Cell, Column, Table, next_step, show
 
     rows: list[list[str | Cell]] = []

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import WRITE, values
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.units import format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
-from ranksight.units import format_si, in_full
 
 CALLS = 216
 """Characters of a phase's calls that are shown."""
 
 if TYPE_CHECKING:
-    from ranksight.model.phases.analysis import Analysis
-    from ranksight.model.phases.pet import Times
+    from ranksight.analysis.phases.analysis import Analysis
+    from ranksight.analysis.phases.pet import Times
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +90,7 @@ def _setting(text: str) -> tuple[str, float]:
 
 def run(args: argparse.Namespace) -> int:
     """Analyse and print; insufficient evidence ends with its own exit code."""
-    from ranksight.model.phases.weights import RULES
+    from ranksight.analysis.phases.weights import RULES
 
     if args.admissible == "list":
         print("\n".join(RULES))
@@ -100,8 +100,8 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
-    from ranksight.experiment import read
-    from ranksight.model.phases.analysis import analyse
+    from ranksight.analysis.phases.analysis import analyse
+    from ranksight.core.experiment import read
     from ranksight.platforms import load
 
     analysis = analyse(

@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.errors import UsageError
-from ranksight.units import in_full
+from ranksight.core.errors import UsageError
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
+    from ranksight.analysis.planning.choice import Choice
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
-    from ranksight.model.planning.choice import Choice
 
 LEVEL = 0.9
 """Probability of the intervals where nothing is said."""
@@ -112,12 +112,12 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
+    from ranksight.analysis.planning.candidates import candidates
+    from ranksight.analysis.planning.choice import choose_runs
+    from ranksight.analysis.planning.cost import cost_of
+    from ranksight.analysis.planning.goal import goal
+    from ranksight.analysis.planning.values import Rule
     from ranksight.cli._continuing import measure_lines, template_of, work_options
-    from ranksight.model.planning.candidates import candidates
-    from ranksight.model.planning.choice import choose_runs
-    from ranksight.model.planning.cost import cost_of
-    from ranksight.model.planning.goal import goal
-    from ranksight.model.planning.rules import Rule
 
     model, experiment = _open(args.model)
     if args.kernel == "":
@@ -164,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
 def _open(path: Path) -> tuple[Model, Experiment | None]:
     """The model, and the experiment it was made of where it is the one given or is in the folder of the model."""
     from ranksight.cli._continuing import experiment_of
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
     from ranksight.model.model import Model
 
     if path.is_dir():

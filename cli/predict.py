@@ -17,21 +17,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import WRITE, values
-from ranksight.errors import InputError, UsageError, meant
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError, UsageError, meant
+from ranksight.core.files import check_output
+from ranksight.core.metrics import metric
+from ranksight.core.units import format_factor, in_full
 from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
-from ranksight.units import format_factor, in_full
 
 if TYPE_CHECKING:
-    from ranksight.cli.main import Parser
+    from ranksight.analysis.phases.beside import Beside
+    from ranksight.cli._parser import Parser
     from ranksight.model.answers import Answer
     from ranksight.model.model import Model
-    from ranksight.model.phases.beside import Beside
     from ranksight.model.prediction import Prediction
 
 LIGHT = 0.005
@@ -156,8 +156,8 @@ def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[floa
 
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when no answer is carried."""
+    from ranksight.analysis.phases.beside import of_model
     from ranksight.model.model import Model
-    from ranksight.model.phases.beside import of_model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
@@ -314,7 +314,7 @@ def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> 
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
     from ranksight.model.application.terms import TERMS
-    from ranksight.reports import terms
+    from ranksight.reports import equation_terms
 
     if args.metric:
         raise UsageError("--terms and --metric exclude each other", "ask for one at a time")
@@ -328,7 +328,7 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     elif args.format == "csv":
         lines = ([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
         _separated.write([*prediction.parameters, *TERMS[1:]], lines)
-    elif found := terms.tables(rows, _by_time(prediction), args.level, 0):
+    elif found := equation_terms.tables(rows, _by_time(prediction), args.level, 0):
         show(*found[:1], *(block for table in found[1:] for block in ("", table)))
     else:
         show("no kernel is described by the equation: fit with --platform and counts of cycles and loads")
@@ -346,15 +346,15 @@ def _by_time(prediction: Prediction) -> list[str]:
 
 def _terms(prediction: Prediction) -> list[Block]:
     """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
-    from ranksight.reports import terms
+    from ranksight.reports import equation_terms
 
     if prediction.terms is None or not (rows := prediction.terms.rows()):
         return []
     places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in terms.spread_over(len(places), PLACES)}
+    kept = {places[at] for at in equation_terms.spread_over(len(places), PLACES)}
     described = {row["kernel"] for row in rows}
     largest = [kernel for kernel in _by_time(prediction) if kernel in described][:LARGEST]
-    found = terms.tables(
+    found = equation_terms.tables(
         [row for row in rows if tuple(row["configuration"].items()) in kept],
         largest,
         prediction.answers.said.level,

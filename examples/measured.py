@@ -12,7 +12,7 @@ import sys
 import tarfile
 from pathlib import Path, PurePosixPath
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 ARCHIVE = Path(__file__).with_name("heat.tar.xz")
 PARTS = ("experiment", "check", "this-node.toml")

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import __version__, limits
-from ranksight._files import check_output, read_bytes, write_output
-from ranksight.errors import InputError
+from ranksight import __version__
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.files import check_output, read_bytes, write_output
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 

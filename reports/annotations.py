@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from ranksight.model.expectations.checking import Result
-from ranksight.reports.expectations import rule_text, said
+from ranksight.analysis.expectations.checking import Result
+from ranksight.reports.checks import rule_text, said
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<col>\d+))?")
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ranksight.model.diagnosis.diagnosis import diagnose
+from ranksight.analysis.diagnosis.diagnosis import diagnose
+from ranksight.core.units import format_si
 from ranksight.model.model import Model
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.reports.validation import Validation
-from ranksight.units import format_si
 
 SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
 SHORT = {"bytes_sent": "bytes"}

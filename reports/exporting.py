@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import metric as described
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import metric as described
+from ranksight.core.units import format_si, in_full
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.reports.formula import escaped, latex
 from ranksight.reports.functions import functions
-from ranksight.units import format_si, in_full
 
 if TYPE_CHECKING:
     import pandas as pd

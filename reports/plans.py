@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.metrics import Metric, metric
-from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
-from ranksight.model.planning.cost import Cost
-from ranksight.model.planning.designs import GAIN
+from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
+from ranksight.analysis.planning.cost import Cost
+from ranksight.analysis.planning.designs import GAIN
+from ranksight.core.metrics import Metric, metric
+from ranksight.core.units import format_factor, in_full
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
-from ranksight.units import format_factor, in_full
 
 COLUMNS = (
     "repetitions",

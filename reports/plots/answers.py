@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.errors import InputError, nearest
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import metric as described
+from ranksight.core.errors import InputError, nearest
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import metric as described
+from ranksight.core.units import in_full
 from ranksight.reports.measured import measured
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import WIDE, legend, log_values, new_axes, second_axis, value_axis
-from ranksight.reports.plots.prediction import plot_prediction
+from ranksight.reports.plots.plot_prediction import plot_prediction
 from ranksight.reports.sweep import sweep
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

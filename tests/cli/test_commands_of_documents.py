@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.platforms import load, save
 
 ROOT = Path(__file__).resolve().parents[2]

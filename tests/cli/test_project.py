@@ -12,7 +12,7 @@ import pytest
 from ranksight.cli import init
 from ranksight.cli._project import FILE, completed, load
 from ranksight.cli.main import VERBS, main, verb_parser
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [

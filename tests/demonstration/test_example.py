@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import read
 from ranksight.examples import measured
-from ranksight.experiment import read
 from ranksight.model.model import Model
 from ranksight.platforms import load
 

@@ -14,8 +14,8 @@ import pytest
 
 import ranksight as rs
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 
 

@@ -7,22 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import WHOLE
+from ranksight.analysis.planning import designs
+from ranksight.analysis.planning.belief import Belief
+from ranksight.analysis.planning.candidates import candidates
+from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, choose_runs
+from ranksight.analysis.planning.cost import MOST_SIGMA, Cost, cost_of
+from ranksight.analysis.planning.designs import Means
+from ranksight.analysis.planning.goal import goal
+from ranksight.analysis.planning.prospect import Prospect
+from ranksight.analysis.planning.values import Rule
+from ranksight.analysis.planning.worlds import Worlds
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
-from ranksight.model.planning import designs
-from ranksight.model.planning.belief import Belief
-from ranksight.model.planning.candidates import candidates
-from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, choose_runs
-from ranksight.model.planning.cost import MOST_SIGMA, Cost, cost_of
-from ranksight.model.planning.designs import Means
-from ranksight.model.planning.goal import goal
-from ranksight.model.planning.prospect import Prospect
-from ranksight.model.planning.rules import Rule
-from ranksight.model.planning.worlds import Worlds
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import NO_DATA, WIDEST

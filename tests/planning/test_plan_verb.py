@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.cli._continuing import measure_lines, template_of
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 
 @pytest.fixture(scope="module")

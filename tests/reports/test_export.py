@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import WHOLE, Experiment, Run, read
+from ranksight.core.experiment import WHOLE, Experiment, Run, read
 from ranksight.model.model import Model
 
 ODD = 'op<int>::"run"\\_100%'

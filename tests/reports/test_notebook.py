@@ -10,9 +10,9 @@ import pytest
 from matplotlib import pyplot
 
 import ranksight as rs
-from ranksight._html import table
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.html import table
 from ranksight.model.model import Model
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
