@@ -39,7 +39,7 @@ class Project:
     command : str
         Template with ``{ranks}`` and other parameters.
     experiment : str
-        Folder of the measurements; the model is beside it, with ``.model.json``.
+        Folder of the measurements; the model is next to it, with ``.model.json``.
     measure : mapping of str to str
         Values of the parameters, and options of ``measure``.
     target : mapping of str to str
@@ -140,7 +140,7 @@ def _entry(path: Path, key: str, value: object) -> Any:
             return ",".join(map(in_full, value))
         if key.startswith("jobs."):
             return _texts(path, key, value)
-    raise InputError(f"{path}: {key} is no number, text or list of them", f'write {key.split(".")[1]} = "1,2,4"')
+    raise InputError(f"{path}: {key} is not a number, a text or a list of them", f'write {key.split(".")[1]} = "1,2,4"')
 
 
 def completed(verb: str, given: Sequence[str], parser: Parser, path: Path | None = None) -> list[str]:

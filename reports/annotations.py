@@ -1,4 +1,4 @@
-"""A check as workflow commands of GitHub Actions, which show what is violated beside the line that expects it.
+"""A check as workflow commands of GitHub Actions, which show a violation at the line that expects otherwise.
 
 The commands are ``::error file=F,line=L,col=C,title=T::message``; see "Workflow commands for GitHub Actions" in
 GitHub's documentation. What lacks data is a warning.

@@ -111,7 +111,7 @@ def _obstacles(context: Context) -> dict[str, Any]:
         for loss in context.losses[:MOST]
     ]
     lead = (
-        f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, told by the "
+        f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, judged by the "
         f"{against.told_by}, {value(max(lost, 0.0), 'time')} of {value(total, 'time')} are lost."
     )
     summed = float(np.nansum(sweep.breakdown.by_kernel[:, -1]))
