@@ -29,6 +29,7 @@ from ranksight.core.files import check_output, write_output
 
 if TYPE_CHECKING:
     from ranksight.analysis.expectations.checking import Result
+    from ranksight.cli._parser import Parser
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit code tells")
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option sets values of a parameter.
 
     Raises
@@ -76,7 +77,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
-    from ranksight.reports.annotations import annotations, command
+    from ranksight.reports.annotations import command, commands
     from ranksight.reports.junit import junit, not_checked
 
     if args.junit is not None:
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     if args.junit is not None:
         write_output(args.junit, junit(result))
     if args.github:
-        print("".join(f"{line}\n" for line in annotations(result)), end="")
+        print("".join(f"{line}\n" for line in commands(result)), end="")
     if not args.quiet:
         _print(result, args)
     return result.exit_code

@@ -14,7 +14,7 @@ from ranksight.reports.checks import rule_text, said
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<col>\d+))?")
 
 
-def annotations(result: Result) -> list[str]:
+def commands(result: Result) -> list[str]:
     """One command for each violated expectation or rule, and for each without a verdict."""
     lines = []
     for each in result.findings:
