@@ -115,4 +115,5 @@ def test_what_cannot_be_exported_is_one_line(
 
 def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "--list-formats"]) == 0
-    assert all(name in capsys.readouterr().out for name in ("extrap", "csv", "parquet", "openmetrics", "latex"))
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("extrap", "csv", "parquet", "openmetrics", "latex"))
