@@ -156,7 +156,7 @@ def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome
     Raises
     ------
     InputError
-        As :func:`ranksight.campaign.measuring.measure`.
+        As :func:`ranksight.campaign.measure`.
     """
     told = {name for name, each in plan.collectors.items() if hasattr(each, "spans") and isinstance(each, Splitting)}
     finders = {name for name, each in plan.collectors.items() if _finds_loops(each)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
-from ranksight.cli._saying import say
+from ranksight.cli._saying import say, warn
 from ranksight.core.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
 
@@ -26,6 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     batch.add_argument("--job-ranks-per-node", type=int, default=None, metavar="N", help="sets the number of nodes")
     batch.add_argument(
         "--job-option", action="append", default=[], metavar="OPTION", help="directive of every job: --account=abc"
+    )
+    batch.add_argument(
+        "--job-at-once", type=int, default=None, metavar="N", help="tasks of a job that run at the same time, at most"
+    )
+    batch.add_argument(
+        "--job-shared", action="store_true", help="do not ask for whole nodes: other jobs may disturb the times"
     )
     batch.add_argument(
         "--job-setup", action="append", default=[], metavar="LINE", help="shell line first: 'module load openmpi'"
@@ -47,7 +53,17 @@ def run(chosen: argparse.Namespace) -> int:
         )
     output = Path(chosen.output).resolve()
     folder = output.with_name(output.name + ".jobs")
-    request = Request(chosen.job_time, chosen.job_ranks_per_node, tuple(chosen.job_option), tuple(chosen.job_setup))
+    request = Request(
+        chosen.job_time,
+        chosen.job_ranks_per_node,
+        tuple(chosen.job_option),
+        tuple(chosen.job_setup),
+        output.name.removesuffix(".exp"),
+        not chosen.job_shared,
+        chosen.job_at_once,
+    )
+    if chosen.job_shared:
+        warn("other jobs on the nodes disturb times; counts and messages stay right")
     command = [sys.executable, "-m", "ranksight", "measure", "--reps", str(chosen.reps), *_shared(chosen)]
     jobs = jobs_of(chosen.grid, command, chosen.template.words, folder, request, scheduler)
     gather = (sys.executable, "-m", "ranksight", "import", "experiment", "--quiet", "-o", str(output))
@@ -108,7 +124,7 @@ def _earlier(folder: Path, name: str) -> list[Submitted]:
 
 
 def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: list[Submitted], name: str) -> int:
-    from ranksight.campaign.scheduling.following import follow, missing, submit
+    from ranksight.campaign.scheduling.following import follow, log_of, missing, submit
     from ranksight.campaign.scheduling.schedulers import SCHEDULERS
 
     scheduler = SCHEDULERS[name]
@@ -122,7 +138,7 @@ def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: li
     def watch(counts: dict[str, int]) -> None:
         nonlocal told
         if counts != told:
-            _say(chosen, ", ".join(f"{count} {state.lower()}" for state, count in sorted(counts.items())) or "no news")
+            _say(chosen, ", ".join(f"{count} {_stated(state)}" for state, count in sorted(counts.items())) or "no news")
             told = dict(counts)
 
     try:
@@ -147,9 +163,15 @@ def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: li
     elif not lost:
         raise ToolError(
             "the parts were not joined",
-            f"see {folder / 'logs' / 'gather-0.out'}, then: {shell_line('sh', folder / 'gather.sh')}",
+            f"see {log_of(folder, taken[-1])}, then: {shell_line('sh', folder / 'gather.sh')}",
         )
     return 1 if lost else 0
+
+
+def _stated(state: str) -> str:
+    """A state in small letters; the reason behind it is the batch system's own word."""
+    name, space, reason = state.partition(" ")
+    return f"{name.lower()}{space}{reason}"
 
 
 def _say(chosen: argparse.Namespace, line: str) -> None:

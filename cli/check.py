@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
-from ranksight.core.errors import UsageError
-from ranksight.core.files import check_output
+from ranksight.core.errors import RanksightError, UsageError
+from ranksight.core.files import check_output, write_output
 
 if TYPE_CHECKING:
     from ranksight.analysis.expectations.checking import Result
+    from ranksight.cli._parser import Parser
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,13 +47,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit XML report for a build server")
     parser.add_argument(
+        "--github", action="store_true", help="print what is violated as annotations of GitHub Actions as well"
+    )
+    parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
     parser.add_argument("--force", action="store_true", help="replace the JUnit file")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit code tells")
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option sets values of a parameter.
 
     Raises
@@ -73,35 +77,46 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
+    from ranksight.reports.annotations import command, commands
+    from ranksight.reports.junit import junit, not_checked
+
+    if args.junit is not None:
+        check_output(args.junit, args.force)
+    try:
+        result = _checked(args)
+    except RanksightError as error:
+        # A build server that shows the report shows why there is none.
+        if args.junit is not None:
+            write_output(args.junit, not_checked(str(error)))
+        if args.github:
+            print(command("error", "ranksight check", str(error)))
+        raise
+    if args.junit is not None:
+        write_output(args.junit, junit(result))
+    if args.github:
+        print("".join(f"{line}\n" for line in commands(result)), end="")
+    if not args.quiet:
+        _print(result, args)
+    return result.exit_code
+
+
+def _checked(args: argparse.Namespace) -> Result:
+    """What came of the check."""
     from ranksight.analysis.expectations.checking import check
     from ranksight.analysis.expectations.document import Study, read_study
     from ranksight.core.experiment import read
 
-    if args.junit is not None:
-        check_output(args.junit, args.force)
     study = read_study(args.paths[0]) if len(args.paths) == 2 else Study(())
     if args.upper:
         study = replace(study, upper=True)
     metrics = [name for given in args.metric for name in given.split(",") if name] or None
-    result = check(
+    return check(
         study,
         read(args.paths[-1]),
         targets=args.asked or None,
         baseline=None if args.baseline is None else read(args.baseline),
         metrics=metrics,
     )
-    if args.junit is not None:
-        _write(args.junit, result)
-    if not args.quiet:
-        _print(result, args)
-    return result.exit_code
-
-
-def _write(path: Path, result: Result) -> None:
-    from ranksight.core.files import write_output
-    from ranksight.reports.junit import junit
-
-    write_output(path, junit(result).decode("utf-8"))
 
 
 def _print(result: Result, args: argparse.Namespace) -> None:

@@ -29,6 +29,7 @@ from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.comparing import Comparison, Subject
+    from ranksight.cli._parser import Parser
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option sets a parameter, where the two are compared.
 
     Raises

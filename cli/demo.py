@@ -261,7 +261,7 @@ def _tell(
     """Print predicted beside measured, rank the kernels, draw, and write the report."""
     from matplotlib.figure import Figure
 
-    from ranksight.cli.report import commands
+    from ranksight.cli.report import commands, origin
     from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
     from ranksight.reports.html.context import Context
     from ranksight.reports.html.page import render, write
@@ -286,7 +286,15 @@ def _tell(
         plot_breakdown(swept, ax=axes[2])
     save_figure(figure, folder / "demo.png", folder / "demo.svg")
     runs = (trained, checked)
-    context = Context(model, swept, runs, platform, folder / "heat.model.json", None, commands((trained,)))
+    context = Context(
+        model,
+        swept,
+        runs,
+        platform,
+        folder / "heat.model.json",
+        commands=commands((trained,)),
+        origin=origin((trained,)),
+    )
     write(render(context), folder / "heat.html", force=True)
 
 

@@ -7,20 +7,19 @@ import contextlib
 import importlib
 import io
 import os
-import re
-import shutil
 import signal
 import sys
-import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
 
 from ranksight import __version__
+from ranksight.cli._parser import Parser
+from ranksight.cli._project import completed
 from ranksight.cli._saying import say
 from ranksight.core.errors import RanksightError, UsageError, meant
 
 VERBS: dict[str, str] = {
+    "init": "write the project file, so that verbs need no arguments in a folder",
     "doctor": "say what can be measured here, what not, and what would mend it",
     "calibrate": "measure this node and describe it as a platform",
     "measure": "run a program over configurations and collect counters, messages and time",
@@ -32,6 +31,7 @@ VERBS: dict[str, str] = {
     "check": "hold an experiment against expectations of how its functions scale",
     "plan": "say which runs to make next, for the most certainty per core-hour",
     "report": "write what a model says, and its evidence, into one HTML file",
+    "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print what makes a shell complete verbs and options",
     "compare": "tell what changed between two experiments or models, why, and at which scale it matters",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
@@ -40,50 +40,6 @@ VERBS: dict[str, str] = {
 
 RESUMED = frozenset({"measure"})
 """Verbs that go on where they were interrupted."""
-
-
-SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
-"""Letters of the options that every verb has under the same name."""
-UNKNOWN = "unrecognized arguments: "
-"""How argparse begins to name what it does not know."""
-WIDEST = 100
-"""Columns of help at most."""
-
-
-class Wrapped(argparse.RawDescriptionHelpFormatter):
-    """Help whose paragraphs fill the width of the terminal; indented lines, which are examples, stay as they are."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=max(40, min(shutil.get_terminal_size().columns - 2, WIDEST)))
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        blocks = []
-        for block in re.split(r"\n{2,}", text):
-            plain = not any(line.startswith(" ") for line in block.splitlines())
-            blocks.append(textwrap.fill(" ".join(block.split()), width) if plain else block)
-        return "\n\n".join(blocks)
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors are one line with the way to help; it guesses no option from a part."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, "formatter_class": Wrapped, **settings})
-
-    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
-        """Declare an option; those of :data:`SHORT` have their letter in every verb."""
-        return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
-
-    def options(self) -> list[str]:
-        """All options by their long names."""
-        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
-
-    def error(self, message: str) -> NoReturn:
-        remedy = f"'{self.prog} --help' lists what it takes"
-        if message.startswith(UNKNOWN):
-            word = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
-            remedy = f"{meant(word, self.options())} {remedy}".strip()
-        raise UsageError(f"{self.prog}: {message}", remedy)
 
 
 def _module(verb: str) -> str:
@@ -179,6 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         parser = verb_parser(verb)
         module = importlib.import_module(_module(verb))
+        given[1:] = completed(verb, given[1:], parser)
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
         chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
         with _ended_as_cancelled():

@@ -49,7 +49,7 @@ from ranksight.core.errors import InputError, UsageError, meant
 if TYPE_CHECKING:
     from ranksight.campaign.collecting import Collector
     from ranksight.campaign.measuring import Outcome, Plan
-    from ranksight.cli.main import Parser
+    from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
 
 
@@ -190,15 +190,8 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _separate(parser: Parser, given: Sequence[str]) -> None:
-    """Say where '--' is missing: before the first word that is no option and no value of one."""
-    takes = {option: action for action in parser._actions for option in action.option_strings}
-    at = 0
-    while at < len(given) and given[at].startswith("-"):
-        word, equals, _ = given[at].partition("=")
-        action = takes.get(word)
-        # What no option is named after is a parameter, which takes a list.
-        count = 1 if action is None or action.nargs is None else action.nargs
-        at += 1 + (count if isinstance(count, int) and not equals else 0)
+    """Say that '--' is missing before the first word that is no option and no value of one."""
+    at = parser.first(given)
     if at < len(given):
         line = shell_line("ranksight", "measure", *given[:at], "--", *given[at:])
         raise UsageError("ranksight measure: '--' is missing before the command", f"write: {line}")

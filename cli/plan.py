@@ -33,6 +33,7 @@ from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.analysis.planning.choice import Choice
+    from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
 
@@ -70,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print nothing but the plan")
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; ``--NAME``, ``--NAME-rule``, ``--min-NAME`` and ``--max-NAME`` belong to parameters of the model.
 
     Raises

@@ -3,16 +3,18 @@
   ranksight report heat.model.json --experiment heat.exp -o heat.html
   ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
 
-The front shows in a sentence what the model predicts at the target, what limits scaling and how far it can be
-trusted. Then come the parts of the time, all kernels, communication, platform, what is not predicted, and the evidence.
---PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
-support, with the next one beyond it shown as insufficient, and the largest measured value of the others. An experiment
-adds its measured points; configurations that the model was not fitted to are held against it.
+The front shows in a sentence what the model predicts at the target, which rank count is worth its core-hours, what
+limits scaling and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
+platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target: without it, the farthest of 1 to
+16 times the most ranks measured that the data support, with the next one beyond it shown as insufficient, and the
+largest measured value of the others. An experiment adds its measured points; configurations that the model was not
+fitted to are held against it.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +55,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--along", metavar="PARAMETER", help="what to draw over (default: ranks where they varied)")
     parser.add_argument("--title", help="of the page")
+    parser.add_argument("--author", default="", help="who writes the report, shown on its front")
+    parser.add_argument(
+        "--efficiency",
+        type=float,
+        default=0.7,
+        metavar="E",
+        help="least parallel efficiency of the recommended rank count (default: 0.7)",
+    )
     parser.add_argument(
         "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
     )
@@ -97,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
     """Compute, write, tell where; 4 when the evidence does not carry the time at the target."""
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+    if not 0 < args.efficiency <= 1:
+        raise UsageError(f"--efficiency {args.efficiency:g} is no part of 1", "give a number such as 0.7")
     place = with_name(args.model)
     output = args.output or place.with_name(place.name.removesuffix(".json").removesuffix(".model") + ".html")
     from ranksight.reports.html.page import render, write
@@ -138,7 +150,18 @@ def _context(args: argparse.Namespace) -> Context:
         args.model,
         study,
         commands(experiments),
+        args.efficiency,
+        origin(experiments, args.author),
     )
+
+
+def origin(experiments: Sequence[Experiment], author: str = "") -> dict[str, str]:
+    """Who wrote a report, when, and the command that was measured."""
+    from ranksight.cli._continuing import template_of
+
+    template = template_of(experiments[0]) if experiments else None
+    written = f"{datetime.date.today().isoformat()}{f' by {author}' if author else ''}"
+    return {"Command": " ".join(template or ()), "Written": written}
 
 
 def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[str, float]], int], list[str]]:

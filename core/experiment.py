@@ -22,6 +22,7 @@ import numpy as np
 from ranksight.core import html
 from ranksight.core.errors import InputError
 from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
+from ranksight.core.html import drawn
 from ranksight.core.log import log
 from ranksight.core.run import SCHEMA_VERSION, Run
 
@@ -205,7 +206,7 @@ class Experiment:
         InputError
             When nothing measured the metric, or no kernel has the name.
         """
-        return html.drawn("plot_runs", self, metric=metric, kernel=kernel, ax=ax)
+        return drawn("plot_runs", self, metric=metric, kernel=kernel, ax=ax)
 
     def add(
         self,

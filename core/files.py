@@ -136,10 +136,10 @@ def _unwritable(path: Path, error: OSError) -> InputError:
     return InputError(f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written")
 
 
-def write_output(path: Path, text: str) -> None:
-    """Write a text that a user asked for; see :func:`output`."""
+def write_output(path: Path, content: str | bytes) -> None:
+    """Write a text or bytes that a user asked for; see :func:`output`."""
     with output(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def images(demo: Path) -> None:
     with tempfile.TemporaryDirectory() as profile:
         words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
         picture = HERE / "images" / "report.png"
-        words += ["--window-size=1000,700", f"--screenshot={picture}", (demo / "heat.html").resolve().as_uri()]
+        words += ["--window-size=1000,780", f"--screenshot={picture}", (demo / "heat.html").resolve().as_uri()]
         subprocess.run([browser, *words], check=True, capture_output=True, timeout=120)
 
 

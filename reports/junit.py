@@ -1,7 +1,7 @@
 """JUnit XML of a check, as build servers read it: one suite a metric, one of rules; a violation is a failure.
 
-What the evidence cannot carry is skipped with the reason. The format is that of Ant's JUnit task, which Jenkins, GitLab
-and others read: ``testsuites / testsuite / testcase / (failure | skipped)``.
+What lacks data is skipped with the reason; a check that could not be made is an error. The format is that of Ant's
+JUnit task, which Jenkins, GitLab and others read: ``testsuites / testsuite / testcase / (failure | skipped | error)``.
 """
 
 from __future__ import annotations
@@ -31,10 +31,24 @@ def junit(result: Result) -> bytes:
         suite = ET.SubElement(root, "testsuite", name=_text(f"{result.application}.rules"))
         for rule in result.rules:
             _rule(suite, rule, names)
+    return _finished(root, 0)
+
+
+def not_checked(why: str) -> bytes:
+    """The report of a check that could not be made: one test case with an error."""
+    root = ET.Element("testsuites", name="expectations")
+    suite = ET.SubElement(root, "testsuite", name="ranksight check")
+    case = ET.SubElement(suite, "testcase", classname="ranksight", name="check", time="0")
+    ET.SubElement(case, "error", type="input", message=_text(why))
+    return _finished(root, 1)
+
+
+def _finished(root: ET.Element, errors: int) -> bytes:
+    """The document with the numbers of its cases, encoded."""
     for suite in [*root, root]:
         for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("skipped", "skipped")):
             suite.set(attribute, str(sum(1 for _ in suite.iter(tag))))
-        suite.set("errors", "0")
+        suite.set("errors", str(errors))
         suite.set("time", "0")
     ET.indent(root)
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"

@@ -144,6 +144,11 @@ def follow(
         time.sleep(pause)
 
 
+def log_of(folder: Path, job: Submitted, at: int = 0) -> Path:
+    """The file that task `at` of a job prints into; every submission has its own."""
+    return folder / "logs" / f"{job.name}-{at}.{job.id}.out"
+
+
 def missing(folder: Path, taken: Sequence[Submitted], states: dict[tuple[str, int], str]) -> list[Fate]:
     """The tasks whose part is not complete, with what is known of the cause."""
     found = []
@@ -151,7 +156,7 @@ def missing(folder: Path, taken: Sequence[Submitted], states: dict[tuple[str, in
         for at, part in enumerate(job.parts):
             if (folder / "parts" / part / COMPLETE).is_file():
                 continue
-            log = folder / "logs" / f"{job.name}-{at}.out"
+            log = log_of(folder, job, at)
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
             kept = tuple(line for line in lines if line.strip())[-4:]
             found.append(Fate(part, states.get((job.id, at), "unknown"), kept, log))

@@ -12,12 +12,14 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranksight.campaign.scheduling.schedulers import Scheduler
 from ranksight.core.errors import InputError
 
+SHARING = ("--exclusive", "--oversubscribe", "-s", "-x")
+"""Options that say themselves whether nodes are shared."""
 COMPLETE = ".complete"
 """File in a part's folder once its task has measured all of it."""
 
@@ -35,22 +37,47 @@ class Request:
     options : tuple of str
         Further directives as the batch system writes them, such as ``--account=abc``.
     setup : tuple of str
-        Shell lines before the measurement, such as ``module load openmpi``.
+        Shell lines before the measurement, such as ``module load openmpi``; one that fails ends the job.
+    campaign : str
+        Put before the name of every job.
+    exclusive : bool
+        Whether nodes are asked for alone: other jobs on a node disturb times.
+    at_once : int or None
+        Tasks of an array that run at the same time, at most.
     """
 
     minutes: int
     ranks_per_node: int | None = None
     options: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
+    campaign: str = ""
+    exclusive: bool = True
+    at_once: int | None = None
 
     def __post_init__(self) -> None:
         if self.minutes < 1:
             raise InputError(f"a job of {self.minutes} minutes", "give at least one minute")
         if self.ranks_per_node is not None and self.ranks_per_node < 1:
             raise InputError(f"{self.ranks_per_node} ranks per node", "give at least one")
+        if self.at_once is not None and self.at_once < 1:
+            raise InputError(f"{self.at_once} tasks at once", "give at least one")
         for option in self.options:
             if "\n" in option or not option.startswith("-"):
                 raise InputError(f"{option!r} is not an option of a job", "write one, such as --account=abc")
+
+    @property
+    def alone(self) -> bool:
+        """Whether nodes are asked for alone, by the request and not by one of its options."""
+        return self.exclusive and not any(option.startswith(SHARING) for option in self.options)
+
+    def name_of(self, job: Job) -> str:
+        """The name of a job in the queue."""
+        plain = re.sub(r"[^A-Za-z0-9._+-]", "_", self.campaign).lstrip("._+-")
+        return f"{plain}-{job.name}" if plain else job.name
+
+    def on_a_node(self, job: Job) -> int:
+        """Ranks of a job on each of its nodes."""
+        return min(self.ranks_per_node or job.ranks, job.ranks)
 
     @property
     def clock(self) -> str:
@@ -160,26 +187,35 @@ def write_scripts(
     )
     environment.filters["directive"] = directive
     template = environment.get_template(scheduler.template)
+    texts = {
+        folder / f"{job.name}.sh": template.render(
+            job=job, request=request, logs=folder / "logs", body=lambda at, job=job: _body(job, at, cwd, request)
+        )
+        for job in jobs
+    }
+    scripts = list(texts)
+    last = Job("gather", 1, 1 if request.ranks_per_node else None, (Task("", tuple(gather)),))
+    parts = shlex.quote(str(folder / "parts")) + "/*/"
+    joining = replace(
+        request,
+        minutes=min(request.minutes, 60),
+        ranks_per_node=1 if request.ranks_per_node else None,
+        exclusive=False,
+        at_once=None,
+    )
+    texts[folder / "gather.sh"] = template.render(
+        job=last,
+        request=joining,
+        logs=folder / "logs",
+        body=lambda at: _lines(cwd, request) + f"exec {shlex.join(gather)} {parts}\n",
+    )
+    texts[folder / "submit.sh"] = _submission(scripts, folder, scheduler)
+    # Only now: what is refused leaves no folder behind.
     try:
         for name in ("parts", "logs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        scripts = []
-        for job in jobs:
-            text = template.render(
-                job=job, request=request, logs=folder / "logs", body=lambda at, job=job: _body(job, at, cwd, request)
-            )
-            scripts.append(folder / f"{job.name}.sh")
-            scripts[-1].write_text(text, encoding="utf-8")
-        last = Job("gather", 1, 1 if request.ranks_per_node else None, (Task("", tuple(gather)),))
-        parts = shlex.quote(str(folder / "parts")) + "/*/"
-        joined = template.render(
-            job=last,
-            request=Request(min(request.minutes, 60), 1 if request.ranks_per_node else None, request.options),
-            logs=folder / "logs",
-            body=lambda at: _lines(cwd, request) + f"exec {shlex.join(gather)} {parts}\n",
-        )
-        (folder / "gather.sh").write_text(joined, encoding="utf-8")
-        (folder / "submit.sh").write_text(_submission(scripts, folder, scheduler), encoding="utf-8")
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
         (folder / "submit.sh").chmod(0o755)
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}", "name another folder with -o") from error
@@ -187,7 +223,8 @@ def write_scripts(
 
 
 def _lines(cwd: Path, request: Request) -> str:
-    return "".join(f"{line}\n" for line in (f"cd {shlex.quote(str(cwd))} || exit 1", *request.setup))
+    # Not 'set -u': the functions behind 'module' read variables that need not be set.
+    return "".join(f"{line}\n" for line in ("set -eo pipefail", f"cd {shlex.quote(str(cwd))}", *request.setup))
 
 
 def _body(job: Job, index: str, cwd: Path, request: Request) -> str:

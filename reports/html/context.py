@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
 from ranksight.reports.ideal import Ideal, Loss, ideal, losses
 from ranksight.reports.measured import Measured, measured
+from ranksight.reports.recommended import THRESHOLD, Recommended, recommended
 from ranksight.reports.refusals import Refusal, refusals
 from ranksight.reports.sweep import Sweep, carried, place
 from ranksight.reports.traffic import Traffic, traffic
@@ -45,6 +46,10 @@ class Context:
         What is expected; held against the first experiment.
     commands : callable or None
         Gives the command lines that measure some configurations so many times.
+    threshold : float
+        Least parallel efficiency of the recommended rank count.
+    origin : mapping of str to str
+        Where the report comes from, by a word: who wrote it and when, what command was measured.
     """
 
     model: Model
@@ -54,6 +59,8 @@ class Context:
     model_file: Path | None = None
     study: Study | None = None
     commands: Callable[[Sequence[Mapping[str, float]], int], list[str]] | None = None
+    threshold: float = THRESHOLD
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def measured(self) -> Measured | None:
@@ -64,6 +71,11 @@ class Context:
     def ideal(self) -> Ideal | None:
         """Ideal scaling, where the sweep is along ranks."""
         return ideal(self.sweep)
+
+    @cached_property
+    def recommended(self) -> Recommended | None:
+        """The largest rank count that is efficient enough."""
+        return recommended(self.sweep, self.ideal, self.threshold)
 
     @cached_property
     def losses(self) -> list[Loss]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.cli._project import completed
 from ranksight.cli.main import VERBS, _module, verb_parser
 from ranksight.core.errors import UsageError
 from ranksight.core.registry import Registry
@@ -54,10 +55,15 @@ def _typed(document: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_command_lines_have_options_that_exist(document: Path) -> None:
+def test_command_lines_have_options_that_exist(document: Path, tmp_path: Path) -> None:
+    # A page that shows a project file shows what is typed beside it.
+    project = tmp_path / "ranksight.toml"
+    if (shown := re.search(r"```toml\n(command = .*?)```", document.read_text(), re.DOTALL)) is not None:
+        project.write_text(shown[1])
     for line in _typed(document):
         words = shlex.split(re.split(r" (?:\|\||&&|\||;) ", line)[0], comments=True)[1:]
         parser, module = verb_parser(words[0]), importlib.import_module(_module(words[0]))
+        words[1:] = completed(words[0], words[1:], parser, project)
         parse = getattr(module, "parse", None)
         try:
             chosen = parser.parse_args(words[1:]) if parse is None else parse(parser, words[1:])

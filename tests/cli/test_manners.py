@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.cli._parser import SHORT
 from ranksight.cli._values import values
-from ranksight.cli.main import SHORT, VERBS, main, verb_parser
+from ranksight.cli.main import VERBS, main, verb_parser
 from ranksight.core.errors import meant, nearest
 from ranksight.model.model import Model
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
+from ranksight.reports.annotations import command
 
 Shape = Callable[[float], float]
 GROWN: dict[str, Shape] = {
@@ -171,6 +173,32 @@ def test_junit_report_is_what_build_servers_read(tmp_path: Path, capsys: pytest.
     assert failed == {"Allreduce", "Allreduce <= Reduce", 'f<a, "b">&\ufffd'}
     assert run(capsys, tmp_path / "expectations.toml", tmp_path / "e", "--junit", report)[0] == 1
     assert run(capsys, tmp_path / "expectations.toml", tmp_path / "e", "--junit", report, "--force", "--quiet")[0] == 3
+
+
+def test_a_check_that_fails_still_writes_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.xml"
+    code, out, err = run(capsys, write(tmp_path, MET), tmp_path / "none", "--junit", report, "--github")
+    assert code == 1
+    root = ET.fromstring(report.read_bytes())
+    assert (root.get("tests"), root.get("errors"), root.get("failures")) == ("1", "1", "0")
+    error = next(root.iter("error"))
+    assert str(error.get("message")) in err
+    assert out.startswith("::error title=ranksight check::")
+
+
+def test_violations_annotate_the_line_that_expects_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = BROKEN + '[rules]\ntime = ["Allreduce <= Reduce"]\n'
+    file = write(tmp_path, text)
+    code, out, _ = run(capsys, file, store(tmp_path / "e"), "--github", "--quiet")
+    assert code == 3
+    lines = out.splitlines()
+    assert all(re.fullmatch(r"::(error|warning) ([a-z]+=[^,:]*,)*title=[^,:]*::.+", line) for line in lines)
+    at = text.splitlines().index('Allreduce = "O(log p)"') + 1
+    assert sum(line.startswith(f"::error file={file},line={at}") for line in lines) == 1
+    assert any("title=Allreduce <= Reduce" in line for line in lines)
+    assert command("error", "a:b,c", "50 %\nmore") == "::error title=a%3Ab%2Cc::50 %25%0Amore"
 
 
 def test_missing_evidence_is_skipped_in_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

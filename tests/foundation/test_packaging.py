@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -10,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from ranksight.cli.main import _module, verb_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_INSTALLED = {"tests", "benchmarks", "docs", "build", "dist"}
@@ -66,7 +71,9 @@ def test_the_source_distribution_holds_documents_and_tests(tmp_path: Path) -> No
         names = {name.partition("/")[2] for name in source.getnames()}
     for folder in ("docs", "tests", "benchmarks"):
         for file in (ROOT / folder).rglob("*"):
-            if file.is_file() and not any(p.startswith(".") or p == "__pycache__" for p in file.parts[len(ROOT.parts) :]):
+            if file.is_file() and not any(
+                p.startswith(".") or p == "__pycache__" for p in file.parts[len(ROOT.parts) :]
+            ):
                 assert file.relative_to(ROOT).as_posix() in names
     assert {"CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"} <= names
     assert not any("__pycache__" in name for name in names)
@@ -78,3 +85,52 @@ def test_the_citation_is_of_this_version() -> None:
     cited = dict(line.split(": ", 1) for line in (ROOT / "CITATION.cff").read_text().splitlines() if ": " in line)
     assert cited["version"] == project["version"]
     assert cited["license"] == project["license"]
+
+
+WORKFLOWS = [
+    *(ROOT / "docs" / "ci").glob("*.yml"),
+    *(ROOT / ".github").rglob("*.yml"),
+    ROOT / ".pre-commit-config.yaml",
+]
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_files_of_build_servers_are_sound(file: Path) -> None:
+    """They are YAML, and their commands of ours are ones that exist."""
+    yaml = pytest.importorskip("yaml")
+    content = yaml.safe_load(file.read_text())
+    lines: list[str] = []
+
+    def gather(found: object) -> None:
+        if isinstance(found, dict):
+            lines.extend(str(found[key]) for key in ("run",) if key in found)
+            lines.extend(map(str, found.get("script", ()) if isinstance(found.get("script"), list) else ()))
+            for each in found.values():
+                gather(each)
+        elif isinstance(found, list):
+            for each in found:
+                gather(each)
+
+    gather(content)
+    if file.name == "test.yml":
+        assert ".ci/run" in lines
+        return
+    for line in lines:
+        words = shlex.split(re.sub(r"\$COMMAND", "mpirun -n {ranks} ./a", line.replace('"$RANKS"', "1,2")))
+        if words[0] == "ranksight":
+            parser, module = verb_parser(words[1]), importlib.import_module(_module(words[1]))
+            assert module.parse(parser, words[2:]) is not None
+    assert len([line for line in lines if "ranksight" in line]) >= 2 or file.name.startswith(".pre")
+
+
+def test_images_install_this_package() -> None:
+    """Every continued line of the image's recipe belongs to an instruction, and what it copies is installed."""
+    text = re.sub(r"\\\n\s*", " ", (ROOT / "Dockerfile").read_text())
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    known = {"FROM", "RUN", "COPY", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
+    assert {line.split()[0] for line in lines} <= known
+    assert lines[0].startswith("FROM python:3.12")
+    assert lines.index("COPY . /src") < next(at for at, line in enumerate(lines) if "pip install" in line)
+    assert next(at for at, line in enumerate(lines) if line.startswith("USER")) < len(lines) - 1
+    recipe = (ROOT / "apptainer.def").read_text()
+    assert all(f"%{section}" in recipe for section in ("files", "post", "runscript"))

@@ -22,6 +22,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import Packed, pack, unpack
 from ranksight.reports.html.page import render
 from ranksight.reports.html.writing import embed
+from ranksight.reports.recommended import recommended
 from ranksight.reports.sweep import sweep
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
@@ -212,3 +213,29 @@ def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) 
     assert len(text.encode()) < 2_000_000
     assert text.count('class="kernel"') == 200
     assert text.count("<tr data-series") == 1600
+
+
+def test_the_front_recommends_a_rank_count_and_says_where_it_comes_from(
+    model: Model, known: Experiment, fresh: Experiment
+) -> None:
+    asked = sweep(model, to=256)
+    context = Context(model, asked, (known, fresh), threshold=0.5, origin={"Written": "2026-01-02 by A <b>"})
+    found, against = context.recommended, context.ideal
+    assert found is not None
+    assert against is not None
+    efficiency = against.efficiency(asked)
+    at = asked.values.tolist().index(found.ranks)
+    assert efficiency[at] == pytest.approx(found.efficiency)
+    assert found.efficiency >= 0.5
+    assert not (efficiency[at + 1 :] >= 0.5).any()
+    assert found.core_hours == pytest.approx(found.ranks * asked.total.value[0, at] / 3600)
+    page = " ".join(" ".join(Page(render(context)).texts).split())
+    assert "parallel efficiency of" in page
+    assert "50%" in page
+    assert "2026-01-02 by A <b>" in page
+    # A higher demand never recommends more ranks; one that nothing meets is said.
+    strict = recommended(asked, against, 0.9)
+    assert strict is None or strict.ranks <= found.ranks
+    assert recommended(asked, against, 2.0) is None
+    assert "No rank count" in render(Context(model, asked, (known,), threshold=1.01))
+    assert recommended(asked, None) is None

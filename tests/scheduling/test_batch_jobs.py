@@ -146,6 +146,59 @@ def test_what_cannot_be_a_job_is_refused(tmp_path: Path, program: Path, capsys: 
     assert "without blanks" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("system", list(SCHEDULERS))
+def test_jobs_have_nodes_alone_and_names_of_their_campaign(
+    tmp_path: Path, program: Path, system: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = {"slurm": "#SBATCH --exclusive\n", "pbs": "#PBS -l place=excl\n", "flux": "# flux: --exclusive\n"}[system]
+    name = {"slurm": "--job-name=e-ranks-2", "pbs": "-N e-ranks-2", "flux": "--job-name=e-ranks-2-0"}[system]
+    folder = tmp_path / "e.exp.jobs"
+    script = folder / ("ranks-2.sh" if SCHEDULERS[system].arrays else "ranks-2-0.sh")
+    assert emit(tmp_path, program, system, "--job-ranks-per-node", "36", "--job-at-once", "1") == 0
+    text = script.read_text()
+    assert alone in text
+    assert name in text
+    assert alone not in (folder / "gather.sh").read_text()
+    # No more ranks are asked for on a node than there are.
+    assert "=36" not in text
+    if SCHEDULERS[system].arrays:
+        assert "0-1%1" in text
+    assert "disturb times" not in capsys.readouterr().err
+    assert emit(tmp_path, program, system, "--job-ranks-per-node", "36", "--job-shared") == 0
+    assert alone not in script.read_text()
+    assert "disturb times" in capsys.readouterr().err
+    assert emit(tmp_path, program, system, "--job-ranks-per-node", "36", "--job-option=--exclusive=user") == 0
+    assert alone not in script.read_text()
+    assert "--exclusive=user" in script.read_text()
+
+
+def test_a_setup_that_fails_ends_the_job(tmp_path: Path, program: Path) -> None:
+    assert emit(tmp_path, program, "slurm", "--job-setup", "false | cat", "--job-setup", "touch on") == 0
+    done = subprocess.run(["bash", str(tmp_path / "e.exp.jobs" / "ranks-1.sh")], cwd=tmp_path, capture_output=True)
+    assert done.returncode != 0
+    assert not list(tmp_path.rglob("on"))
+    assert not (tmp_path / "e.exp.jobs" / "parts" / "ranks1-size8").exists()
+
+
+def test_a_refusal_leaves_no_folder(tmp_path: Path, program: Path) -> None:
+    blank = tmp_path / "a b"
+    blank.mkdir()
+    assert emit(blank, program, "slurm") == 1
+    assert emit(tmp_path, program, "slurm", "--job-at-once", "0") == 1
+    assert not list(blank.iterdir())
+    assert not (tmp_path / "e.exp.jobs").exists()
+
+
+def test_a_pending_task_shows_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "7|0|PENDING|Resources\n7|1|RUNNING|None\n8|N/A|PENDING|None\n"
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\nprintf '{lines}'\n".replace("\n7", "\\n7").replace("\n8", "\\n8"))
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    states = SCHEDULERS["slurm"].states
+    assert states is not None
+    assert states(["7", "8"]) == {("7", 0): "PENDING (Resources)", ("7", 1): "RUNNING", ("8", 0): "PENDING"}
+
+
 def test_words_of_the_command_stay_words(tmp_path: Path) -> None:
     nasty = ("./it's", "{size}", "$(touch hacked)", "; rm -rf .", "a\nb")
     request = Request(5)
@@ -164,7 +217,7 @@ def test_following_ends_when_the_jobs_do(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "parts" / "b").mkdir(parents=True)
     (tmp_path / "parts" / "b" / COMPLETE).touch()
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "ranks-1-0.out").write_text("one\n\nDUE TO TIME LIMIT\n")
+    (tmp_path / "logs" / "ranks-1-0.7.out").write_text("one\n\nDUE TO TIME LIMIT\n")
     states_seen: list[dict[str, int]] = []
     states = following.follow(taken, system, states_seen.append, pause=0)
     assert states_seen == [{"PENDING": 1, "RUNNING": 1}, {"TIMEOUT": 1, "COMPLETED": 1}]

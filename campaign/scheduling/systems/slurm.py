@@ -14,17 +14,20 @@ def after(ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def states(ids: Sequence[str]) -> Mapping[tuple[str, int], str]:
-    """State of each task that Slurm still knows; it forgets jobs some minutes after their end."""
+    """State of each task that Slurm still knows, a pending one with its reason; it forgets jobs some minutes after
+    their end."""
     try:
-        text = ask(("squeue", "--noheader", "--array", "--states=all", f"--jobs={','.join(ids)}", "--format=%F|%K|%T"))
+        given = ("--noheader", "--array", "--states=all", f"--jobs={','.join(ids)}", "--format=%F|%K|%T|%r")
+        text = ask(("squeue", *given))
     except ToolError as error:
         if "Invalid job id" in str(error):  # all of them are forgotten
             return {}
         raise
     found = {}
     for line in text.splitlines():
-        job, index, state = line.strip().split("|")
-        found[job, int(index) if index.isdecimal() else 0] = state
+        job, index, state, reason = line.strip().split("|", 3)
+        why = f" ({reason})" if state == "PENDING" and reason not in ("", "None") else ""
+        found[job, int(index) if index.isdecimal() else 0] = state + why
     return found
 
 

@@ -1,4 +1,5 @@
-"""The front: the answer in one sentence, what limits scaling, how far it can be trusted, and the prediction."""
+"""The front: the answer in one sentence, the rank count to use, the prediction, what limits scaling, and how far it can
+be trusted."""
 
 from __future__ import annotations
 
@@ -32,6 +33,8 @@ def build(context: Context) -> dict[str, Any]:
         "answer": micro(context.answer),
         "carried": sweep.timed and carried(sweep.total),
         "target": target_words(sweep),
+        "recommended": _recommended(context),
+        "origin": _origin(context),
         "obstacles": _obstacles(context),
         "help": _help(context),
         "facts": trust(sweep, context.measured),
@@ -42,6 +45,48 @@ def build(context: Context) -> dict[str, Any]:
         "held": sweep.where(),
         "along": sweep.along,
     }
+
+
+def _recommended(context: Context) -> dict[str, str] | None:
+    """The rank count to use, why, and what a run there costs."""
+    found = context.recommended
+    if found is None:
+        against = context.ideal
+        if against is None or not carried(context.sweep.total):
+            return None
+        return {
+            "what": "No rank count",
+            "why": f"of those predicted has a parallel efficiency of {percent(context.threshold)} or more.",
+        }
+    cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours)} core-hours a run"
+    if found.target_hours == found.target_hours and found.ranks != context.sweep.values[-1]:
+        cost += f" ({hours(found.target_hours)} at {context.sweep.places()[-1]})"
+    share, there = percent(found.threshold), percent(found.efficiency)
+    why = (
+        f"is the largest number predicted here, and its parallel efficiency of {there} is above {share}"
+        if found.last
+        else f"is the most with a parallel efficiency of at least {share} ({there} there)"
+    )
+    return {"what": place(RANKS, found.ranks), "why": f"{why}: {cost}."}
+
+
+def _origin(context: Context) -> list[tuple[str, str]]:
+    """Where the report comes from: when and on what machine was measured, by which command, who wrote it."""
+    runs = [run for experiment in context.experiments for run in experiment.runs if run.state == "complete"]
+    days = sorted({run.started[:10] for run in runs if run.started})
+    machines = {run.environment.get("processor") or run.environment.get("CPU name", "") for run in runs} - {""}
+    cores = {run.environment.get("cores", "") for run in runs} - {""}
+    machine = ", ".join(sorted(machines)[:2])
+    if machine and len(cores) == 1:
+        machine += f", {next(iter(cores))} cores"
+    if context.platform is not None and context.platform.title not in machine:
+        machine = "; ".join(filter(None, (machine, f"described as {context.platform.title}")))
+    rows = {
+        "Measured": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        "Machine": machine,
+        **context.origin,
+    }
+    return [(name, text) for name, text in rows.items() if text]
 
 
 def _obstacles(context: Context) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+"""The parser of every verb: short letters, help as wide as the terminal, usage errors of one line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ranksight.core.errors import UsageError, meant
+
+SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
+"""Letters of the options that every verb has under the same name."""
+UNKNOWN = "unrecognized arguments: "
+"""How argparse begins to name what it does not know."""
+WIDEST = 100
+"""Columns of help at most."""
+
+
+class Wrapped(argparse.RawDescriptionHelpFormatter):
+    """Help whose paragraphs fill the width of the terminal; indented lines, which are examples, stay as they are."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=max(40, min(shutil.get_terminal_size().columns - 2, WIDEST)))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        blocks = []
+        for block in re.split(r"\n{2,}", text):
+            plain = not any(line.startswith(" ") for line in block.splitlines())
+            blocks.append(textwrap.fill(" ".join(block.split()), width) if plain else block)
+        return "\n\n".join(blocks)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose usage errors are one line with the way to help; it guesses no option from a part."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, "formatter_class": Wrapped, **settings})
+
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        """Declare an option; those of :data:`SHORT` have their letter in every verb."""
+        return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
+
+    def options(self) -> list[str]:
+        """All options by their long names."""
+        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+
+    def names_of(self, option: str) -> set[str]:
+        """All names of an option; its own where the parser does not know it."""
+        return next((set(each.option_strings) for each in self._actions if option in each.option_strings), {option})
+
+    def first(self, words: Sequence[str]) -> int:
+        """Position of the first word that is no option and no value of one; their number where all are.
+
+        What no option is named after is a parameter, which takes a list.
+        """
+        takes = {option: action for action in self._actions for option in action.option_strings}
+        at = 0
+        while at < len(words) and words[at].startswith("-"):
+            word, equals, _ = words[at].partition("=")
+            action = takes.get(word)
+            count = 1 if action is None or action.nargs is None else action.nargs
+            at += 1 + (count if isinstance(count, int) and not equals else 0)
+        return min(at, len(words))
+
+    def error(self, message: str) -> NoReturn:
+        remedy = f"'{self.prog} --help' lists what it takes"
+        if message.startswith(UNKNOWN):
+            word = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
+            remedy = f"{meant(word, self.options())} {remedy}".strip()
+        raise UsageError(f"{self.prog}: {message}", remedy)

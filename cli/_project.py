@@ -1,0 +1,206 @@
+"""The project file: ``ranksight.toml`` in a folder completes the verbs that are typed there without an argument.
+
+A verb that is given what it works on (a command, an experiment, a model) takes nothing from the file. Otherwise the
+file gives it, with the options that the file has for the verb; an option on the line replaces the file's.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranksight.cli._values import WRITE, values
+from ranksight.core.errors import InputError, nearest
+from ranksight.core.units import in_full
+
+if TYPE_CHECKING:
+    from ranksight.cli._parser import Parser
+
+FILE = "ranksight.toml"
+REMEDY = "'ranksight init --force' writes a new one"
+TEXTS = ("command", "experiment", "platform", "expectations")
+LISTS = ("collectors", "kernels")
+TABLES = ("measure", "target", "jobs")
+JOBS = ("time", "ranks-per-node", "option", "setup")
+MEASURE = ("reps", "timeout", "workdir", "prepare", "application")
+"""Options of ``measure`` that its table may hold; every other key is a parameter of the command."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Settings of a project; see docs/project.md for the file.
+
+    Attributes
+    ----------
+    command : str
+        Template with ``{ranks}`` and other parameters.
+    experiment : str
+        Folder of the measurements; the model is next to it, with ``.model.json``.
+    measure : mapping of str to str
+        Values of the parameters, and options of ``measure``.
+    target : mapping of str to str
+        Values of the parameters where predictions are wanted.
+    jobs : mapping of str to str or sequence of str
+        Options of ``measure --emit``, without ``--job-``.
+    collectors, kernels : sequence of str
+        What to measure with, and the kernels that predictions show; all when empty.
+    platform, expectations : str
+        Empty without.
+    """
+
+    command: str
+    experiment: str
+    measure: Mapping[str, str] = field(default_factory=dict)
+    target: Mapping[str, str] = field(default_factory=dict)
+    jobs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    collectors: Sequence[str] = ()
+    kernels: Sequence[str] = ()
+    platform: str = ""
+    expectations: str = ""
+
+    @property
+    def model(self) -> str:
+        """The file that ``fit`` writes."""
+        return f"{self.experiment}.model.json"
+
+    def text(self) -> str:
+        """The project as its file holds it."""
+        lines = ["# Settings of 'ranksight' in this folder: 'ranksight measure', 'fit', 'predict' and others use them."]
+        lines += [f"{name} = {json.dumps(found)}" for name in TEXTS if (found := getattr(self, name))]
+        lines += [f"{name} = {json.dumps(list(found))}" for name in LISTS if (found := getattr(self, name))]
+        for name in TABLES:
+            if table := getattr(self, name):
+                lines += ["", f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
+        return "\n".join(lines) + "\n"
+
+
+def load(path: Path) -> Project:
+    """The project that a file describes.
+
+    Raises
+    ------
+    InputError
+        When it is no TOML, or holds an unknown key or a value of another kind.
+    """
+    from ranksight.core.toml import decode, read
+
+    content = decode(read(path, REMEDY), str(path), REMEDY)
+    known = (*TEXTS, *LISTS, *TABLES)
+    for key in content:
+        if key not in known:
+            raise InputError(f"{path}: unknown key {key}", nearest(key, known))
+    given: dict[str, Any] = {}
+    for key in TEXTS:
+        found = content.get(key, "")
+        if not isinstance(found, str) or "\n" in found:
+            raise InputError(f"{path}: {key} is not a line of text", f'write {key} = "..."')
+        given[key] = found
+    for key in LISTS:
+        given[key] = _texts(path, key, content.get(key, []))
+    for key in TABLES:
+        table = content.get(key, {})
+        if not isinstance(table, dict):
+            raise InputError(f"{path}: {key} is not a table", f"write [{key}] above its entries")
+        given[key] = {name: _entry(path, f"{key}.{name}", value) for name, value in table.items()}
+    for name in given["jobs"]:
+        if name not in JOBS:
+            raise InputError(f"{path}: unknown key jobs.{name}", nearest(name, JOBS))
+    for key in ("command", "experiment"):
+        if not given[key]:
+            raise InputError(f"{path}: {key} is missing", f'write {key} = "..."')
+    for key in ("measure", "target"):
+        for name, text in given[key].items():
+            if key == "measure" and name in MEASURE:
+                continue
+            try:
+                values(text)
+            except ValueError as error:
+                raise InputError(f"{path}: {key}.{name}: {error}", WRITE) from None
+    return Project(**given)
+
+
+def _texts(path: Path, key: str, found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise InputError(f"{path}: {key} is not a list of texts", f'write {key} = ["..."]')
+    return tuple(found)
+
+
+def _entry(path: Path, key: str, value: object) -> Any:
+    """A value of a table as an option takes it: numbers and their lists as text, texts as they are."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return in_full(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value:
+        if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in value):
+            return ",".join(map(in_full, value))
+        if key.startswith("jobs."):
+            return _texts(path, key, value)
+    raise InputError(f"{path}: {key} is not a number, a text or a list of them", f'write {key.split(".")[1]} = "1,2,4"')
+
+
+def completed(verb: str, given: Sequence[str], parser: Parser, path: Path | None = None) -> list[str]:
+    """The words of a verb with what the project file adds; as they are where there is none, or it is not for them."""
+    words = list(given)
+    file = Path(FILE) if path is None else path
+    before, command = (words[: words.index("--")], True) if "--" in words else (words, False)
+    if verb not in _ADDED or command or {"-h", "--help"} & set(words) or parser.first(before) < len(before):
+        return words
+    if "--list-collectors" in words or not file.is_file():
+        return words
+    taken = {word.partition("=")[0] for word in before}
+    positional, options, last = _ADDED[verb](load(file))
+    added = list(positional)
+    for name, value in options:
+        if not taken & parser.names_of(name):
+            # Joined, as a value may begin with a dash.
+            added.append(f"{name}={value}")
+    return [*added, *words, *last]
+
+
+Added = tuple[Sequence[str], Sequence[tuple[str, str]], Sequence[str]]
+"""Arguments, options with their values, and words at the end of the line."""
+
+
+def _measure(project: Project) -> Added:
+    options = [("--output", project.experiment), *((f"--{name}", text) for name, text in project.measure.items())]
+    options += [("--platform", project.platform)] * bool(project.platform)
+    options += [("--collector", name) for name in project.collectors]
+    for name, found in project.jobs.items():
+        options += [(f"--job-{name}", text) for text in ([found] if isinstance(found, str) else found)]
+    return (), options, ("--", *shlex.split(project.command))
+
+
+def _target(project: Project) -> list[tuple[str, str]]:
+    return [(f"--{name}", text) for name, text in project.target.items()]
+
+
+def _largest(project: Project) -> list[tuple[str, str]]:
+    return [(f"--{name}", in_full(max(values(text)))) for name, text in project.target.items()]
+
+
+_ADDED: Mapping[str, Callable[[Project], Added]] = {
+    "measure": _measure,
+    "fit": lambda project: (
+        (project.experiment,),
+        [("--platform", project.platform)] if project.platform else [],
+        (),
+    ),
+    "predict": lambda project: (
+        (project.model,),
+        [*_target(project), *(("--kernel", name) for name in project.kernels)],
+        (),
+    ),
+    "diagnose": lambda project: ((project.model,), _target(project), ()),
+    "plan": lambda project: ((project.experiment,), _target(project), ()),
+    "report": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
+    "check": lambda project: (
+        (*([project.expectations] if project.expectations else []), project.experiment),
+        [],
+        (),
+    ),
+}

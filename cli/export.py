@@ -1,0 +1,76 @@
+"""Write measurements or a model in the format of another tool.
+
+  ranksight export extrap heat.exp -o heat.jsonl
+  ranksight export latex heat.exp.model.json --metric time
+  ranksight export openmetrics heat.exp --metric time,instructions -o heat.prom
+  ranksight export --list-formats
+
+Values of ranks are reduced in each metric's own way; repetitions are kept where the format has a place for them.
+Without -o text is printed. In Python, experiment.counters(), model.table() and prediction.table() are pandas tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ranksight.core.errors import UsageError, meant
+from ranksight.core.files import check_output, write_output
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("form", nargs="?", metavar="FORMAT", help="extrap, csv, parquet, openmetrics or latex")
+    parser.add_argument(
+        "source",
+        nargs="?",
+        type=Path,
+        metavar="EXPERIMENT|MODEL",
+        help="folder of measurements, or file of 'ranksight fit'",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
+    parser.add_argument(
+        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+    )
+    parser.add_argument("--list-formats", action="store_true", help="name the formats, and end")
+    parser.add_argument("--force", action="store_true", help="replace the output file")
+    parser.add_argument("--quiet", action="store_true", help="do not say what was written")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export; 0 when the file is written."""
+    from ranksight.reports.exporting import FORMATS, Exported
+    from ranksight.reports.terminal import Column, Table, Text, show
+
+    if args.list_formats:
+        rows = [[name, text] for name, (text, _) in FORMATS.items()]
+        show(Table([Column("format", "word"), Column("holds", "text")], rows))
+        return 0
+    if args.form is None or args.source is None:
+        raise UsageError("ranksight export: a format and what to export are needed", "ranksight export csv EXPERIMENT")
+    if args.form not in FORMATS:
+        remedy = f"{meant(args.form, FORMATS)} 'ranksight export --list-formats' names all".strip()
+        raise UsageError(f"ranksight export: no format is named {args.form!r}", remedy)
+    if args.output is not None:
+        check_output(args.output, args.force)
+    elif args.form == "parquet":
+        raise UsageError("ranksight export: parquet is no text", "name a file with -o")
+    metrics = tuple(name for given in args.metric for name in given.split(",") if name)
+    experiment, model = None, None
+    if args.source.is_dir():
+        from ranksight.core.experiment import read
+
+        experiment = read(args.source)
+    else:
+        from ranksight.model.model import Model
+
+        model = Model.load(args.source)
+    written = FORMATS[args.form][1](Exported(experiment, model, metrics))
+    if args.output is None:
+        sys.stdout.write(str(written))
+        return 0
+    write_output(args.output, written)
+    if not args.quiet:
+        show(Text(f"written: {args.output}", hanging=0))
+    return 0

@@ -1,0 +1,177 @@
+"""Write the project file ranksight.toml, so that the verbs need no arguments in this folder.
+
+  ranksight init --ranks 1,2,4,8 --size 12,16,24 --target ranks=256,1024 -- mpirun -n {ranks} ./heat --n {size}
+  ranksight init
+
+Without a command on the line it asks. Afterwards 'ranksight measure', 'fit', 'predict', 'diagnose', 'plan', 'report'
+and 'check' use the file where they are given nothing to work on; options on the line replace the file's. It is made to
+be edited (docs/project.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.campaign.launching import Template
+from ranksight.cli._lines import shell_line
+from ranksight.cli._project import FILE, JOBS, Project
+from ranksight.cli._values import WRITE, values
+from ranksight.core.errors import UsageError
+from ranksight.core.files import check_output, write_output
+
+if TYPE_CHECKING:
+    from ranksight.cli._parser import Parser
+
+FARTHER = 16
+"""Times the most ranks measured that are the target where none is named."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the command; see :func:`parse` for its parameters."""
+    parser.usage = "ranksight init [--ranks LIST] [--PARAMETER LIST ...] [options] [-- COMMAND]"
+    parser.add_argument(
+        "--experiment", metavar="FOLDER", help="of the measurements (default: the program's name with .exp)"
+    )
+    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of what scatters")
+    parser.add_argument(
+        "--collector", action="append", default=[], metavar="NAME", help="measure with this; repeat for several"
+    )
+    parser.add_argument("--platform", default="", metavar="NAME|FILE", help="machine that is measured")
+    parser.add_argument(
+        "--kernel", action="append", default=[], metavar="NAME", help="predict this kernel; repeat for several"
+    )
+    parser.add_argument("--expectations", default="", metavar="FILE", help="that 'check' compares with")
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="NAME=LIST",
+        help=f"where predictions are wanted (default: {FARTHER} times the most ranks, the largest of other parameters)",
+    )
+    for name, what in zip(
+        JOBS, ("minutes of a job", "ranks on a node", "directive of jobs", "shell line first"), strict=True
+    ):
+        parser.add_argument(
+            f"--job-{name}", action="append", default=[], metavar="TEXT", help=f"{what}; as in 'measure'"
+        )
+    parser.add_argument("--force", action="store_true", help=f"replace {FILE}")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; the parameters of the command after ``--`` are options with lists of values.
+
+    Raises
+    ------
+    UsageError
+        When the command lacks ``{ranks}``, or an option is unknown.
+    """
+    given = list(arguments)
+    at = given.index("--") if "--" in given else len(given)
+    words = given[at + 1 :]
+    for name in dict.fromkeys(("ranks", *Template(tuple(words)).parameters)):
+        parser.add_argument(f"--{name}", dest=f"parameter_{name}", metavar="LIST")
+    chosen = parser.parse_args(given[:at])
+    chosen.command = words
+    chosen.given = {
+        name.removeprefix("parameter_"): text
+        for name, text in vars(chosen).items()
+        if name.startswith("parameter_") and text is not None
+    }
+    return chosen
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Ask what is missing, write the file, and name the next command."""
+    from ranksight.reports.terminal import Text, next_step, show
+
+    check_output(Path(FILE), chosen.force)
+    ask = _asked if sys.stdin is not None and sys.stdin.isatty() else _missing
+    command = (
+        shlex.join(chosen.command) if chosen.command else ask("command, such as mpirun -n {ranks} ./app {size}", "")
+    )
+    # Braces are the template's, and quoted words stay as they were typed.
+    command = command.replace("'{", "{").replace("}'", "}")
+    template = Template(tuple(shlex.split(command)))
+    if "ranks" not in template.parameters:
+        raise UsageError(
+            "ranksight init: the command has no {ranks}", "write it where the launcher takes the number of ranks"
+        )
+    measured = {}
+    for name in template.parameters:
+        usual = "1,2,4,8" if name == "ranks" else ""
+        measured[name] = _list(name, chosen.given.get(name) or ask(f"values of {name}", usual))
+    targets = dict(_pair(text) for text in chosen.target)
+    for name, text in measured.items():
+        most = max(values(text)) * (FARTHER if name == "ranks" else 1)
+        targets.setdefault(name, f"{most:g}" if most >= 1e6 else f"{most:.12g}")
+    if unknown := sorted(set(targets) - set(measured)):
+        raise UsageError(
+            f"ranksight init: the command has no {{{unknown[0]}}}", f"its parameters are {', '.join(measured)}"
+        )
+    if chosen.reps is not None:
+        measured["reps"] = str(chosen.reps)
+    jobs = {name: getattr(chosen, f"job_{name.replace('-', '_')}") for name in JOBS}
+    project = Project(
+        command,
+        chosen.experiment or f"{_program(template.words)}.exp",
+        measured,
+        targets,
+        {name: found[0] if len(found) == 1 and name in JOBS[:2] else found for name, found in jobs.items() if found},
+        chosen.collector,
+        chosen.kernel,
+        chosen.platform,
+        chosen.expectations,
+    )
+    write_output(Path(FILE), project.text())
+    if not chosen.quiet:
+        show(Text(f"written: {FILE}; 'measure', 'fit', 'predict' and others use it in this folder", hanging=0))
+        show(next_step(shell_line("ranksight", "measure")))
+    return 0
+
+
+def _program(words: Sequence[str]) -> str:
+    """The program's name, which need not be built yet: of the first word after the launcher's that is a path."""
+    paths = [word for word in words[1:] if "/" in word and "{" not in word and not word.startswith("-")]
+    return Path(paths[0] if paths else words[0]).name
+
+
+def _list(name: str, text: str) -> str:
+    try:
+        values(text)
+    except ValueError as error:
+        raise UsageError(f"ranksight init: --{name}: {error}", WRITE) from None
+    return text
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, listed = text.partition("=")
+    if not equals:
+        raise UsageError(f"ranksight init: --target {text!r} names no values", "write --target ranks=256,1024")
+    return name, _list("target", listed)
+
+
+def _asked(what: str, usual: str) -> str:
+    """The answer typed; the usual one where there is none."""
+    try:
+        said = input(f"{what}{f' [{usual}]' if usual else ''}: ").strip() or usual
+    except EOFError:
+        said = usual
+    return said or _missing(what, usual)
+
+
+def _missing(what: str, usual: str) -> str:
+    name = what.partition(",")[0].removeprefix("values of ")
+    write = (
+        "write it after '--': -- mpirun -n {ranks} ./app"
+        if name == "command"
+        else f"give --{name} LIST, such as --{name} 1,2,4"
+    )
+    raise UsageError(
+        f"ranksight init: {'no command is given' if name == 'command' else f'{{{name}}} has no values'}", write
+    )

@@ -1,0 +1,197 @@
+"""Measurements and models in the formats of other tools: Extra-P, tables, OpenMetrics and LaTeX.
+
+Every exporter writes text or bytes from one :class:`Exported`; :data:`FORMATS` lists them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import metric as described
+from ranksight.core.units import format_si, in_full
+from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.reports.formula import escaped, latex
+from ranksight.reports.functions import functions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ranksight.model.model import Model
+
+UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
+"""Names of units in OpenMetrics."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What is exported: an experiment, or a model, never both.
+
+    Attributes
+    ----------
+    experiment : Experiment or None
+    model : Model or None
+    metrics : sequence of str
+        Only these; all when empty.
+    """
+
+    experiment: Experiment | None
+    model: Model | None
+    metrics: tuple[str, ...] = ()
+
+    def series(self) -> Series:
+        """The measured values; InputError where a model is exported."""
+        if self.experiment is None:
+            raise InputError("a model holds no measurements", "export the experiment that it was fitted to")
+        return series_from_experiment(self.experiment, self.metrics or None)
+
+
+def tidy(series: Series) -> pd.DataFrame:
+    """Measured values, one row each.
+
+    Returns
+    -------
+    DataFrame
+        One column a parameter, then ``kernel``, ``metric``, ``repetition`` (from 0), ``value`` (reduced over ranks in
+        the metric's own way) and ``unit`` (``s``, ``B``, ``Hz`` or empty for counts).
+    """
+    import pandas as pd
+
+    row, at, repetition = np.nonzero(np.isfinite(series.values))
+    names = np.array(series.metrics, dtype=object)[row]
+    columns: dict[str, Any] = {name: series.points[at, place] for place, name in enumerate(series.parameters)}
+    columns |= {
+        "kernel": np.array(series.kernels, dtype=object)[row],
+        "metric": names,
+        "repetition": repetition,
+        "value": series.values[row, at, repetition],
+        "unit": [described(name).unit for name in names],
+    }
+    return pd.DataFrame(columns)
+
+
+def extrap(what: Exported) -> str:
+    """JSON Lines of Extra-P, one value a line; the whole program is the call path ``main``."""
+    series = what.series()
+    lines = []
+    for row, at, repetition in np.argwhere(np.isfinite(series.values)).tolist():
+        kernel = series.kernels[row]
+        lines.append(
+            json.dumps(
+                {
+                    "params": {n: float(x) for n, x in zip(series.parameters, series.points[at], strict=True)},
+                    "callpath": "main" if kernel == WHOLE else kernel,
+                    "metric": series.metrics[row],
+                    "value": float(series.values[row, at, repetition]),
+                }
+            )
+        )
+    return "\n".join(lines) + "\n"
+
+
+def csv(what: Exported) -> str:
+    """The rows of :func:`tidy`, as ``pandas.read_csv`` takes them."""
+    return str(tidy(what.series()).to_csv(index=False))
+
+
+def parquet(what: Exported) -> bytes:
+    """The rows of :func:`tidy`, as ``pandas.read_parquet`` takes them."""
+    stream = io.BytesIO()
+    tidy(what.series()).to_parquet(stream, index=False)
+    return stream.getvalue()
+
+
+def openmetrics(what: Exported) -> str:
+    """Medians over repetitions as OpenMetrics gauges, ``ranksight_time_seconds{kernel="solve",ranks="8"} 0.25``."""
+    series = what.series()
+    assert what.experiment is not None
+    application = _label(what.experiment.application)
+    lines: list[str] = []
+    for name in dict.fromkeys(series.metrics):
+        unit = UNITS.get(described(name).unit, "")
+        family = "_".join(filter(None, ("ranksight", _identifier(name), "" if name.endswith(unit) else unit)))
+        lines += [f"# TYPE {family} gauge", *([f"# UNIT {family} {unit}"] if unit and family.endswith(unit) else [])]
+        lines.append(f"# HELP {family} {described(name).text}")
+        for row in (row for row, held in enumerate(series.metrics) if held == name):
+            for at, value in _medians(series, row):
+                labels = {"application": application, "kernel": _label(series.kernels[row])}
+                labels |= {
+                    _identifier(n): in_full(x) for n, x in zip(series.parameters, series.points[at], strict=True)
+                }
+                text = ",".join(f'{label}="{held}"' for label, held in labels.items())
+                lines.append(f"{family}{{{text}}} {value!r}")
+    return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def _medians(series: Series, row: int) -> Iterator[tuple[int, float]]:
+    for at, values in enumerate(series.values[row]):
+        known = values[np.isfinite(values)]
+        if len(known):
+            yield at, float(np.median(known))
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _identifier(text: str) -> str:
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in text)
+    return f"_{plain}" if plain[:1].isdigit() else plain
+
+
+def latex_table(what: Exported) -> str:
+    """A table of LaTeX (package booktabs, and amsmath for cases): a model's functions, or an experiment's medians."""
+    if what.model is not None:
+        rows = [row for row in functions(what.model) if row["status"] == "ok" and row["formula"] != "none"]
+        rows = [row for row in rows if not what.metrics or row["metric"] in what.metrics]
+        if not rows:
+            raise InputError(
+                "the model has no function of these metrics", "measure more configurations, or name others"
+            )
+        rows.sort(key=lambda row: (row["metric"], -row["share"]))
+        heads = ["kernel", "metric", "share", "function"]
+        lines = [
+            [
+                escaped(str(row["kernel"])),
+                escaped(f"{row['metric']} ({unit})" if (unit := described(row["metric"]).unit) else row["metric"]),
+                "" if row["kernel"] == WHOLE else f"{100 * row['share']:.1f}\\,\\%",
+                f"${latex(row['formula'])}$",
+            ]
+            for row in rows
+        ]
+        return _booktabs(heads, lines, "llrl")
+    series = what.series()
+    lines = []
+    for row, name in enumerate(series.metrics):
+        for at, value in _medians(series, row):
+            place = [in_full(x) for x in series.points[at]]
+            written = format_si(value, described(name).unit).replace(" u", r" \textmu ")
+            lines.append([escaped(series.kernels[row]), escaped(name), *place, written.replace(" ", r"\,")])
+    return _booktabs(
+        ["kernel", "metric", *map(escaped, series.parameters), "median"],
+        lines,
+        "ll" + "r" * (len(series.parameters) + 1),
+    )
+
+
+def _booktabs(heads: list[str], lines: list[list[str]], columns: str) -> str:
+    body = [f"  {' & '.join(line)} \\\\" for line in lines]
+    head = [f"\\begin{{tabular}}{{{columns}}}", "  \\toprule", f"  {' & '.join(heads)} \\\\", "  \\midrule"]
+    return "\n".join([*head, *body, "  \\bottomrule", "\\end{tabular}"]) + "\n"
+
+
+FORMATS: dict[str, tuple[str, Callable[[Exported], str | bytes]]] = {
+    "extrap": ("JSON Lines of Extra-P: measured values, one a line", extrap),
+    "csv": ("measured values, one a row, for pandas and spreadsheets", csv),
+    "parquet": ("the same as Parquet, for pandas, DuckDB, Spark", parquet),
+    "openmetrics": ("medians as OpenMetrics gauges, for dashboards of CI", openmetrics),
+    "latex": ("a table for LaTeX: a model's functions, or an experiment's medians", latex_table),
+}
+"""What each format holds, and what writes it."""

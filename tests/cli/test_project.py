@@ -1,0 +1,192 @@
+"""The project file: written, read, completing the verbs, overridden by the line, refused where it is wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ranksight.cli import init
+from ranksight.cli._project import FILE, completed, load
+from ranksight.cli.main import VERBS, main, verb_parser
+from ranksight.core.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = [
+    "--ranks",
+    "1,2,4,8",
+    "--size",
+    "12,16",
+    "--reps",
+    "3",
+    "--platform",
+    "zen4",
+    "--collector",
+    "pmpi",
+    "--kernel",
+    "op",
+]
+COMMAND = ["--", "mpirun", "-n", "{ranks}", "./heat", "--n", "{size}", "--name", "a b"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def written() -> None:
+    jobs = ["--job-time=20", "--job-option=--account=abc", "--job-option=--qos=x"]
+    assert main(["init", *WORDS, *jobs, "--expectations", "e.toml", "--target", "ranks=256,1024", "-q", *COMMAND]) == 0
+
+
+def words(verb: str, *given: str) -> list[str]:
+    return completed(verb, given, verb_parser(verb))
+
+
+@pytest.mark.usefixtures("written")
+def test_what_is_written_is_read() -> None:
+    project = load(Path(FILE))
+    assert project.command == "mpirun -n {ranks} ./heat --n {size} --name 'a b'"
+    assert project.experiment == "heat.exp"
+    assert project.measure == {"ranks": "1,2,4,8", "size": "12,16", "reps": "3"}
+    assert project.target == {"ranks": "256,1024", "size": "16"}
+    assert project.jobs == {"time": "20", "option": ("--account=abc", "--qos=x")}
+    Path(FILE).write_text(project.text())
+    assert load(Path(FILE)) == project
+
+
+@pytest.mark.usefixtures("written")
+def test_every_verb_takes_its_part() -> None:
+    measured = words("measure")
+    assert measured[-9:] == COMMAND
+    assert "--output=heat.exp" in measured
+    assert [word for word in measured if "job-option" in word] == ["--job-option=--account=abc", "--job-option=--qos=x"]
+    assert words("fit") == ["heat.exp", "--platform=zen4"]
+    model = "heat.exp.model.json"
+    target = ["--ranks=256,1024", "--size=16"]
+    assert words("predict", "--metric", "time") == [model, *target, "--kernel=op", "--metric", "time"]
+    assert words("diagnose") == [model, *target]
+    assert words("plan") == ["heat.exp", *target]
+    assert words("report") == [model, "--experiment=heat.exp", "--ranks=1024", "--size=16"]
+    assert words("check") == ["e.toml", "heat.exp"]
+    assert words("doctor") == []
+
+
+@pytest.mark.usefixtures("written")
+def test_the_line_comes_before_the_file() -> None:
+    assert words("predict", "--ranks=8", "--kernel", "halo")[1:] == ["--size=16", "--ranks=8", "--kernel", "halo"]
+    assert "heat.exp" not in " ".join(words("measure", "-o", "other.exp"))
+    for line in (["other.model.json"], ["--ranks", "8", "other.model.json"], ["--help"], ["-q", "other.model.json"]):
+        assert words("predict", *line) == line
+    assert words("measure", "--ranks", "1", "-o", "x", *COMMAND) == ["--ranks", "1", "-o", "x", *COMMAND]
+
+
+def test_without_a_file_nothing_changes() -> None:
+    for verb in VERBS:
+        assert words(verb, "--quiet") == ["--quiet"]
+
+
+def test_verbs_work_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{p},{n},{n**3 / p}\n" for p in (1, 2, 4, 8) for n in (8, 12, 16))
+    Path("t.csv").write_text(f"ranks,size,time\n{rows}")
+    assert (
+        main(["init", "--ranks", "1,2,4,8", "--size", "8,12,16", "-q", "--", "run", "{ranks}", "./app", "{size}"]) == 0
+    )
+    project = tomllib.loads(Path(FILE).read_text())
+    assert project["target"] == {"ranks": "128", "size": "16"}
+    given = ["--parameter", "ranks", "--parameter", "size", "--metric", "time", "-q", "-o", project["experiment"]]
+    assert main(["import", "csv", "t.csv", *given]) == 0
+    assert main(["fit", "-q"]) == 0
+    capsys.readouterr()
+    assert main(["predict"]) in (0, 4)
+    assert "ranks 128, size 16: time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("comand = 'x'", "unknown key comand; did you mean command?"),
+        ("command = 3", "command is not a line of text"),
+        ("experiment = 'e'", "command is missing"),
+        ("command = 'x'", "experiment is missing"),
+        ("measure = 3", "measure is not a table"),
+        ("kernels = 'op'", "kernels is not a list of texts"),
+        ("[measure]\nranks = [1, 'a']", "measure.ranks is not a number, a text or a list of them"),
+        ("[measure]\nranks = true", "measure.ranks is not a number"),
+        ("command = 'x'\nexperiment = 'e'\n[measure]\nranks = '1,x'", "measure.ranks: 'x' in '1,x' is no number"),
+        ("command = 'x'\nexperiment = 'e'\n[target]\nreps = 'a'", "target.reps: 'a' is no number"),
+        ("[jobs]\nqueue = 'long'", "unknown key jobs.queue; known: time"),
+        ("command = ", "is no TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(FILE).write_text(text)
+    assert main(["fit"]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert FILE in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ([], "no command is given"),
+        (["--", "./app"], "the command has no {ranks}"),
+        (["--", "run", "{ranks}", "{size}"], "{ranks} has no values"),
+        (["--ranks", "1", "--", "run", "{ranks}", "{size}"], "give --size LIST"),
+        (["--ranks", "x", "--", "run", "{ranks}", "a"], "is no number"),
+        (["--ranks", "1", "--target", "ranks", "--", "run", "{ranks}", "a"], "names no values"),
+        (["--ranks", "1", "--target", "size=3", "--", "run", "{ranks}", "a"], "the command has no {size}"),
+    ],
+)
+def test_what_is_missing_is_named(
+    line: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["init", *line]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path(FILE).exists()
+
+
+def test_a_file_is_not_written_over(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(FILE).write_text("mine")
+    line = ["--ranks", "1", "--", "run", "{ranks}", "./a"]
+    assert main(["init", *line]) == 1
+    assert Path(FILE).read_text() == "mine"
+    assert main(["init", "-f", *line]) == 0
+    assert load(Path(FILE)).measure == {"ranks": "1"}
+
+
+def test_it_asks_for_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["run {ranks} ./a {size}", "", "8,16"])
+    asked: list[str] = []
+
+    def typed(prompt: str) -> str:
+        asked.append(prompt)
+        return next(answers)
+
+    monkeypatch.setattr(init, "_missing", init._asked)
+    monkeypatch.setattr("builtins.input", typed)
+    assert main(["init", "-q"]) == 0
+    assert load(Path(FILE)).measure == {"ranks": "1,2,4,8", "size": "8,16"}
+    assert asked[1] == "values of ranks [1,2,4,8]: "
+
+
+def test_the_file_in_the_documents_is_read(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "project.md").read_text()
+    found = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    Path(FILE).write_text(found[1])
+    project = load(Path(FILE))
+    assert project.measure["ranks"] == "1..8*2"
+    assert project.target["ranks"] == "256,1024"
+    for verb in ("measure", "fit", "predict", "report"):
+        assert words(verb)
+    with pytest.raises(InputError):
+        load(tmp_path / "none.toml")

@@ -1,0 +1,119 @@
+"""What is exported is read again, by our own readers, by pandas and by the rules of each format."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.cli.main import main
+from ranksight.core.experiment import WHOLE, Experiment, Run, read
+from ranksight.model.model import Model
+
+ODD = 'op<int>::"run"\\_100%'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("export")
+    made = Experiment.create(place / "e", "my app", ["ranks", "my-size"])
+    for ranks in (1, 2, 4, 8):
+        for size in (8, 16, 24):
+            for repetition in range(2):
+                rows = [
+                    (ODD, 1e-3 * size**2 / ranks * (1 + 0.01 * repetition), 64.0 * size),
+                    (WHOLE, 2.0 / ranks, np.nan),
+                ]
+                table = pd.DataFrame(
+                    [(k, -1, t, b) for k, t, b in rows], columns=["kernel", "rank", "time", "bytes_sent"]
+                )
+                made.add(Run({"ranks": ranks, "my-size": size}, repetition, "made"), table)
+    assert main(["fit", str(place / "e"), "-q"]) == 0
+    return place
+
+
+def exported(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["export", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_extra_p_s_lines_are_read_again(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "e.jsonl"
+    assert main(["export", "extrap", str(folder / "e"), "-o", str(file), "-q"]) == 0
+    assert main(["import", "extrap", str(file), "-o", str(tmp_path / "again"), "-q"]) == 0
+    before, after = read(folder / "e"), read(tmp_path / "again")
+    assert set(after.parameters) == set(before.parameters)
+    first, second = (
+        each.counters().query("kernel == @ODD")["time"].sort_values().to_numpy() for each in (before, after)
+    )
+    assert second == pytest.approx(first)
+    assert "main" in set(after.counters()["kernel"])
+
+
+def test_tables_are_read_by_pandas(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.read_csv(io.StringIO(exported(folder, capsys, "csv", str(folder / "e"))))
+    assert list(table.columns) == ["ranks", "my-size", "kernel", "metric", "repetition", "value", "unit"]
+    assert len(table) == 4 * 3 * 2 * 3
+    one = table.query("ranks == 8 and `my-size` == 16 and kernel == @ODD and metric == 'time' and repetition == 1")
+    assert one["value"].item() == pytest.approx(1e-3 * 256 / 8 * 1.01)
+    assert one["unit"].item() == "s"
+    file = tmp_path / "e.parquet"
+    assert main(["export", "parquet", str(folder / "e"), "-o", str(file), "-q", "--metric", "bytes_sent"]) == 0
+    assert set(pd.read_parquet(file)["metric"]) == {"bytes_sent"}
+
+
+def test_openmetrics_keep_to_their_grammar(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = exported(folder, capsys, "openmetrics", str(folder / "e")).splitlines()
+    assert lines[-1] == "# EOF"
+    families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert families == ["ranksight_time_seconds", "ranksight_bytes_sent_bytes"]
+    label = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
+    for line in lines:
+        if not line.startswith("#"):
+            assert re.fullmatch(rf"[a-z_]+\{{{label}(?:,{label})*\}} [-+0-9.e]+", line), line
+    assert len([line for line in lines if line.startswith("ranksight_time_seconds{")]) == 2 * 12
+    assert any('my_size="16"' in line and 'ranks="8"' in line for line in lines)
+
+
+def test_latex_escapes_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for source in (folder / "e", folder / "e.model.json"):
+        text = exported(folder, capsys, "latex", str(source), "--metric", "time")
+        rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+        columns = re.search(r"\\begin\{tabular\}\{([lr]+)\}", text)
+        assert columns is not None
+        assert {row.count(" & ") for row in rows if "cases" not in row} == {len(columns[1]) - 1}
+        assert r"\_100\%" in text
+        assert not re.search(r"(?<!\\)[%#]", text)
+    assert Model.load(folder / "e.model.json").parameters == ("ranks", "my-size")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["export"], 2, "a format and what to export are needed"),
+        (["export", "extra-p", "{e}"], 2, "did you mean extrap?"),
+        (["export", "parquet", "{e}"], 2, "name a file with -o"),
+        (["export", "extrap", "{e}.model.json"], 1, "a model holds no measurements"),
+        (["export", "latex", "{e}.model.json", "--metric", "watts"], 1, "no function of these metrics"),
+        (["export", "csv", "{e}", "--metric", "watts"], 1, "watts"),
+        (["export", "csv", "{e}/none"], 1, "none"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(
+    folder: Path, words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word.format(e=folder / "e") for word in words]) == code
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+    assert not printed.out
+
+
+def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--list-formats"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("extrap", "csv", "parquet", "openmetrics", "latex"))
