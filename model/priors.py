@@ -69,3 +69,8 @@ CHANGE = 0.5
 """Standard deviation of the power by which a cost per unit of work changes its slope at a change of regime, 1: between
 a constant time and ideal scaling lies 1. After R e-folds of a coordinate without one, it comes within the next d with
 the probability d / (R + d) (rule of succession of a uniform prior of its place)."""
+GROWTH_KEPT = 0.5
+"""Part of the logarithmic growth with the ranks of bytes per unit of work, and of a time that does not shrink, that
+goes on beyond a memory domain, 1, where one domain was measured: the rest is what sharing it did. Chosen by the mean
+error of SPEChpc programs on the further domains of a node, each also with the choice of the others
+(``python -m benchmarks shrinkage``)."""

@@ -114,7 +114,7 @@ def fit_sharing(
     mode, floor = _mode(learned, time, work, alike), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         lonely = np.ones_like(active) if alike else active
-        said = times(mode, work, known.transfer, domain, floor, lonely)[0]
+        said = times(mode, work, known.transfer, domain, floor[:, None], lonely)[0]
         left, off = np.log(known.time / said), np.log(time / said)
     varied = tuple(
         at

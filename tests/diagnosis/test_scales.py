@@ -14,6 +14,7 @@ from ranksight.experiment import WHOLE
 from ranksight.model.diagnosis import advice, efficiencies, ranking, scaling
 from ranksight.model.diagnosis.evidence import Evidence
 from ranksight.model.diagnosis.layouts import layouts
+from ranksight.model.uncertainty.forecast import Forecast
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]
@@ -263,3 +264,15 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
     # 50 MB or more: no twice 50 MB; and nothing is said of what was measured.
     assert advice.memory(held, 64) == ""
     assert advice.memory(held, 512) == ""
+
+
+def test_time_outside_of_kernels_is_a_factor_and_helps(evidence: Make) -> None:
+    given = evidence({"k": [4.0, 2.0]}, [1, 2], communication={"k": [1.0, 1.0]})
+    none = np.zeros((1, 2))
+    seconds = np.array([[5.0, 3.0]])
+    rest = Forecast(seconds, seconds, seconds, none.astype(int), none.astype(object), none, none, 0.9)
+    found = efficiencies.table(replace(given, broken=replace(given.broken, others=rest)), True)
+    assert found["outside"].to_numpy() == pytest.approx([5 / 10, 3 / 6])
+    alone = efficiencies.table(given, True)
+    assert alone["outside"].isna().all()
+    assert found["global"].to_numpy() == pytest.approx(alone["global"].to_numpy() * found["outside"].to_numpy())
