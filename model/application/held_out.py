@@ -14,8 +14,10 @@ from ranksight.model.application.application import Application
 from ranksight.model.application.exchange import fit_exchange
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.kernel_time.composition import Caches
-from ranksight.model.kernel_time.counted import COUNTS, learn_counted
+from ranksight.model.kernel_time.counted import COUNTS
+from ranksight.model.kernel_time.learning import learn_counted
 from ranksight.model.kernel_time.stacking import COST, PRIOR, Weights, learn_weights, log_score
+from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.resource.blocking import fit_resources
 from ranksight.model.resource.resource import LEVELS, Machine
 from ranksight.model.resource.sampling import Sampled
@@ -32,10 +34,6 @@ from ranksight.telling import told
 
 Array = NDArray[np.float64]
 
-LEFT = 3
-"""Values of the parameter that have to remain where its largest are held out: a rate and its change."""
-DEEPEST = 2
-"""Largest values held out at most."""
 MOST = 2_000
 """Kernels beyond which nothing is held out: the weights that so many share are known from some of them."""
 
@@ -152,12 +150,13 @@ class KernelLaws:
         """Configurations to keep (n,), each time without more of the largest values of a parameter."""
         series = self.sampled.series
         names = list(series.parameters)
-        varied = [at for at in range(len(names)) if len(np.unique(series.points[:, at])) > LEFT]
+        varied = [at for at in range(len(names)) if len(np.unique(series.points[:, at])) > HELD_OUT_REST]
         if not varied:
             return []
         first = names.index("ranks") if "ranks" in names and names.index("ranks") in varied else varied[0]
         levels = np.unique(series.points[:, first])
-        return [series.points[:, first] < levels[-depth] for depth in range(1, min(DEEPEST, len(levels) - LEFT) + 1)]
+        deepest = min(HELD_OUT_DEEPEST, len(levels) - HELD_OUT_REST)
+        return [series.points[:, first] < levels[-depth] for depth in range(1, deepest + 1)]
 
     def _scores(self, kernels: tuple[str, ...], keep: NDArray[np.bool_]) -> dict[str, Array]:
         """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""

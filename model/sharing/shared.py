@@ -121,10 +121,13 @@ class Sharing:
         share = None if share is None else in_cores(share, self.counts.parameters)
         ranks = points[:, self.counts.parameters.index("ranks")]
         active = self.domains.active(ranks)
-        said = self.counts.predict(points if share is None else share, level)
+        at = points if share is None else share
+        said = self.counts.predict(at, level)
         z = float(ndtri((1 + level) / 2))
-        given = self._given(said, points, points if share is None else share, active, level)
-        given = self._shrunk(given, points, points if share is None else share, level)
+        given, left = self._shrunk(self._given(said, at, active, level), points, at, level)
+        if self.seen is not None:
+            given = self.seen.take(given, active, ~self.inside(points), z)
+        given = [*given, left]
         inputs = tuple(middle for middle, _, _ in given)
         gone, spread = self.departure.at(self._inputs(points, active))
         time, core, busy = self._times(self.mode, inputs, active, gone)
@@ -164,17 +167,16 @@ class Sharing:
         return Shared(answer, *held, busy, np.where(self._counted, inputs[1], np.nan))
 
     def _given(
-        self, said: Forecast, points: Array, at: Array, active: NDArray[np.intp], level: float
+        self, said: Forecast, at: Array, active: NDArray[np.intp], level: float
     ) -> list[tuple[Array, Array, Array]]:
         """Work, bytes read and written, each with the logarithmic distances to its ends, as `said` `at` (k, m)."""
         z = float(ndtri((1 + level) / 2))
         given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
-        given = self._kept(at, given, active, level)
-        return given if self.seen is None else self.seen.take(given, active, ~self.inside(points), z)
+        return self._kept(at, given, active, level)
 
     def _shrunk(
         self, given: list[tuple[Array, Array, Array]], points: Array, at: Array, level: float
-    ) -> list[tuple[Array, Array, Array]]:
+    ) -> tuple[list[tuple[Array, Array, Array]], tuple[Array, Array, Array]]:
         """The same with part of what bytes per unit of work grow by beyond the domain that was measured, and the part
         of the time that does not shrink which is left there.
 
@@ -186,11 +188,11 @@ class Sharing:
         full = self.domains.filling
         out = (points[:, column] > full) & bool(self.trained[column, 1] <= full)
         if not out.any():
-            return [*given, (one, 0 * one, 0 * one)]
+            return given, (one, 0 * one, 0 * one)
         near, there = points.copy(), at.copy()
         near[:, column], there[:, column] = (np.minimum(each[:, column], full) for each in (points, at))
         active = self.domains.active(near[:, column])
-        before = self._given(self.counts.predict(there, level), near, there, active, level)
+        before = self._given(self.counts.predict(there, level), there, active, level)
         z, found = float(ndtri((1 + level) / 2)), [given[0]]
         with np.errstate(invalid="ignore", divide="ignore"):
             less = np.log(given[0][0] / before[0][0])
@@ -207,7 +209,7 @@ class Sharing:
         share = np.clip(np.divide(alone, time, out=0 * one, where=time > 0), 0.0, 1.0)
         part = (1 - GROWTH_KEPT) * (1 - share)
         between = z * np.sqrt(part * (1 - part)) * np.abs(less)
-        return [*found, (np.exp(part * less), between, between)]
+        return found, (np.exp(part * less), between, between)
 
     def _times(
         self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp], gone: Array
