@@ -35,6 +35,7 @@ BENCHMARKS = (
     "speed",
     "million",
     "store",
+    "many_kernels",
     "profiles",
     "traces",
     "collectors",
@@ -47,6 +48,7 @@ BENCHMARKS = (
     "loggp",
     "verdicts",
     "expectations",
+    "mutants",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import told
 from ranksight.model.series.computation import THREADS, cores

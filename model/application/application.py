@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown

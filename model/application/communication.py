@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ranksight.comm.costs.cost import cost
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
@@ -412,7 +412,7 @@ class Communication:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Communication:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        from ranksight.errors import InputError
+        from ranksight.core.errors import InputError
         from ranksight.model.fitting.fitted import Fitted
 
         given = content.get("fitted")

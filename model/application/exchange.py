@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.coordinates import work_per_rank
 from ranksight.model.kernel_time.learning import located
 from ranksight.model.kernel_time.perwork import Spread

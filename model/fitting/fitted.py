@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import metric
+from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.search.terms import values, write_term
@@ -21,7 +22,6 @@ from ranksight.model.uncertainty.drift import expected_drift, pace
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.onethread import one_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -358,11 +358,17 @@ class Fitted:
         # Where a term has no size, or none that a number may have, it stays.
         return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
 
-    def remarks(self) -> dict[int, str]:
-        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`)."""
+    def remarks(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
+        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`).
+
+        Parameters
+        ----------
+        kernels : frozenset of str, optional
+            Only of these; of all when not given.
+        """
         from ranksight.model.search.guide import remarks
 
-        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics)
+        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
         """Term, coefficient and standard error of the leading hypothesis of series `i`."""

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.executing import executor, in_order
+from ranksight.core.errors import InputError
+from ranksight.core.executing import executor, in_order
+from ranksight.core.log import progress
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.telling import progress
 
 Index = NDArray[np.intp]
 T = TypeVar("T")

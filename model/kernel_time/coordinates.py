@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import reading
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
 from ranksight.model.series.reduction import reduce

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import LEVELS
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import LEVELS
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_composition
 from ranksight.model.kernel_time.counted import (
     BEYOND_L1,

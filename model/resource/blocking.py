@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.resource import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
 from ranksight.model.resource.unsampled import SPREAD, USUAL

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
 
 if TYPE_CHECKING:
     from ranksight.model.series.series import Series

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.series.computation import EXCHANGED, THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ranksight.experiment import Experiment, Run
-    from ranksight.metrics import Reduction
+    from ranksight.core.experiment import Experiment, Run
+    from ranksight.core.metrics import Reduction
     from ranksight.model.series.series import Series
 
 CYCLES = ("cycles", "reference_cycles", "stall_cycles", "cpu_time", "compute_cpu_time")

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.units import format_si
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.series.reduction import reduce
@@ -34,7 +35,6 @@ from ranksight.model.sharing.demand import loads_of, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import Platform
-from ranksight.units import format_si
 
 Array = NDArray[np.float64]
 

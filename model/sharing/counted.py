@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import Reduction
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import Reduction
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.computation import in_cores
 from ranksight.model.series.reduction import reduce

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.priors import GROWTH_KEPT
 from ranksight.model.series.computation import in_cores

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
 from ranksight.model.questions import combinations

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import reading
 from ranksight.model.series.reduction import reduce

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions, find_minor

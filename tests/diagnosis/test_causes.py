@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.model.diagnosis.causes import CAUSES, VERDICTS
-from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.diagnosis.diagnosis import causes_of
-from ranksight.model.diagnosis.evidence import Evidence
-from ranksight.model.diagnosis.few import Samples, draws
-from ranksight.model.diagnosis.whatif import CHANGES, savings
+from ranksight.analysis.diagnosis.causes import CAUSES, VERDICTS
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.analysis.diagnosis.diagnosis import causes_of
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.few import Samples, draws
+from ranksight.analysis.diagnosis.whatif import CHANGES, savings
+from ranksight.core.errors import InputError
 
 Make = Callable[..., Evidence]
 N = 1e9

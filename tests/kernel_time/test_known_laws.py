@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.analysis.diagnosis.evidence import gather
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.diagnosis.evidence import gather
 from ranksight.model.model import Model
 
 MACHINE = "haswell-e5-2680v3"

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run, read
+from ranksight.core.experiment import Experiment, Run, read
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.series.series import series_from_experiment

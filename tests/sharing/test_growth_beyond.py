@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.sharing import shared
 

@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from machines import CORES, DOMAIN, fullest, truth, write
 
+from ranksight.analysis.diagnosis.saturation import FULL
 from ranksight.cli.main import main
 from ranksight.model.assembly import fit
-from ranksight.model.diagnosis.saturation import FULL
 from ranksight.model.model import Model
 
 ONE = (1, 2, 3, 4, 6, 8, 9, 12, 16, 18)
