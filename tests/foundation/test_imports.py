@@ -36,6 +36,9 @@ IN_FUNCTIONS = {
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
     "model.series.sampling": {"model.series.series"},
+    "model.series.computation": {"model.series.series"},
+    "model.series.teams": {"model.series.series"},
+    "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},
     "model.fitting.changing": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
     "analysis.diagnosis.few": {"analysis.diagnosis.evidence"},
