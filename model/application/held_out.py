@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.model.application.application import Application
 from ranksight.model.application.exchange import fit_exchange
@@ -26,6 +26,7 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.caches import find_shared_cache
+from ranksight.model.sharing.counted import Readings
 from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
@@ -44,7 +45,8 @@ class KernelLaws:
 
     Attributes
     ----------
-    experiment : Experiment
+    readings : Readings
+        Of the experiment, or of some of its configurations.
     sampled : Sampled
         Its series, and the samples behind them.
     platform : Platform or None
@@ -60,7 +62,7 @@ class KernelLaws:
         Of :func:`ranksight.model.fitting.fitting.fit_series`.
     """
 
-    experiment: Experiment
+    readings: Readings
     sampled: Sampled
     platform: Any
     machine: Machine | None
@@ -102,15 +104,15 @@ class KernelLaws:
         if platform is not None and domains is not None and domains.domain is not None:
             cache = find_shared_cache(series, platform, domains)
         if domains is not None:
-            over_ranks = means_of_samples(self.experiment)
-            sharing = fit_sharing(self.experiment, domains, self.units, None, over_ranks, **self.settings)
+            over_ranks = means_of_samples(self.readings.experiment)
+            sharing = fit_sharing(self.readings, domains, self.units, None, over_ranks, **self.settings)
             if sharing is None and platform is not None and domains.domain is not None:
                 lines = Demand.on_memory(platform)
-                sharing = fit_sharing(self.experiment, domains, self.units, lines, over_ranks, **self.settings)
+                sharing = fit_sharing(self.readings, domains, self.units, lines, over_ranks, **self.settings)
             demand = None if platform is None else Demand.on(platform)
             if demand is not None:
                 instances = Domains.of_cache(platform, shared_cache(platform), domains)
-                cached = fit_sharing(self.experiment, instances, self.units, demand, over_ranks, **self.settings)
+                cached = fit_sharing(self.readings, instances, self.units, demand, over_ranks, **self.settings)
         exchange = fit_exchange(series)
         return Application(resources, sharing=sharing, cached=cached, cache=cache, counted=counted, exchange=exchange)
 
@@ -161,17 +163,11 @@ class KernelLaws:
     def _scores(self, kernels: tuple[str, ...], keep: NDArray[np.bool_]) -> dict[str, Array]:
         """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""
         series = self.sampled.series
-        known = {tuple(point) for point in series.points[keep].tolist()}
-        runs = [
-            run
-            for run in self.experiment.runs
-            if tuple(float(run.configuration[name]) for name in self.experiment.parameters) in known
-        ]
-        small = Experiment(self.experiment.path, self.experiment.application, self.experiment.parameters, runs)
         samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}
         slowest = None if self.slowest is None else {name: values[keep] for name, values in self.slowest.items()}
         part = _present(series.at(keep))
-        laws = replace(self, experiment=small, sampled=Sampled(part, samples), slowest=slowest).fit()
+        readings = self.readings.among(series.points[keep])
+        laws = replace(self, readings=readings, sampled=Sampled(part, samples), slowest=slowest).fit()
         wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
         functions = Functions(fit_varied(part.select(wanted), **self.settings))
         away = series.points[~keep]
