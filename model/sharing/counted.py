@@ -61,7 +61,7 @@ class Readings:
         if self.kept is None:
             return whole
         part = whole.at(np.array([tuple(point) in self.kept for point in whole.points.tolist()], dtype=bool))
-        return part.select(np.isfinite(part.values).any(axis=(1, 2)))
+        return part.select(np.asarray(np.isfinite(part.values).any(axis=(1, 2))))
 
 
 @dataclass(frozen=True)

@@ -121,10 +121,10 @@ class Sharing:
         share = None if share is None else in_cores(share, self.counts.parameters)
         ranks = points[:, self.counts.parameters.index("ranks")]
         active = self.domains.active(ranks)
-        at = points if share is None else share
-        said = self.counts.predict(at, level)
+        counted = points if share is None else share
+        said = self.counts.predict(counted, level)
         z = float(ndtri((1 + level) / 2))
-        given, left = self._shrunk(self._given(said, at, active, level), points, at, level)
+        given, left = self._shrunk(self._given(said, counted, active, level), points, counted, level)
         if self.seen is not None:
             given = self.seen.take(given, active, ~self.inside(points), z)
         given = [*given, left]
