@@ -186,7 +186,7 @@ class Sharing:
         one = np.ones_like(given[0][0])
         column = self.counts.parameters.index("ranks")
         full = self.domains.filling
-        out = (points[:, column] > full) & bool(self.trained[column, 1] <= full)
+        out = (points[:, column] > full) & bool(self.trained[column, 1] == full)
         if not out.any():
             return given, (one, 0 * one, 0 * one)
         near, there = points.copy(), at.copy()
