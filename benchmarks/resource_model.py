@@ -49,12 +49,14 @@ AHEAD = 64
 
 
 def run(settings: Settings) -> str:
-    """The four sections."""
+    """All sections."""
     if not settings.data.is_dir():
         raise Skipped(f"the measurements are not at {settings.data}")
     with tempfile.TemporaryDirectory() as folder:
         parts = [
             _node(settings, Path(folder)),
+            _cubes(settings, Path(folder)),
+            _stated(settings, Path(folder)),
             _sizes(settings, Path(folder)),
             _ranking(settings),
             _speed(Path(folder)),
@@ -110,6 +112,67 @@ def _node(settings: Settings, folder: Path) -> str:
         "of the interval, in italics where it misses the measurement; a dash where the answer is `insufficient`. The "
         "other columns are of all rank counts not trained on and carried, of the three programs together.\n\n"
         + markdown(["trained on", *heads], rows)
+    )
+
+
+def _cubes(settings: Settings, folder: Path) -> str:
+    """Kernels of LULESH on more ranks of one node."""
+    source = settings.data / "counters" / "lulesh_likwid_icelake" / "ranks"
+    files = {float(re.findall(r"_(\d+)\.csv", f.name)[0]): f for f in source.glob("*.csv")}
+    last = max(files)
+    true = _likwid(folder / "cubes true", {last: files[last]}, "ranks")
+    table = true.table(true.runs[0], "counters")
+    assert table is not None
+    measured = table.groupby("kernel", observed=True)["time"].max()
+    known = _likwid(folder / "cubes", {p: f for p, f in files.items() if p < last}, "ranks")
+    before = known.table(known.runs[-1], "counters")
+    assert before is not None
+    repeated = np.abs(100 * (before.groupby("kernel", observed=True)["time"].max() / measured - 1))
+    rows: list[list[object]] = []
+    for told, platform in (("counters, platform", PLATFORM), ("counters", None)):
+        answers = fit(known, platform=platform).predict(ranks=last, metrics=["time"]).answers
+        mine = [a for a in answers if a.kernel is not None]
+        errors = [abs(100 * (a.value / measured[a.kernel] - 1)) for a in mine]
+        inside = [a.lower <= measured[a.kernel] <= a.upper for a in mine]
+        share = 100 * np.mean([a.ok for a in mine])
+        rows.append([told, share, np.median(errors), max(errors), 100 * np.mean(inside), np.median(repeated)])
+    trained = ", ".join(f"{p:g}" for p in sorted(files) if p < last)
+    heads = ["evidence", "carried, %", "median, %", "largest, %", "covered, %", "median of the last value, %"]
+    return (
+        f"### Times of kernels on more ranks of a node\n\nLULESH on Ice Lake, {len(measured)} kernels, weak scaling, "
+        f"{trained} ranks, asked at {last:g}.\n\n" + markdown(heads, rows)
+    )
+
+
+def _stated(settings: Settings, folder: Path) -> str:
+    """HOMME's main loop at larger problems, where the work per rank is stated."""
+    table = pd.read_csv(settings.data / "scaling" / "homme_summit_qsize10.csv")
+    table = table[table["ranks"] > 0]
+    run = ["ne", "nnode", "job", "block"]
+    names = table.groupby(run)["kernel"].transform(lambda each: each.str.contains("compose", case=False).any())
+    table = table.assign(scheme=np.where(names, "semi-Lagrangian", "Eulerian"))
+    table = table[table["kernel"].isin(homme.MAIN_LOOP)]
+    rows: list[list[object]] = []
+    for scheme, own in table.groupby("scheme"):
+        known = Experiment.create(folder / f"homme {scheme}", "homme", ["ranks", "ne"])
+        small = own[own["ne"] == homme.SMALL]
+        for ranks, runs in small.groupby("ranks"):
+            for number, seconds in enumerate(runs["wallmax"]):
+                each = pd.DataFrame({"kernel": [homme.MAIN_LOOP[0]], "rank": -1, "time": [seconds]})
+                known.add(Run({"ranks": float(str(ranks)), "ne": float(homme.SMALL)}, number, "gptl"), each)
+        model = fit(known, work="6*ne*ne/ranks")
+        for ne, larger in own[own["ne"] > homme.SMALL].groupby("ne"):
+            true = larger.groupby("ranks")["wallmax"].median()
+            asked = model.predict(ranks=[float(p) for p in true.index], ne=float(str(ne)), metrics=["time"])
+            answers = [a for a in asked.answers if a.kernel is not None]
+            errors = [abs(100 * (a.value / true[a.configuration["ranks"]] - 1)) for a in answers]
+            inside = [a.lower <= true[a.configuration["ranks"]] <= a.upper for a in answers]
+            most = f"{true.index.max():,.0f}"
+            rows.append([scheme, f"ne{ne}", most, np.mean(errors), max(errors), 100 * np.mean(inside)])
+    heads = ["scheme", "asked", "ranks up to", "mean, %", "largest, %", "covered, %"]
+    return (
+        "### Work per rank that is stated\n\nHOMME's main loop on Summit, measured at ne32 on 6 to 96 ranks, "
+        "`fit --work '6*ne*ne/ranks'`, asked at larger problems.\n\n" + markdown(heads, rows)
     )
 
 

@@ -25,6 +25,7 @@ from benchmarks.settings import Settings, Skipped
 BENCHMARKS = (
     "measured_series",
     "resource_model",
+    "shrinkage",
     "synthetic_nodes",
     "choices",
     "synthetic",

@@ -31,7 +31,6 @@ from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_st
 if TYPE_CHECKING:
     from ranksight.analysis.phases.cross_check import CrossCheck
     from ranksight.cli._parser import Parser
-    from ranksight.cli.main import Parser
     from ranksight.model.answers import Answer
     from ranksight.model.model import Model
     from ranksight.model.prediction import Prediction

@@ -69,3 +69,34 @@ CHANGE = 0.5
 """Standard deviation of the power by which a cost per unit of work changes its slope at a change of regime, 1: between
 a constant time and ideal scaling lies 1. After R e-folds of a coordinate without one, it comes within the next d with
 the probability d / (R + d) (rule of succession of a uniform prior of its place)."""
+GROWTH_KEPT = 0.5
+"""Part of the logarithmic growth with the ranks of bytes per unit of work, and of a time that does not shrink, that
+goes on beyond a memory domain, 1, where one domain was measured: the rest is what sharing it did. Chosen by the mean
+error of SPEChpc programs on the further domains of a node, each also with the choice of the others
+(``python -m benchmarks shrinkage``)."""
+STALL_RESOLUTION = 0.002
+"""Stall cycles over cycles, 1, below which a counter of stalls says nothing: skid, interrupts and the counter's own
+definition are larger."""
+DOMAIN_FULL = 0.97
+"""Traffic over the bandwidth of a memory domain, 1, from which on the domain is full: calibrations repeat to 3 %."""
+CORE_CLOCKS = (0.5, 1.6)
+"""Cycles a second over the platform's clock, 1, that a core at work can have: lowest frequency of vector units,
+turbo."""
+STEADY_CYCLES = 0.05
+"""Largest deviation of the logarithm of cycles over time from its median, 1, of kernels whose cycles say how times
+change."""
+HELD_OUT_REST = 3
+"""Values of a parameter that remain where its largest are held out: a rate and its change need so many."""
+HELD_OUT_DEEPEST = 2
+"""Largest values of a parameter that are held out together at most: deeper sets cost as much and leave too few runs."""
+VAGUE = 0.84
+"""Standard deviations of a logarithm to both sides together, 1, from which on a 90 % interval spans a factor of 4
+(ln 4 / 1.645): what answers as widely is `insufficient`."""
+SHOWN = 0.05
+"""Weight of a law, 1, below which an answer does not name it."""
+KERNELS_EXCESS = 0.02
+"""Share of the program's time, 1, by which its kernels may exceed it: reductions over ranks and repetitions do not
+commute."""
+OTHERS_NEGLIGIBLE = 0.005
+"""Share of the program's time, 1, up to which what is outside of kernels is the error of timers and of adding means
+over ranks."""

@@ -218,6 +218,7 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
         "parallel": "  parallel",
         "load_balance": "    load balance",
         "communication": "    communication",
+        "outside": "    outside kernels",
         "computation_scaling": "  computation",
         "instruction_scaling": "    instructions",
         "ipc_scaling": "    IPC",
@@ -293,7 +294,7 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
 def _advice(found: Diagnosis, most: int) -> list[Block]:
     """Troubles, then what optimising gives at the target."""
     table = found.advice()
-    named = table[~table["kind"].isin(["kernel", "network", "decomposition"])]
+    named = table[~table["kind"].isin(["kernel", "network", "outside", "decomposition"])]
     names = short_names(filter(None, named["kernel"].head(most)), NAME)
     text: list[Block] = []
     for row in named.head(most).to_dict("records"):
@@ -308,9 +309,10 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
         saves = f"{row['text']}; {row['saves']:.0%} of the time"
         text += ["", Text("another layout of the ranks", style="bold"), Text(saves, 2)]
     target = found.target[list(found.model.parameters).index("ranks")]
-    gains = table[table["kind"].isin(["kernel", "network"])].head(min(5, most)).to_dict("records")
+    gains = table[table["kind"].isin(["kernel", "network", "outside"])].head(min(5, most)).to_dict("records")
     if gains:
-        rows = [[row["kernel"] or "all messages", f"{row['saves']:.1%}"] for row in gains]
+        program = {"network": "all messages", "outside": "outside kernels"}
+        rows = [[row["kernel"] or program[row["kind"]], f"{row['saves']:.1%}"] for row in gains]
         head = Text(f"what the program gains at {in_full(target)} ranks", style="bold")
         text += ["", head, Table([Column("twice as fast", "name"), Column("gain")], rows, 2)]
     return text

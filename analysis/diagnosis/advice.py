@@ -44,12 +44,12 @@ def table(
     -------
     DataFrame
         ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``team imbalance``,
-        ``serialisation``, ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``),
-        ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last configuration;
-        NaN where not told), ``text``.
+        ``serialisation``, ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``,
+        ``outside``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last
+        configuration; NaN where not told), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
-    total = float(evidence.whole[:, -1].sum())
+    total = float(evidence.total[-1])
     ranks = int(evidence.ranks[-1])
     for row in scaling[scaling["named"]].to_dict("records"):
         gain = row["share"] * (1 - 1 / row["growth"])
@@ -90,6 +90,10 @@ def table(
     messages = float(evidence.communication[:, -1].sum()) / total if total > 0 else 0.0
     if messages / 2 >= HEAVY:
         rows.append(("network", "", messages / 2, f"messages take {messages:.0%} of the time at {ranks} ranks"))
+    outside = float(evidence.others[-1]) / total if total > 0 else 0.0
+    if outside / 2 >= HEAVY:
+        text = f"start, end, files and halted cycles outside of kernels take {outside:.0%} of the time at {ranks} ranks"
+        rows.append(("outside", "", outside / 2, text))
     if layout is not None and total > 0 and layout[1] >= HEAVY * total:
         rows.append(("decomposition", "", layout[1] / total, layout[0]))
     found = pd.DataFrame(rows, columns=COLUMNS)

@@ -103,7 +103,7 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     count = points[:, evidence.parameters.index("ranks")]
     order = np.argsort(count, kind="stable")
-    total = float(evidence.whole[:, -1].sum())
+    total = float(evidence.total[-1])
     place = {kernel: at for at, kernel in enumerate(evidence.kernels)} if total > 0 else {}
     rows = []
     for kernel, entry in observed.get("kernels", {}).items():

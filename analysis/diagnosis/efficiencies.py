@@ -1,9 +1,10 @@
 """Efficiencies after the POP method: where the processor time goes that more ranks do not turn into speed.
 
-With C the mean computing time of all ranks, I what the fullest rank computes beyond it, M the messages' time and
-T = C + I + M,
+With C the mean computing time of all ranks, I what the fullest rank computes beyond it, M the messages' time, O that
+outside of kernels and messages (T_others: start, files, halted cycles) and T = C + I + M + O,
 
-    parallel efficiency = load balance x communication efficiency,  C / T = C / (C + I) x (C + I) / T,
+    parallel efficiency = load balance x communication efficiency x outside efficiency,
+    C / T = C / (C + I) x (C + I) / (C + I + M) x (C + I + M) / T,
     computation scaling = instruction scaling x IPC scaling x frequency scaling,
     global efficiency = parallel efficiency x computation scaling,
 
@@ -30,8 +31,8 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``computation_scaling`` (NaN where
-        nothing tells of them),
+        ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``outside`` (part of the time that is
+        kernels and messages), ``computation_scaling`` (NaN where nothing tells of them),
         ``instruction_scaling``, ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a
         model knows one clock), ``ipc``.
     """
@@ -46,11 +47,12 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         balance = computing / (computing + imbalance)
         communication = (computing + imbalance) / whole
+        outside = whole / (whole + line.others)
         scaling = computing[0] * times[0] / (computing * times)
         executed = instructions[0] * times[0] / (instructions * times)
         rate = instructions / (computing * line.frequency)
         ipc = (instructions / computing) / (instructions[0] / computing[0])
-    overall = balance * communication * scaling
+    overall = balance * communication * outside * scaling
     # Where most of the waiting is inside of kernels, their times tell it from nothing else.
     balance = balance if (imbalance > 0).any() and line.together >= HALF else np.full(len(whole), np.nan)
     communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)
@@ -61,9 +63,10 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
         {
             "ranks": line.ranks,
             "global": overall,
-            "parallel": balance * communication,
+            "parallel": balance * communication * outside,
             "load_balance": balance,
             "communication": communication,
+            "outside": outside if line.broken.others is not None else np.full(len(whole), np.nan),
             "computation_scaling": scaling,
             "instruction_scaling": executed,
             "ipc_scaling": ipc,

@@ -155,6 +155,17 @@ class Evidence:
         return self.computing + self.imbalance + self.communication
 
     @property
+    def others(self) -> Array:
+        """Seconds of the program outside of its kernels and messages, (k,); 0 where nothing tells them."""
+        others = self.broken.others
+        return np.zeros(len(self.points)) if others is None else np.nan_to_num(others.value[0])
+
+    @property
+    def total(self) -> Array:
+        """Seconds of the program: of all kernels and of what is outside of them, (k,)."""
+        return np.asarray(self.whole.sum(axis=0) + self.others)
+
+    @property
     def bounded(self) -> NDArray[np.bool_]:
         """Whether a kernel's time is carried, or at least lies between two ends that can be compared, (K, k)."""
         ends = (self.low > 0) & (self.high <= FARTHEST * self.low)

@@ -54,8 +54,8 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
     points = np.repeat(asked, int(kept.sum()), axis=0)
     points[:, column] = ranks[first[kept]]
     _, broken = model.ask(points, level)
-    whole = broken.by_kernel
-    share = whole / np.where(whole.sum(axis=0) > 0, whole.sum(axis=0), 1.0)
+    whole = broken.total.value[0]
+    share = broken.by_kernel / np.where(whole > 0, whole, np.inf)
     busy = broken.taken.get(BUSY, {})
     rows = []
     for kernel, part in zip(broken.kernels, share, strict=True):

@@ -84,7 +84,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         slope = np.diff(logs, axis=1) / np.diff(np.log(ranks))[None, :] if k > 1 else np.zeros((count, 0))
         slow = np.diff(np.log(steps(ranks))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
         slowly = np.diff(np.log(_rounds(ranks, node))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
-        sums = times.sum(axis=0)
+        sums = times.sum(axis=0) + line.others
         share = times[:, -1] / sums[-1] if sums[-1] > 0 else np.zeros(count)
     sending = (line.communication[:, -1] > line.computing[:, -1] + line.imbalance[:, -1])[:, None]
     pace = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf)[None, :], slow[None, :])

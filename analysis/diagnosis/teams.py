@@ -66,7 +66,7 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         for it), ``named`` (whether the team is uneven and costs more than
         :data:`ranksight.analysis.diagnosis.balance.HEAVY`).
     """
-    total = float(evidence.whole[:, -1].sum())
+    total = float(evidence.total[-1])
     rows = []
     for kernel, entry in observed.get("kernels", {}).items():
         if kernel == WHOLE or kernel not in evidence.kernels or not total > 0:

@@ -35,7 +35,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     -------
     DataFrame
         One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, computing's
-        interval), ``share`` (of the sum over kernels); ``verdict``, ``chance`` (of the verdict's side against the
+        interval), ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the
         other, NaN where messages or imbalance lead), ``level`` (that holds the kernel up most, where memory does);
         the shares of the kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``,
         ``unknown`` and for each ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads
@@ -46,7 +46,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     """
     count, k = evidence.computing.shape
     whole = evidence.whole
-    sums = whole.sum(axis=0)
+    sums = evidence.total
     saved = whatif.savings(causes, evidence.mean, whole)
     change, most = whatif.best(saved)
     cycles = evidence.computing * evidence.frequency

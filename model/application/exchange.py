@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.coordinates import work_per_rank
-from ranksight.model.kernel_time.counted import located
+from ranksight.model.kernel_time.learning import located
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import reading

@@ -19,6 +19,7 @@ from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled
+from ranksight.model.sharing.counted import Readings
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import Stated
@@ -81,7 +82,7 @@ def fit_application(
     if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
-    kernel_laws = KernelLaws(experiment, sampled, platform, machine, domains, units, equation, slowest, each)
+    kernel_laws = KernelLaws(Readings(experiment), sampled, platform, machine, domains, units, equation, slowest, each)
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is not None:
         fitted = fit_varied(messages, **each)

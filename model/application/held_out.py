@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.model.application.application import Application
 from ranksight.model.application.exchange import fit_exchange
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.kernel_time.composition import Caches
-from ranksight.model.kernel_time.counted import COUNTS, learn_counted
+from ranksight.model.kernel_time.counted import COUNTS
+from ranksight.model.kernel_time.learning import learn_counted
 from ranksight.model.kernel_time.stacking import COST, PRIOR, Weights, learn_weights, log_score
+from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.resource.blocking import fit_resources
 from ranksight.model.resource.resource import LEVELS, Machine
 from ranksight.model.resource.sampling import Sampled
@@ -24,6 +26,7 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.caches import find_shared_cache
+from ranksight.model.sharing.counted import Readings
 from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
@@ -32,10 +35,6 @@ from ranksight.model.structure.wholeunits import WholeUnits
 
 Array = NDArray[np.float64]
 
-LEFT = 3
-"""Values of the parameter that have to remain where its largest are held out: a rate and its change."""
-DEEPEST = 2
-"""Largest values held out at most."""
 MOST = 2_000
 """Kernels beyond which nothing is held out: the weights that so many share are known from some of them."""
 
@@ -46,7 +45,8 @@ class KernelLaws:
 
     Attributes
     ----------
-    experiment : Experiment
+    readings : Readings
+        Of the experiment, or of some of its configurations.
     sampled : Sampled
         Its series, and the samples behind them.
     platform : Platform or None
@@ -62,7 +62,7 @@ class KernelLaws:
         Of :func:`ranksight.model.fitting.fitting.fit_series`.
     """
 
-    experiment: Experiment
+    readings: Readings
     sampled: Sampled
     platform: Any
     machine: Machine | None
@@ -104,15 +104,15 @@ class KernelLaws:
         if platform is not None and domains is not None and domains.domain is not None:
             cache = find_shared_cache(series, platform, domains)
         if domains is not None:
-            over_ranks = means_of_samples(self.experiment)
-            sharing = fit_sharing(self.experiment, domains, self.units, None, over_ranks, **self.settings)
+            over_ranks = means_of_samples(self.readings.experiment)
+            sharing = fit_sharing(self.readings, domains, self.units, None, over_ranks, **self.settings)
             if sharing is None and platform is not None and domains.domain is not None:
                 lines = Demand.on_memory(platform)
-                sharing = fit_sharing(self.experiment, domains, self.units, lines, over_ranks, **self.settings)
+                sharing = fit_sharing(self.readings, domains, self.units, lines, over_ranks, **self.settings)
             demand = None if platform is None else Demand.on(platform)
             if demand is not None:
                 instances = Domains.of_cache(platform, shared_cache(platform), domains)
-                cached = fit_sharing(self.experiment, instances, self.units, demand, over_ranks, **self.settings)
+                cached = fit_sharing(self.readings, instances, self.units, demand, over_ranks, **self.settings)
         exchange = fit_exchange(series)
         return Application(resources, sharing=sharing, cached=cached, cache=cache, counted=counted, exchange=exchange)
 
@@ -152,27 +152,22 @@ class KernelLaws:
         """Configurations to keep (n,), each time without more of the largest values of a parameter."""
         series = self.sampled.series
         names = list(series.parameters)
-        varied = [at for at in range(len(names)) if len(np.unique(series.points[:, at])) > LEFT]
+        varied = [at for at in range(len(names)) if len(np.unique(series.points[:, at])) > HELD_OUT_REST]
         if not varied:
             return []
         first = names.index("ranks") if "ranks" in names and names.index("ranks") in varied else varied[0]
         levels = np.unique(series.points[:, first])
-        return [series.points[:, first] < levels[-depth] for depth in range(1, min(DEEPEST, len(levels) - LEFT) + 1)]
+        deepest = min(HELD_OUT_DEEPEST, len(levels) - HELD_OUT_REST)
+        return [series.points[:, first] < levels[-depth] for depth in range(1, deepest + 1)]
 
     def _scores(self, kernels: tuple[str, ...], keep: NDArray[np.bool_]) -> dict[str, Array]:
         """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""
         series = self.sampled.series
-        known = {tuple(point) for point in series.points[keep].tolist()}
-        runs = [
-            run
-            for run in self.experiment.runs
-            if tuple(float(run.configuration[name]) for name in self.experiment.parameters) in known
-        ]
-        small = Experiment(self.experiment.path, self.experiment.application, self.experiment.parameters, runs)
         samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}
         slowest = None if self.slowest is None else {name: values[keep] for name, values in self.slowest.items()}
         part = _present(series.at(keep))
-        laws = replace(self, experiment=small, sampled=Sampled(part, samples), slowest=slowest).fit()
+        readings = self.readings.among(series.points[keep])
+        laws = replace(self, readings=readings, sampled=Sampled(part, samples), slowest=slowest).fit()
         wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
         functions = Functions(fit_varied(part.select(wanted), **self.settings))
         away = series.points[~keep]

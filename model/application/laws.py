@@ -26,6 +26,7 @@ from ranksight.model.kernel_time.stacking import (
     mix,
     places,
 )
+from ranksight.model.priors import SHOWN, VAGUE
 from ranksight.model.resource.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import READ, Shared, Sharing
@@ -41,12 +42,8 @@ NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
 COUNTING = (COUNTED, BANDWIDTH, CACHE, CONSTANT_CPI)
 """Laws that count what a kernel does."""
-VAGUE = 0.84
-"""Standard deviations of a logarithm to both sides together from which on a 90 % interval spans a factor of 4."""
 BUSY = "busy"
 """Part of the time that the interface of a rank's memory domain is at work."""
-SHOWN = 0.05
-"""Weight below which a law is not named."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from ranksight.comm.waiting import shares_cores
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si, in_full
 from ranksight.model.application.blocking import STATED, Taken, costs_time, kind_of
+from ranksight.model.priors import KERNELS_EXCESS
 
 Array = NDArray[np.float64]
 
@@ -20,8 +21,6 @@ ALL = ""
 """Name of all kinds together, where they were not timed one by one."""
 SENSIBLE = 20.0
 """BF_comm beyond which measurements contradict each other."""
-EXCESS = 0.02
-"""Share of a program's wall time by which its kernels may exceed it."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ def apart(found: list[Measured], computed: Mapping[tuple[float, ...], float], na
     if any(name.rpartition("/")[2].lower().removeprefix("p").startswith("mpi_") for name in names):
         return False
     sums = [(computed.get(one.point, 0.0) + one.least * sum(one.seconds.values()), one.wall) for one in found]
-    return bool(sums) and all(took <= (1 + EXCESS) * wall for took, wall in sums)
+    return bool(sums) and all(took <= (1 + KERNELS_EXCESS) * wall for took, wall in sums)
 
 
 def contradiction(
@@ -178,7 +177,7 @@ def contradiction(
                           for name, x in zip(parameters, one.point, strict=True))  # fmt: skip
         kernels, network = computed.get(one.point, 0.0), modelled.get(one.point, 0.0)
         took = sum(one.seconds.values())
-        if kernels > (1 + EXCESS) * one.wall:
+        if kernels > (1 + KERNELS_EXCESS) * one.wall:
             return (
                 f"BF_comm is below 0 at {where}: the kernels' times add up to {format_si(kernels, 's')}, the program's "
                 f"wall time is {format_si(one.wall, 's')}; times of nested kernels, or of other runs, do not add up"

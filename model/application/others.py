@@ -22,17 +22,13 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import reading
-from ranksight.model.priors import REPEATED
+from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, REPEATED
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 
-NEGLIGIBLE = 0.005
-"""Share of the program's time up to which the rest is the error of timers and of adding means over ranks."""
-EXCESS = 0.02
-"""Share of the program's time by which kernels may exceed it: reductions over ranks and repetitions do not commute."""
 LAUNCH: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
 """How start and end of a program grow with the ranks: one after the other, or as a tree."""
 FILES: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (3.0, 0.0, 0.0))
@@ -119,10 +115,10 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
     middle, whole = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
     middle[known], whole[known] = np.nanmedian(rest[known], axis=1), np.nanmedian(wall[known], axis=1)
     share = middle[known] / whole[known]
-    if (share < -EXCESS).any():
+    if (share < -KERNELS_EXCESS).any():
         return None
     scatter = float(np.sqrt(np.mean(share**2)))
-    if (np.abs(share) <= NEGLIGIBLE).all() or np.median(share) <= 0:
+    if (np.abs(share) <= OTHERS_NEGLIGIBLE).all() or np.median(share) <= 0:
         return Others(None, min(scatter, 0.5))
     if not (series.points > 0).all():
         return None
@@ -145,7 +141,7 @@ def _errors(rest: Array, whole: Array, middle: Array) -> Array:
     squares = np.zeros(len(rest))
     squares[several] = np.nanvar(rest[several], axis=1) * count[several]
     best, found = -np.inf, TIMERS * whole
-    for basis in (whole, np.maximum(middle, NEGLIGIBLE * whole)):
+    for basis in (whole, np.maximum(middle, OTHERS_NEGLIGIBLE * whole)):
         positive = np.where(basis > 0, basis, 1.0)
         variance = max(float((squares / positive**2).sum() / freedom.sum()), 1e-12)
         likely = -(freedom * np.log(positive)).sum() - freedom.sum() / 2 * np.log(variance)

@@ -281,7 +281,7 @@ class Fitted:
             ends = self.trained[rows][:, axes]
             low, high = ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)
             sides = self._spreads(points, *beyond(points[:, axes], np.stack([low, high], axis=1)))
-            mine = self.apart.any(axis=1)[:, None]
+            mine = np.asarray(self.apart.any(axis=1))[:, None]
             return np.where(mine, sides[0], 0.0), np.where(mine, sides[1], 0.0)
         hidden = np.atleast_2d(np.asarray(hidden, dtype=np.float64))
         if self.hidden is None or hidden.shape != (len(points), len(self.hidden)) or not np.isfinite(hidden).all():

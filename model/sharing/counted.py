@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,39 @@ SAMPLES = 25
 fifth, which tells waiting for others from chance."""
 EARLY = 0.2
 """Share of a domain's cores that may fill its memory interface."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Series of an experiment, each read once for all sets of its configurations that laws are learned from.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    kept : set of tuple of float, or None
+        Configurations that are looked at; all where None.
+    """
+
+    experiment: Experiment
+    kept: frozenset[tuple[float, ...]] | None = None
+    _read: dict[str, Series] = field(default_factory=dict)
+
+    def among(self, points: Array) -> Readings:
+        """The same of the configurations `points` (n, m) only."""
+        return replace(self, kept=frozenset(tuple(point) for point in points.tolist()))
+
+    def series(
+        self, metrics: tuple[str, ...], over_ranks: Reduction | Mapping[str, Reduction] | None = None
+    ) -> Series:
+        """See :func:`ranksight.model.series.series.series_from_experiment`; only series that have a value."""
+        key = repr((metrics, over_ranks))
+        if key not in self._read:
+            self._read[key] = series_from_experiment(self.experiment, metrics, over_ranks)
+        whole = self._read[key]
+        if self.kept is None:
+            return whole
+        part = whole.at(np.array([tuple(point) in self.kept for point in whole.points.tolist()], dtype=bool))
+        return part.select(np.asarray(np.isfinite(part.values).any(axis=(1, 2))))
 
 
 @dataclass(frozen=True)
@@ -76,7 +109,7 @@ class Counted:
 
 
 def read_counts(
-    experiment: Experiment,
+    readings: Readings,
     domains: Domains,
     demand: Demand | None,
     how: str,
@@ -91,6 +124,7 @@ def read_counts(
     over_ranks : str or mapping of metric to str, optional
         How ranks do, where not in each metric's own way.
     """
+    experiment = readings.experiment
     present = experiment.metrics()
     traffic = BYTES if demand is None else demand.metrics
     counted = demand is not None or bool(set(BYTES) & set(present))
@@ -101,7 +135,7 @@ def read_counts(
     if not counted and set(LEVELS) & set(present):  # what memory served is then known better than by the work
         return None
     wanted = tuple(name for name in ("time", "cycles", "instructions", *traffic) if name in present)
-    series = series_from_experiment(experiment, wanted, over_ranks)
+    series = readings.series(wanted, over_ranks)
     # A domain is shared by cores: from here on ranks are ranks times threads.
     series = replace(series, points=in_cores(series.points, series.parameters))
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
@@ -109,7 +143,7 @@ def read_counts(
     nothing = np.full(len(series.points), np.nan)
     ranks = series.points[:, series.parameters.index("ranks")]
     active = domains.active(ranks)
-    least = _least(experiment, series, how) if (WHOLE, "instructions") in rows else nothing
+    least = _least(readings, series, how) if (WHOLE, "instructions") in rows else nothing
 
     def of(kernel: str, name: str) -> Array:
         if kernel == WHOLE and name == "instructions":
@@ -186,9 +220,9 @@ def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
     return of(kernel, "bytes_mem"), np.full(len(reads), np.nan)
 
 
-def _least(experiment: Experiment, series: Series, how: str) -> Array:
+def _least(readings: Readings, series: Series, how: str) -> Array:
     """Instructions of the rank with the fewest, at the configurations of `series`."""
-    given = series_from_experiment(experiment, ("instructions",), "min")
+    given = readings.series(("instructions",), "min")
     given = replace(given, points=in_cores(given.points, given.parameters))
     row = given.kernels.index(WHOLE)
     values = reduce(given.values[row], "median" if how == "auto" else how, axis=1)

@@ -105,6 +105,12 @@ class Domains:
             spread = np.maximum(np.minimum(here, self.cores), spread)
         return np.asarray(spread, dtype=np.intp)
 
+    @property
+    def filling(self) -> int:
+        """The fewest ranks that make a domain as full as it gets."""
+        full = int(self.active(np.array([self.ranks_per_node]))[0])
+        return min(full, self.ranks_per_node) if self.placement == "compact" else (full - 1) * self.count + 1
+
     def bandwidths(self, reads: Array) -> tuple[Array, Array] | None:
         """Bandwidth of a core and of a full domain for traffic of which `reads` (a share) is read.
 

@@ -16,7 +16,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.beyond import Beyond
-from ranksight.model.sharing.counted import FEWEST, Counted, read_counts
+from ranksight.model.sharing.counted import FEWEST, Counted, Readings, read_counts
 from ranksight.model.sharing.demand import MEMORY, TWICE, Demand
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.learning import BLIND, TOLD, Known, Learned, learn, times
@@ -35,7 +35,7 @@ OUTLYING = 2.0
 
 
 def fit_sharing(
-    experiment: Experiment,
+    experiment: Experiment | Readings,
     domains: Domains,
     units: WholeUnits | None = None,
     demand: Demand | None = None,
@@ -52,7 +52,7 @@ def fit_sharing(
 
     Parameters
     ----------
-    experiment : Experiment
+    experiment : Experiment, or Readings of some of its configurations
     domains : Domains
         As the ranks were placed when they were measured.
     units : WholeUnits, optional
@@ -77,7 +77,8 @@ def fit_sharing(
     InputError
         When more bytes a second were moved than the domains' bandwidth allows.
     """
-    given = read_counts(experiment, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
+    readings = experiment if isinstance(experiment, Readings) else Readings(experiment)
+    given = read_counts(readings, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
     if given is None:
         return None
     if not given.traffic:
@@ -114,7 +115,7 @@ def fit_sharing(
     mode, floor = _mode(learned, time, work, alike), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         lonely = np.ones_like(active) if alike else active
-        said = times(mode, work, known.transfer, domain, floor, lonely)[0]
+        said = times(mode, work, known.transfer, domain, floor[:, None], lonely)[0]
         left, off = np.log(known.time / said), np.log(time / said)
     varied = tuple(
         at

@@ -92,7 +92,7 @@ def times(
 ) -> tuple[Array, Array]:
     """Times (K, k) and how busy the interface is, for `mode` (K, 4)."""
     cost, width, penalty, fixed = (np.exp(np.clip(mode[:, i, None], -700, 700)) for i in range(4))
-    core = cost * work + transfer + fixed * floor[:, None]
+    core = cost * work + transfer + fixed * floor
     return contended(core, domain / width, active[None, :], penalty)
 
 
@@ -101,7 +101,7 @@ def learn(known: Known) -> Learned:
     good = (known.time > 0) & (known.work > 0) & np.isfinite(known.transfer) & (known.domain >= 0)
     time = np.where(good, known.time, 1.0)
     fill = {name: np.where(good, getattr(known, name), 1.0) for name in ("work", "transfer", "domain")}
-    floor = np.where(good, known.time, np.inf).min(axis=1)
+    floor = np.where(good, known.time, np.inf).min(axis=1, keepdims=True)
     width = np.array([np.inf, known.spread, *WIDTH[2:]])
     precision = np.where(np.isfinite(width), 1 / width**2, 0.0)
     least = np.where(good, known.active[None, :], np.iinfo(np.intp).max).argmin(axis=1)

@@ -20,6 +20,7 @@ from scipy.special import ndtri, stdtrit
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.priors import GROWTH_KEPT
 from ranksight.model.series.computation import in_cores
 from ranksight.model.series.noise import JOBS
 from ranksight.model.sharing.beyond import UNTOLD, Beyond
@@ -120,12 +121,13 @@ class Sharing:
         share = None if share is None else in_cores(share, self.counts.parameters)
         ranks = points[:, self.counts.parameters.index("ranks")]
         active = self.domains.active(ranks)
-        said = self.counts.predict(points if share is None else share, level)
+        counted = points if share is None else share
+        said = self.counts.predict(counted, level)
         z = float(ndtri((1 + level) / 2))
-        given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
-        given = self._kept(points if share is None else share, given, active, level)
+        given, left = self._shrunk(self._given(said, counted, active, level), points, counted, level)
         if self.seen is not None:
             given = self.seen.take(given, active, ~self.inside(points), z)
+        given = [*given, left]
         inputs = tuple(middle for middle, _, _ in given)
         gone, spread = self.departure.at(self._inputs(points, active))
         time, core, busy = self._times(self.mode, inputs, active, gone)
@@ -140,7 +142,7 @@ class Sharing:
                 off[:, at] = np.where(middle > 0, gain * np.stack([below, above]), 0.0)
             # At sizes that were not measured, bytes read and written are off together: the same caches hold both.
             both = np.where(self._elsewhere(points), off[:, 1] + off[:, 2], np.hypot(off[:, 1], off[:, 2]))
-            down, up = off[:, 0] ** 2 + both**2
+            down, up = off[:, 0] ** 2 + both**2 + off[:, 3] ** 2
         # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
         drift = expected_drift("time") * self._out(points)[None, :] * (1 - busy)
         reach = stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
@@ -150,7 +152,7 @@ class Sharing:
         lower, upper = time * np.exp(-np.sqrt(own + down)), time * np.exp(np.minimum(np.sqrt(own + up), 50.0))
         status, reason = self._judge(said, points, time, lower, upper)
         # Of the counts their own; where and how far the law was not tried is a matter of form, what scattered is not.
-        shares = [self._of(said, name, "form") for name in (WORK, READ, WRITTEN)]
+        shares = [*(self._of(said, name, "form") for name in (WORK, READ, WRITTEN)), np.ones_like(time)]
         guessed = (z * drift) ** 2
         known = zip((off**2).sum(axis=0) / 2, shares, strict=True)
         form = forecast.form_of(*known, (guessed, np.ones_like(time)), (own - guessed, np.zeros_like(time)))
@@ -164,16 +166,63 @@ class Sharing:
         held = part * (core - transfer), part * transfer, part * (time - core), other
         return Shared(answer, *held, busy, np.where(self._counted, inputs[1], np.nan))
 
+    def _given(
+        self, said: Forecast, at: Array, active: NDArray[np.intp], level: float
+    ) -> list[tuple[Array, Array, Array]]:
+        """Work, bytes read and written, each with the logarithmic distances to its ends, as `said` `at` (k, m)."""
+        z = float(ndtri((1 + level) / 2))
+        given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
+        return self._kept(at, given, active, level)
+
+    def _shrunk(
+        self, given: list[tuple[Array, Array, Array]], points: Array, at: Array, level: float
+    ) -> tuple[list[tuple[Array, Array, Array]], tuple[Array, Array, Array]]:
+        """The same with part of what bytes per unit of work grow by beyond the domain that was measured, and the part
+        of the time that does not shrink which is left there.
+
+        Runs that fill one domain do not tell what their number of ranks does from what sharing the domain does; the
+        second is done where the domain is full (:data:`ranksight.model.priors.GROWTH_KEPT`).
+        """
+        one = np.ones_like(given[0][0])
+        column = self.counts.parameters.index("ranks")
+        full = self.domains.filling
+        out = (points[:, column] > full) & bool(self.trained[column, 1] == full)
+        if not out.any():
+            return given, (one, 0 * one, 0 * one)
+        near, there = points.copy(), at.copy()
+        near[:, column], there[:, column] = (np.minimum(each[:, column], full) for each in (points, at))
+        active = self.domains.active(near[:, column])
+        before = self._given(self.counts.predict(there, level), there, active, level)
+        z, found = float(ndtri((1 + level) / 2)), [given[0]]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            less = np.log(given[0][0] / before[0][0])
+            less = np.where(out & np.isfinite(less), less, 0.0)
+            for (middle, below, above), (then, _, _) in zip(given[1:], before[1:], strict=True):
+                grown = np.log(middle / then) - less
+                grown = np.where(out & np.isfinite(grown), grown, 0.0)
+                between = z * np.sqrt(GROWTH_KEPT * (1 - GROWTH_KEPT)) * np.abs(grown)
+                middle = middle * np.exp((GROWTH_KEPT - 1) * grown)
+                found.append((middle, np.hypot(below, between), np.hypot(above, between)))
+        # What is most of the time was seen not to shrink from one rank on, however full the domain is.
+        alone = np.exp(np.clip(self.mode[:, 3:4], -700, 700)) * self.floor[:, None]
+        time = self._times(self.mode, (*(each[0] for each in before), one), active, 0 * one)[0]
+        share = np.clip(np.divide(alone, time, out=0 * one, where=time > 0), 0.0, 1.0)
+        part = (1 - GROWTH_KEPT) * (1 - share)
+        between = z * np.sqrt(part * (1 - part)) * np.abs(less)
+        return found, (np.exp(part * less), between, between)
+
     def _times(
         self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp], gone: Array
     ) -> tuple[Array, Array, Array]:
-        """Time, time alone, and how busy the interface is, for work, reads and writes, and departures from the law."""
-        work, reads, writes = inputs
+        """Time, time alone, and how busy the interface is, for work, reads, writes and what of the time that does not
+        shrink is left, and departures from the law."""
+        work, reads, writes, left = inputs
+        floor = self.floor[:, None] * left
         transfer, domain = needs(self.domains, reads, writes)
         transfer, off = self.alone[:, None] * transfer, np.exp(np.clip(gone, -20, 20))
         before, after = (off, 1.0) if self.alike else (1.0, off)
-        time, busy = times(mode, work * before, transfer, domain, self.floor, active)
-        core, _ = times(mode, work * before, transfer, domain, self.floor, np.ones_like(active))
+        time, busy = times(mode, work * before, transfer, domain, floor, active)
+        core, _ = times(mode, work * before, transfer, domain, floor, np.ones_like(active))
         return time * after, core * after, busy
 
     def _of(self, said: Forecast, name: str, which: str) -> Array:

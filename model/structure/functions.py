@@ -102,7 +102,7 @@ class Functions:
             # Two levels say nothing of a parameter that took one value.
             ends = self.fitted.trained[:, None, :, :]
             better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
-            better &= ~self.fitted.apart.any(axis=1)[:, None]
+            better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
         if self.neighbours is not None:
             rows = self.rows

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.series import Series
@@ -30,7 +32,8 @@ def structured(
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = list(zip(series.kernels, series.metrics, strict=True))
     # What follows the work per rank, as stated, does not follow the process grid.
-    names = {key for key, apart in zip(keys, fitted.apart.any(axis=1).tolist(), strict=True) if not apart}
+    apart = np.asarray(fitted.apart.any(axis=1)).tolist()
+    names = {key for key, yes in zip(keys, apart, strict=True) if not yes}
     law = fit_neighbours(experiment, names, tables, everywhere, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
     minor = tuple(key for key in find_minor(series) if key not in lawful)

@@ -14,6 +14,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import WHOLE
+from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.diagnosis import saturated
 
 Make = Callable[..., Evidence]
@@ -269,3 +270,15 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
 def test_what_took_no_time_at_first_has_no_efficiency() -> None:
     assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times what dividing it would leave"
     assert saturated(0.25, 0.0, "16") == "250 ms at 16"
+
+
+def test_time_outside_of_kernels_is_a_factor_and_helps(evidence: Make) -> None:
+    given = evidence({"k": [4.0, 2.0]}, [1, 2], communication={"k": [1.0, 1.0]})
+    none = np.zeros((1, 2))
+    seconds = np.array([[5.0, 3.0]])
+    rest = Forecast(seconds, seconds, seconds, none.astype(int), none.astype(object), none, none, 0.9)
+    found = efficiencies.table(replace(given, broken=replace(given.broken, others=rest)), True)
+    assert found["outside"].to_numpy() == pytest.approx([5 / 10, 3 / 6])
+    alone = efficiencies.table(given, True)
+    assert alone["outside"].isna().all()
+    assert found["global"].to_numpy() == pytest.approx(alone["global"].to_numpy() * found["outside"].to_numpy())

@@ -28,8 +28,6 @@ IN_FUNCTIONS = {
     # What a model answers seldom is loaded when it is asked.
     "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.remarks", "model.resource.times",
                     "model.fitting.ties"},
-    # Only experiments with event traces have phases.
-    "analysis.observed": {"analysis.phases.analysis"},
     "model.application.communication": {"core.errors", "model.fitting.fitted"},
     # Storing of functions, in files of its own.
     "model.fitting.fitted": {"model.search.guide", "model.fitting.plain"},
@@ -42,7 +40,7 @@ ROUND = {
     "model.series.sampling": {"model.series.series"},
     "model.series.computation": {"model.series.series"},
     "model.series.teams": {"model.series.series"},
-    "model.fitting.changing": {"model.fitting.fitted"},
+    "model.uncertainty.slope": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
     "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},
     "analysis.diagnosis.few": {"analysis.diagnosis.evidence"},

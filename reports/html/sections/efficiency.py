@@ -15,6 +15,7 @@ NAMES = {
     "parallel": ("parallel", 1),
     "load_balance": ("load balance", 2),
     "communication": ("communication", 2),
+    "outside": ("outside kernels", 2),
     "computation_scaling": ("computation scaling", 1),
     "instruction_scaling": ("instructions", 2),
     "ipc_scaling": ("instructions a cycle", 2),
