@@ -45,7 +45,7 @@ def changes(fitted: Fitted, points: Array) -> list[Change]:
                 for at in (ends[0], ends[1], ends[1] * STEP)
             )
             ahead = points[None, :, axis]
-            law.put(rows, change(ends[0], ends[1], ahead, first, last, fitted.pace()[rows]))
+            law.put(rows, change(ends[0], ends[1], ahead, first, last, fitted.pace[rows]))
             if name == "ranks":
                 full.put(rows, plateau(ends[0], ends[1], ahead, first, last, after, scatter[rows]))
                 if lasting is not None:

@@ -17,7 +17,7 @@ from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.noise import JOBS, behaviours
-from ranksight.model.uncertainty.drift import expected_drift, pace
+from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
@@ -65,6 +65,8 @@ class Fitted:
     drift : (s, m, 2)
         How far the series may leave its function along each parameter, downwards and upwards
         (:mod:`ranksight.model.uncertainty.drift`, :mod:`ranksight.model.uncertainty.bend`).
+    pace : (s,)
+        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
         (:class:`ranksight.model.series.quality.Quality`).
@@ -104,6 +106,7 @@ class Fitted:
     positive: NDArray[np.bool_]
     trained: Array
     drift: Array
+    pace: Array
     within: Array
     repetitions: Array
     noisy: NDArray[np.bool_]
@@ -269,11 +272,11 @@ class Fitted:
             held = 0 if self.hidden is None else len(self.hidden)
             raise InputError(f"hidden values of shape {hidden.shape} do not give {held} finite values to every point")
         above, below = beyond(hidden, self.hidden)
-        fall, rise = spreads(above, below, self._undivided(points), self.pace())
+        fall, rise = spreads(above, below, self._undivided(points), self.pace)
         # Of what is no time only the drift expected before the data is known.
         kinds = behaviours(self.metrics, self.samples)
         is_time = self.positive & (kinds == "time")
-        tau = np.array([expected_drift(kind) for kind in kinds]) * self.pace()
+        tau = np.array([expected_drift(kind) for kind in kinds]) * self.pace
         either = tau[:, None] * np.maximum(above, below)
         return np.where(is_time[:, None], fall, either), np.where(is_time[:, None], rise, either)
 
@@ -293,10 +296,6 @@ class Fitted:
         with np.errstate(over="ignore"):
             kept = rest(first) * np.exp(self.logs(rows, first) - self.logs(rows, points))
         return np.asarray(np.fmax(rest(points), np.minimum(kept, 1.0)))
-
-    def pace(self) -> Array:
-        """How much faster than usual (s,) series leave their functions (:func:`uncertainty.drift.pace`)."""
-        return pace(self.weight, self.variance, ~np.isnan(self.within), self.metrics, self.samples)
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""

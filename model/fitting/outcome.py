@@ -6,12 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.search.search import Found
+from ranksight.model.fitting.searched import Searched
 from ranksight.model.series.noise import Location
 from ranksight.model.series.quality import judge
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.lasting import Lasting
 
 Array = NDArray[np.float64]
 
@@ -24,10 +23,7 @@ def fitted_from(
     label: str,
     location: Location,
     positive: NDArray[np.bool_],
-    found: Found,
-    stray: Array,
-    missed: Array,
-    known: Lasting | None,
+    searched: Searched,
 ) -> Fitted:
     """Fitted functions from the hypotheses found, without the lightest, and with those terms alone that occur.
 
@@ -40,12 +36,9 @@ def fitted_from(
         Values that repetitions became.
     positive : (s,) bool
         Which series must stay above zero.
-    found : Found
-    stray, missed : (s, m, 2), (s, m)
-        Drift, and what the largest values missed by (:class:`ranksight.model.fitting.fitted.Fitted`).
-    known : Lasting or None
-        Departures that last.
+    searched : Searched
     """
+    found = searched.found
     weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
     weight[:, 0] = found.weight[:, 0]
     total_weight = weight.sum(axis=1, keepdims=True)
@@ -79,14 +72,15 @@ def fitted_from(
         status=status,
         positive=positive,
         trained=_trained(series.points, present),
-        drift=stray,
+        drift=searched.drift,
+        pace=searched.pace,
         within=quality.within,
         repetitions=quality.repetitions,
         noisy=quality.noisy,
         samples=location.samples,
         hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
-        lasting=known,
-        missed=missed,
+        lasting=searched.lasting,
+        missed=searched.missed,
     )
 
 

@@ -73,7 +73,7 @@ def _broken(
         if part.below_rows is None:
             continue
         # Away from where it was measured, what changed nothing may change something yet.
-        usual = np.array([expected_drift(kind) for kind in behaviours(part.metrics, part.samples)]) * part.pace()
+        usual = np.array([expected_drift(kind) for kind in behaviours(part.metrics, part.samples)]) * part.pace
         part.drift[:, at] = np.hypot(usual, slope)[:, None]
         mine, part = mine[part.below_rows], replace(pick(part, part.below_rows), ties=ties)
         found.append((part, mine))

@@ -90,18 +90,20 @@ def expected_drift(kind: Kind) -> float:
     return float(before(kind) @ GRID)
 
 
-def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array) -> Array:
-    """How much faster than usual (s,) series leave their functions: as many times as they scatter around them more.
+def pace(discrepancy: Array, around: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array) -> Array:
+    """How much faster than usual (s,) series leave their functions: as many times as their discrepancy is larger.
 
-    What was never repeated scatters by its noise, which nothing tells from departures, or lies on its function by luck:
-    it has the usual pace. So have counts that lie on their functions; those that do not follow no such law exactly, and
+    What was never repeated has the usual pace: nothing tells its noise from departures. So have counts that lie on their
+    functions; those that do not follow no such law exactly, and
     drift up to as much as what is measured. What samples scatter by is no departure, up to twice its variance, and of
     counts that were sampled nothing is told.
 
     Parameters
     ----------
-    weight, variance : (s, c)
-        Of the hypotheses kept (:class:`ranksight.model.search.search.Found`).
+    discrepancy : (s,)
+        Its standard deviation (:func:`ranksight.model.uncertainty.discrepancy.scale`).
+    around : (s,)
+        Relative variance around the functions.
     repeated : (s,) bool
     metrics : tuple of str
     samples : (s,)
@@ -109,12 +111,11 @@ def pace(weight: Array, variance: Array, repeated: Mask, metrics: tuple[str, ...
     """
     kinds = behaviours(metrics, samples)
     counted = kinds == "requirement"
-    around = (weight * np.where(weight > 0, variance, 0.0)).sum(axis=1)
     scatter = np.sqrt(np.maximum(around - CHANCE / np.maximum(samples, HALF), 0.0))
     inexact = np.minimum(np.hypot(1.0, scatter / JITTER), EXPECTED / COUNTED)
     inexact = np.where(kinds == "sampled", 1.0, inexact)
     return np.where(
-        counted | (kinds == "sampled"), inexact, np.where(repeated, np.hypot(STEADIEST, scatter) / USUAL, 1.0)
+        counted | (kinds == "sampled"), inexact, np.where(repeated, np.hypot(STEADIEST, discrepancy) / USUAL, 1.0)
     )
 
 

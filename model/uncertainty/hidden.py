@@ -44,7 +44,7 @@ def spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[Array
     pace : (s,)
         How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
     """
-    rate = pace[:, None] * UNDIVIDED
+    rate = UNDIVIDED * np.ones_like(pace[:, None])
     either = DIVIDED * pace[:, None] * np.maximum(above, below)
     with np.errstate(over="ignore", invalid="ignore"):
         rise = np.log1p(rest * np.expm1(rate * above))
