@@ -14,19 +14,21 @@ from numpy.typing import NDArray
 from ranksight.errors import InputError
 from ranksight.metrics import metric
 from ranksight.model.fitting.abstaining import abstain
-from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.noise import JOBS, behaviours
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty.slope import changes
 from ranksight.onethread import one_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 BATCH = 120_000
 """Components x points worked on at once."""
+STEP = 1.1
+"""Factor over which elasticities are taken."""
 ROUNDING = 1e-12
 """Part of the largest term below which, wherever the series was measured, a term is what rounding left."""
 
@@ -67,6 +69,10 @@ class Fitted:
         (:mod:`ranksight.model.uncertainty.drift`, :mod:`ranksight.model.uncertainty.bend`).
     pace : (s,)
         How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
+    seen : (s, 2)
+        Smallest and largest value measured.
+    turned : (s,)
+        Changes of slope that the measured values show (:func:`ranksight.model.uncertainty.slope.turned`).
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
         (:class:`ranksight.model.series.quality.Quality`).
@@ -107,6 +113,8 @@ class Fitted:
     trained: Array
     drift: Array
     pace: Array
+    seen: Array
+    turned: Array
     within: Array
     repetitions: Array
     noisy: NDArray[np.bool_]
@@ -177,7 +185,7 @@ class Fitted:
                 (down, up),
                 self.positive[rows],
                 level,
-                [turn.of(rows) for turn in turns],
+                None if turns is None else turns.of(rows),
             )
         status, reason = abstain(self, points, (value, low, high), form, alone)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)

@@ -28,10 +28,8 @@ from ranksight.model.series.noise import Location
 from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
-from ranksight.model.uncertainty import blocks, ceiling, discrepancy, drift
-from ranksight.model.uncertainty.bend import bend
+from ranksight.model.uncertainty import blocks, discrepancy, drift, slope
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.model.uncertainty.late import with_changes
 from ranksight.onethread import one_thread
 from ranksight.telling import progress
 
@@ -158,9 +156,6 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
     order = np.arange(len(series))
     order[rows] = len(series) + np.arange(len(rows))
     both = joined([searched, high], order)
-    # What is full is told by the way there.
-    if both.lasting is not None and searched.lasting is not None:
-        both = replace(both, lasting=replace(both.lasting, full=searched.lasting.full))
     location.repeats[rows] = above_location.repeats
     fitted = fitted_from(series, label, location, task.positive, both)
     return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
@@ -264,10 +259,8 @@ class _Task:
         breaks = Breaks.none(len(base))
         if self.segments and single:
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
-        if known is not None:
-            filled = ceiling.full(self.points, problem, positive, kind, screened, breaks, base, alone)
-            known = replace(known, full=filled)
-        return Searched(found, stray, missed, known, breaks.at, pace)
+        turned = slope.turned(self.points, location, positive, kind)
+        return Searched(found, stray, missed, known, breaks.at, pace, turned)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts
@@ -303,11 +296,6 @@ class _Task:
             if axis not in habits.drift:
                 habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
             stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
-            if known is not None and kind in ("time", "other"):
-                found, known = with_changes(found, known, left, density, habits.drift[axis], location, positive)
-        if known is not None:
-            believed = known.part * np.minimum(pace, 1)
-            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))
         return found, stray, missed, known
 
     def _axes(self) -> list[int]:

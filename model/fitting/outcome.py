@@ -74,6 +74,8 @@ def fitted_from(
         trained=_trained(series.points, present),
         drift=searched.drift,
         pace=searched.pace,
+        seen=_seen(location),
+        turned=searched.turned,
         within=quality.within,
         repetitions=quality.repetitions,
         noisy=quality.noisy,
@@ -98,6 +100,13 @@ def _adjusted_r2(location: Location, residual: Array, size: NDArray[np.intp]) ->
         total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
         adjusted = 1 - (residual / (count - size)) / (total / (count - 1))
     return np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
+
+
+def _seen(location: Location) -> Array:
+    """Smallest and largest value (s, 2); zero where there is none."""
+    values = np.where(location.repeats > 0, location.values, np.nan)
+    found = np.stack([np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)], axis=1)
+    return np.where(np.isfinite(found), found, 0.0)
 
 
 def _trained(points: Array, present: NDArray[np.bool_]) -> Array:

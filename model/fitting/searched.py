@@ -30,6 +30,8 @@ class Searched:
         Changepoints within the range; NaN without one.
     pace : (s,)
         How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
+    turned : (s,)
+        Changes of slope that the values show (:func:`ranksight.model.uncertainty.slope.turned`).
     """
 
     found: Found
@@ -38,16 +40,17 @@ class Searched:
     lasting: Lasting | None
     breaks: Array
     pace: Array
+    turned: Array
 
 
 def joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
     """Parts of the search together."""
     lasting = Lasting.join([part.lasting for part in parts], [len(part.breaks) for part in parts], order)
     rest = (
-        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "missed", "breaks", "pace")
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "missed", "breaks", "pace", "turned")
     )
-    stray, missed, broken, pace = rest
-    return Searched(_join([part.found for part in parts], order), stray, missed, lasting, broken, pace)
+    stray, missed, broken, pace, turned = rest
+    return Searched(_join([part.found for part in parts], order), stray, missed, lasting, broken, pace, turned)
 
 
 def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 DIVIDED = 0.03
 """Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work."""
-UNDIVIDED = 0.5
+UNDIVIDED = 1 / 3
 """Scale of that exponent in the rest: between logarithms and proportion."""
 
 
