@@ -34,11 +34,15 @@ Mask = NDArray[np.bool_]
 
 LEAST_POINTS = 4
 """Values that show a change of slope."""
+RATE = 1.0
+"""Changes in the measured range before the data, 1."""
+STEP = 1.5
+"""Factor over which the slope at the smallest value is taken."""
 PLACES = (1 / 6, 1 / 2, 5 / 6)
 """Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law."""
 SHARED = 128.0
 """Ranks from which on all of them are taken for whole nodes."""
-LAWS = {"divided": (-0.5, 0.5), "nodes": (0.0, 0.4), "growth": (0.0, 0.1)}
+LAWS = {"divided": (-0.6, 0.5), "nodes": (0.0, 0.4), "growth": (0.0, 0.1)}
 """Mean and standard deviation of the slope after a change, 1: of work divided among the ranks of a node, anything
 between ideal scaling and none; of work divided among nodes, where the next ones bring no memory domain or cache that
 was not there, none; of growth along ranks or nodes, none."""
@@ -127,24 +131,33 @@ def _along(
         """ln y at a part of the way ahead."""
         return fitted.logs(rows, np.where(np.arange(points.shape[1]) == axis, _at(points, axis, ends[1], way), points))
 
+    first = fitted.logs(rows, np.where(np.arange(points.shape[1]) == axis, ends[0], points))
+    begun = fitted.logs(rows, np.where(np.arange(points.shape[1]) == axis, ends[0] * STEP, points))
     last, there = logs(0.0), logs(1.0)
+    whole = name == "nodes" or (name == "ranks" and ends[0] >= SHARED)
     least, most = np.log(fitted.seen[rows, 0])[:, None], np.log(fitted.seen[rows, 1])[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         falls = there < last
         out = np.where(falls, np.minimum(last, least) - there, there - np.maximum(last, most))
+        if name == "ranks" and not whole:
+            # Work that is divided may divide again behind a memory domain that is full.
+            part = np.clip((first - begun) / np.log(STEP), 0.0, 1.0)
+            again = (least - last + ahead) * part
+            falls = falls | (again > 0)
+            out = np.where(again > 0, np.maximum(out * (there < last), again), out)
         if name not in DIVIDING:
             out = np.where(falls, out, 0.0)
         out = np.where(falls | ~calls[:, None], out, 0.0)
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
     seen = fitted.turned[rows][:, None]
-    chance = (1 - (measured / (measured + out)) ** (1 + seen)) * np.minimum(fitted.pace[rows], 1.0)[:, None]
-    whole = name == "nodes" or (name == "ranks" and ends[0] >= SHARED)
+    chance = (1 - (measured / (measured + out)) ** (RATE + seen)) * np.minimum(fitted.pace[rows], 1.0)[:, None]
     mean, deviation = (
         np.where(falls, LAWS["nodes" if whole else "divided"][at], LAWS["growth"][at]) for at in (0, 1)
     )
     parts = []
-    for way in PLACES:
-        start, rest = logs(way), (1 - way) * ahead
+    for place in PLACES:
+        way = np.where(falls & (not whole) & (name == "ranks"), 0.0, place)
+        start, rest = np.where(way > 0, logs(place), last), (1 - way) * ahead
         use = np.isfinite(start) & (chance > 0)
         parts.append(
             (
