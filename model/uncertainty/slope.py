@@ -50,7 +50,7 @@ MEDIAN = 0.4
 """Largest probability of changes in the median: it stays within a standard deviation of the functions."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
-DIVIDING = ("ranks", "nodes")
+DIVIDING = ("ranks", "nodes", "p")
 """Parameters that divide work and add neighbours."""
 
 
@@ -156,7 +156,7 @@ def _along(
     )
     parts = []
     for place in PLACES:
-        way = np.where(falls & (not whole) & (name == "ranks"), 0.0, place)
+        way = np.where((not whole) & (name != "nodes"), 0.0, place)
         start, rest = np.where(way > 0, logs(place), last), (1 - way) * ahead
         use = np.isfinite(start) & (chance > 0)
         parts.append(
