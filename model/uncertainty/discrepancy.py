@@ -123,6 +123,8 @@ SCALES = np.array([0.0, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.2
 """Standard deviations of the discrepancy that are tried, 1."""
 USUAL = 0.03
 """Scale of the discrepancy before the data, 1: the half-t law of three degrees of freedom has its scale here."""
+CHOSEN = 1.0
+"""Degrees of freedom that the choice among forms takes, 1."""
 WORTH = 5.0
 """Series that the law before the data counts for."""
 
@@ -142,6 +144,7 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     law : (g,), optional
         The law where other series of the metric told it already.
     """
+    freedom = freedom - CHOSEN
     use = (freedom > 0) & (known > 0) & np.isfinite(ratio)
     nu, total = np.maximum(freedom, 1.0)[:, None], noise[:, None] + SCALES**2
     part = (noise[:, None] / total) ** 2
