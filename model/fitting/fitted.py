@@ -89,9 +89,6 @@ class Fitted:
         The parameter that everything is a line in: set-up, and as much again with every iteration.
     lasting : Lasting or None
         Departures from the functions, and how far they go on.
-    missed : (s, m) or None
-        Mean logarithm of the values at each parameter's largest over what the others foretell, NaN where these are too
-        few (:class:`ranksight.model.uncertainty.drift.LeftOut`); known after the fit alone, not kept in files.
     """
 
     parameters: tuple[str, ...]
@@ -126,7 +123,6 @@ class Fitted:
     ties: Array | None = None
     iterations: str | None = None
     lasting: Lasting | None = None
-    missed: Array | None = None
 
     def __len__(self) -> int:
         return len(self.kernels)

@@ -47,8 +47,6 @@ class _Habits:
 
     noise: tuple[float, float] | None
     shift: Array
-    drift: dict[int, Array]
-    lasting: Array | None = None
     discrepancy: Array | None = None
 
 
@@ -234,7 +232,7 @@ class _Task:
         score = evidence(screened, problem.count, v0, d0)
         if batch.group not in self.habits:
             every, shift = prevalence.shift(problem, screened, score)
-            self.habits[batch.group] = _Habits(common, every, {})
+            self.habits[batch.group] = _Habits(common, every)
         else:
             shift = self.habits[batch.group].shift
         score = prevalence.shifted(score, shift)
@@ -255,12 +253,15 @@ class _Task:
         scale, habits.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, habits.discrepancy)
         around = (found.weight * np.where(found.weight > 0, found.variance, 0.0)).sum(axis=1)
         pace = drift.pace(scale, around, ~np.isnan(location.variance), (batch.group[0],) * len(base), location.samples)
-        found, stray, missed, known = self._beyond(batch, found, v0, d0, shift, pace)
+        axes = self._axes()
+        stray = np.zeros((len(base), self.points.shape[1], 2))
+        stray[:, axes] = (pace * drift.expected_drift(kind))[:, None, None]
+        known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         breaks = Breaks.none(len(base))
         if self.segments and single:
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
         turned = slope.turned(self.points, location, positive, kind)
-        return Searched(found, stray, missed, known, breaks.at, pace, turned)
+        return Searched(found, stray, known, breaks.at, pace, turned)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts
@@ -270,33 +271,6 @@ class _Task:
         if problem.exact or batch.group[1]:
             return None
         return discrepancy.learn(problem, screened, batch.base, batch.location.freedom)
-
-    def _beyond(
-        self, batch: _Batch, found: Found, v0: Array, d0: Array, shift: Array, pace: Array
-    ) -> tuple[Found, Array, Array, Lasting | None]:
-        """How far series leave what was found beyond the range, as their largest values tell when left out.
-
-        The hypotheses, heavier where these confirm a change; drift (s, m, 2); what the largest values missed by (s, m);
-        departures that last.
-        """
-        kind, location, positive = batch.kind, batch.location, batch.positive
-        habits, count, axes = self.habits[batch.group], len(batch.base), self._axes()
-        stray = np.zeros((count, self.points.shape[1], 2))
-        missed = np.full(stray.shape[:2], np.nan)
-        known = None
-        if self.points.shape[1] == 1 and axes:
-            known = Lasting.of(self.points, location, positive, found, batch.base)
-        for axis in axes:
-            left = drift.leave_out(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
-            missed[:, axis] = left.missed
-            if known is None:
-                density = left.density[..., 0]
-            else:
-                known, habits.lasting, density = known.told(left.density, drift.before(kind), habits.lasting)
-            if axis not in habits.drift:
-                habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
-            stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
-        return found, stray, missed, known
 
     def _axes(self) -> list[int]:
         """Parameters along which series may leave their functions: none without intervals, and never iterations."""

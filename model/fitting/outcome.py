@@ -82,7 +82,6 @@ def fitted_from(
         samples=location.samples,
         hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
         lasting=searched.lasting,
-        missed=searched.missed,
     )
 
 

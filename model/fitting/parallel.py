@@ -106,8 +106,6 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
         columns["below_rows"] = broken if some else None
     if fitted.lasting is not None:
         columns["lasting"] = fitted.lasting.select(rows)
-    if fitted.missed is not None:
-        columns["missed"] = fitted.missed[rows]
     return replace(fitted, **columns)
 
 
@@ -156,7 +154,6 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         metrics=tuple(names[:, 1]),
         terms=np.concatenate([part.terms for part in parts]),
         **columns,
-        missed=None if any(part.missed is None for part in parts) else plain("missed"),
         breaks=None,
         below=None,
         below_rows=None,

@@ -22,8 +22,6 @@ class Searched:
     found : Found
     drift : (s, m, 2)
         How far series may leave their functions along each parameter, downwards and upwards.
-    missed : (s, m)
-        What the largest values missed by when held out.
     lasting : Lasting or None
         Correlated residuals.
     breaks : (s,)
@@ -36,7 +34,6 @@ class Searched:
 
     found: Found
     drift: Array
-    missed: Array
     lasting: Lasting | None
     breaks: Array
     pace: Array
@@ -47,10 +44,10 @@ def joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
     """Parts of the search together."""
     lasting = Lasting.join([part.lasting for part in parts], [len(part.breaks) for part in parts], order)
     rest = (
-        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "missed", "breaks", "pace", "turned")
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace", "turned")
     )
-    stray, missed, broken, pace, turned = rest
-    return Searched(_join([part.found for part in parts], order), stray, missed, lasting, broken, pace, turned)
+    stray, broken, pace, turned = rest
+    return Searched(_join([part.found for part in parts], order), stray, lasting, broken, pace, turned)
 
 
 def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:

@@ -166,9 +166,6 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     trained = np.empty((len(fitted), count, 2))
     trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
     trained[:, varied] = fitted.trained
-    missed = None if fitted.missed is None else np.full((len(fitted), count), np.nan)
-    if missed is not None and fitted.missed is not None:
-        missed[:, varied] = fitted.missed
     below = None if fitted.below is None else _widened(fitted.below, series, varied)
     breaks = None if fitted.breaks is None else np.full((len(fitted), count), np.nan)
     if breaks is not None:
@@ -187,5 +184,4 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         below=below,
         breaks=breaks,
         lasting=lasting,
-        missed=missed,
     )
