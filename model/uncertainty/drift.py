@@ -18,7 +18,7 @@ from ranksight.model.series.poisson import HALF
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-EXPECTED = 0.08
+EXPECTED = 0.06
 """Standard deviation of the exponent of drift where the discrepancy is as large as usual, of what is not
 deterministic, 1."""
 COUNTED = 0.03
