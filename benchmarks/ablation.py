@@ -6,7 +6,7 @@ A stage whose absence shows on none of them has no place in the engine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,6 @@ from benchmarks.few_points import windows
 from benchmarks.measured_series import tasks_of
 from benchmarks.measures import GROSS, judge
 from benchmarks.methods.answers import Answer
-from benchmarks.methods.engine import Engine
-from benchmarks.methods.power import Ideal, Last, LastPower
-from benchmarks.settings import Settings, Skipped
-from benchmarks.table import markdown
 from benchmarks.tasks import Task
 
 TITLE = "Ablation"

@@ -34,6 +34,7 @@ BENCHMARKS = (
     "speed",
     "million",
     "store",
+    "many_kernels",
     "profiles",
     "traces",
     "collectors",
@@ -46,6 +47,7 @@ BENCHMARKS = (
     "loggp",
     "verdicts",
     "expectations",
+    "mutants",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.tasks import Task, make
-from ranksight.reading import READERS
+from ranksight.core.reading import READERS
 
 HELD = 64.0
 LEAST = 1e-3

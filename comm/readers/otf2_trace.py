@@ -9,6 +9,7 @@ Source: OTF2 3.0, ``OTF2_EvtReader`` events; Score-P 8, how MPI collectives are 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +18,15 @@ from typing import Any
 
 import pandas as pd
 
-from ranksight import limits
-from ranksight._files import regular_file
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.comm.readers._events import EventLog
 from ranksight.comm.readers._otf2_events import COLLECTIVE, ENTER, LEAVE, METRIC, events, silent
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core import limits
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 
 Collective = tuple[str, int, str, int, float, float]
 """Kernel, rank, operation, ranks of the communicator, bytes sent and received in one call."""
@@ -51,7 +52,11 @@ class Otf2:
             When the otf2 package is not installed.
         """
         anchor = path / "traces.otf2" if path.is_dir() else path
-        regular_file(anchor)
+        events = anchor.with_suffix("")
+        inside = sorted(events.iterdir()) if events.is_dir() else []
+        others = [file for file in (anchor.with_suffix(".def"), *inside) if os.path.lexists(file)]
+        for file in (anchor, *others):
+            regular_file(file)  # the library opens what has the names of its files, and would wait for a pipe
         otf2 = _otf2()
         try:
             with silent(), otf2.reader.open(str(anchor)) as trace:

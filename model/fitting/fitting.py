@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.metrics import Kind
+from ranksight.core.errors import InputError
+from ranksight.core.log import progress
+from ranksight.core.metrics import Kind
+from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.outcome import fitted_from
 from ranksight.model.fitting.searched import Searched, joined
@@ -20,7 +22,7 @@ from ranksight.model.search.lines import hidden_slope, lines
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first
-from ranksight.model.search.search import Found, Screened, evidence, keep
+from ranksight.model.search.search import Screened, evidence, keep
 from ranksight.model.search.segments import Breaks
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
@@ -30,8 +32,6 @@ from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
 from ranksight.model.uncertainty import blocks, discrepancy, drift, slope
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.onethread import one_thread
-from ranksight.telling import progress
 
 Array = NDArray[np.float64]
 

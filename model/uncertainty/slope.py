@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import Kind, metric
+from ranksight.core.metrics import Kind, metric
 from ranksight.model.search import leastsquares
 from ranksight.model.series.noise import Location
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,8 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.readers._messages import plain, size_class
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 
 SMPI = """0 init
 1 init
@@ -250,6 +251,15 @@ def test_otf2_collectives_hold_one_ranks_contribution(tmp_path: Path) -> None:
     assert (found["kernel"], found["comm_size"], found["count"], found["bytes"]) == ("main", 2, 1, 8)
     assert found["seconds"] == pytest.approx(50e-6)
     assert reading.wall_time == pytest.approx(200e-6)
+
+
+@pytest.mark.parametrize("name", ["traces.def", "traces/0.evt", "traces/1.def"])
+def test_a_pipe_in_an_otf2_archive_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    folder = written_archive(tmp_path / "trace")
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(InputError, match=f"{name} is no regular file"):
+        list(READERS["otf2"].read(folder))
 
 
 def test_a_cut_off_otf2_archive_is_refused_without_the_library_s_own_lines(

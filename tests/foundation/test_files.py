@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import _files
-from ranksight._files import Staging, new_folder, recover, write_json, write_output
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, read
-from ranksight.run import Run
+from ranksight.core import files
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.files import Staging, new_folder, recover, write_json, write_output
+from ranksight.core.run import Run
 
 
 def killed(work: Callable[[], object]) -> None:
@@ -42,7 +42,7 @@ def kill_at(number: int, function: Callable[..., object]) -> Callable[..., objec
 @pytest.fixture(params=["exchange", "two renames"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "two renames":
-        monkeypatch.setattr(_files, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(files, "_exchange", lambda one, other: False)
     return str(request.param)
 
 
@@ -60,7 +60,7 @@ def test_an_import_that_is_killed_loses_no_experiment(
     line = table(tmp_path, 2)
     # The first rename puts the run into the new experiment.
     for where, name, number in (
-        ((os, "rename", 2), (os, "rename", 3)) if way != "exchange" else ((_files, "_exchange", 1),)
+        ((os, "rename", 2), (os, "rename", 3)) if way != "exchange" else ((files, "_exchange", 1),)
     ):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, kill_at(number, getattr(where, name)))
@@ -145,3 +145,38 @@ def test_rights_are_what_the_umask_leaves(tmp_path: Path, umask: int) -> None:
     files = [tmp_path / "report.html", tmp_path / "head.json", folders[1] / "run.json"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o666 & ~umask}
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o777 & ~umask}
+
+
+def test_what_a_killed_command_wrote_is_swept_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.json"
+    write_output(path, "old")
+    monkeypatch.setattr(os, "replace", kill_at(1, os.replace))
+    killed(lambda: write_output(path, "new"))
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) == 2
+    others = [tmp_path / name for name in (".m.json.bak", ".m.json.0123456", ".n.json.01234567")]
+    for other in others:
+        other.touch()
+    (tmp_path / ".m.json.01234567").symlink_to(others[0])
+    with files._unfinished(path) as held:  # of one that is writing
+        write_output(path, "newer")
+        assert {*others, path, Path(held.name), tmp_path / ".m.json.01234567"} == set(tmp_path.iterdir())
+    assert path.read_text() == "newer"
+
+
+def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = files.fcntl.flock
+    swept: list[Path] = []
+
+    def late(file: int, how: int) -> None:
+        if not swept:
+            swept.extend(tmp_path.iterdir())
+            swept[0].unlink()
+        flock(file, how)
+
+    monkeypatch.setattr(files.fcntl, "flock", late)
+    write_output(tmp_path / "m.json", "text")
+    assert len(swept) == 1
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("m.json", "text")]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import recognising
+from ranksight.campaign import recognising
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import read
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import read
 
 REGION = """TABLE,Region {name},Group 1 Raw,MEM_DP,2,,
 Event,Counter,HWThread 0
@@ -33,6 +33,25 @@ def folder(tmp_path: Path) -> Path:
     for ranks in (1, 2):
         likwid(tmp_path / "runs" / f"n{ranks}.csv")
     return tmp_path / "runs"
+
+
+def test_links_in_a_circle_are_passed_over(folder: Path, tmp_path: Path) -> None:
+    (folder / "n4.csv").symlink_to("n4.csv")
+    assert imported(tmp_path / "e", str(folder)) == 0
+    assert len(read(tmp_path / "e")) == 2
+
+
+@pytest.mark.parametrize(("reader", "name"), [("tau", "profile.{}.0.0"), ("pmpi", "rank-{:06}.trace")])
+def test_links_in_a_circle_within_a_run_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], reader: str, name: str
+) -> None:
+    (tmp_path / "n2").mkdir()
+    for rank in (0, 1):
+        (tmp_path / "n2" / name.format(rank)).symlink_to(name.format(1 - rank))
+    assert imported(tmp_path / "e", reader, str(tmp_path / "n2")) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "fault of ours" not in said
 
 
 def test_a_link_out_of_the_folder_is_told_and_not_followed(

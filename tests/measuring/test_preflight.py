@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import preflight
-from ranksight.campaign import RECORD
+from ranksight.campaign import preflight
+from ranksight.campaign.launching import Launch
+from ranksight.campaign.measuring import RECORD
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, read
-from ranksight.launching import Launch
-from ranksight.linking import family_of_library, start_each_other
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.linking import family_of_library, start_each_other
 
 # Starts as many processes as it is asked for; they know their number, and nothing else of each other.
 SINGLETONS = """#!/bin/sh
@@ -83,6 +83,27 @@ def test_another_familys_launcher_is_refused_by_name(program: Path, tmp_path: Pa
         preflight.check([launch([str(mine), "-n", "1", str(program)], 1)], tmp_path, False, RECORD)
 
 
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="no MPI is installed")
+def test_an_environment_in_which_the_launcher_does_not_start_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["measure", "--ranks", "1,2", "--collector", "pmpi", "--quiet", "-o", str(tmp_path / "e"), "--"]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file" / "below"))
+    assert main([*line, "mpirun", "-n", "{ranks}", "true"]) == 1
+    said = capsys.readouterr().err
+    assert f"TMPDIR is {tmp_path}/file/below, where mpirun cannot write: Not a directory; unset TMPDIR" in said
+    assert said.count("\n") == 1
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "to" / "make"))
+    preflight.check([launch(["mpirun", "-n", "1", "true"], 1)], tmp_path, False, RECORD)
+    monkeypatch.delenv("HOME")
+    mine = launcher(tmp_path, "mpirun (Open MPI) 5.0")  # one that starts without
+    preflight.check([launch([str(mine), "-n", "1", "true"], 1)], tmp_path, False, RECORD)
+    mine.write_text("#!/bin/sh\necho a page of errors\nexit 1\n")
+    with pytest.raises(InputError, match="HOME is not set, and .*mpirun does not start without it; export HOME"):
+        preflight.check([launch([str(mine), "-n", "1", "true"], 1)], tmp_path, False, RECORD)
+
+
 def test_families() -> None:
     assert start_each_other("MPICH", "Intel MPI")
     assert start_each_other("", "Open MPI")
@@ -115,7 +136,7 @@ def test_a_folder_without_a_good_run_takes_another_command(tmp_path: Path, capsy
 
 
 def test_an_experiment_with_runs_is_not_corrected(tmp_path: Path) -> None:
-    from ranksight.run import Run
+    from ranksight.core.run import Run
 
     experiment = Experiment.create(tmp_path / "e", "x", ["ranks"])
     experiment.add(Run({"ranks": 1.0}))

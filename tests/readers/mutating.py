@@ -60,8 +60,8 @@ def mutated(content: bytes, dice: random.Random) -> bytes:
 
 def attempt(reader: str, path: Path) -> str:
     """What came of reading: ``read``, ``refused``, or what should not have happened."""
-    from ranksight.errors import InputError
-    from ranksight.reading import READERS, check
+    from ranksight.core.errors import InputError
+    from ranksight.core.reading import READERS, check
 
     def late(number: int, frame: FrameType | None) -> None:
         raise TimeoutError
@@ -87,7 +87,7 @@ def attempt(reader: str, path: Path) -> str:
 def main(samples: Path, turns: int, seed: str) -> None:
     """Mutate and read each sample so many times."""
     import ranksight.cli.import_  # noqa: F401 - what is loaded counts against no limit
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     todo = [(entry.name, sample) for entry in sorted(samples.iterdir()) for sample in sorted(entry.iterdir())]
     for reader, sample in todo:

@@ -6,28 +6,29 @@ import gzip
 import io
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
 import tarfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from ranksight import limits
-from ranksight._cube import _Anchor
-from ranksight._files import read_bytes
+from ranksight.campaign.recognising import recognise
 from ranksight.cli.main import main
+from ranksight.core import limits
+from ranksight.core.cube import _Anchor
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.files import read_bytes
+from ranksight.core.reading import READERS, Reading
+from ranksight.core.symbols import read_symbols
 from ranksight.counters.readers._delimited import read_delimited
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
-from ranksight.reading import READERS
-from ranksight.recognising import recognise
-from ranksight.symbols import read_symbols
 
 
 def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> str:
@@ -40,7 +41,9 @@ def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> 
     return done.stdout.strip()
 
 
-SYMBOLS = "from pathlib import Path; from ranksight.symbols import read_symbols; print(read_symbols(Path(sys.argv[1])))"
+SYMBOLS = (
+    "from pathlib import Path; from ranksight.core.symbols import read_symbols; print(read_symbols(Path(sys.argv[1])))"
+)
 
 
 def elf(sections: list[tuple[int, bytes, int]], names: bytes = b"\0") -> bytes:
@@ -101,9 +104,9 @@ def test_names_that_overlap_do_not_fill_the_memory(tmp_path: Path) -> None:
 CUBE = """
 from pathlib import Path
 from ranksight.counters.readers._delimited import read_delimited
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.reading import READERS
 try:
     list(READERS["cube"].read(Path(sys.argv[1])))
 except InputError as error:
@@ -230,6 +233,30 @@ found = read_delimited(Path(sys.argv[1]), ["time"])
 print(found.columns, list(found.lines), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
 """
     assert within(code, str(path), seconds=60) == "{'time': ['1.5', '2.5']} [2, 10000003] True"
+
+
+def test_a_file_that_takes_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("PARAMETER ranks\nREGION main\nMETRIC time\n")
+
+    class Endless:
+        text = "never ends"
+
+        def read(self, path: Path) -> Iterator[Reading]:
+            yield Reading({"ranks": 2.0})
+            while True:
+                pass
+
+    monkeypatch.setitem(READERS._items, "endless", Endless())
+    monkeypatch.setattr(limits, "READING", 0.1)
+    assert main(["import", "endless", str(path), "-o", str(tmp_path / "e")]) == 1
+    said = capsys.readouterr().err
+    assert "t.txt takes more than 0.1 s to read" in said
+    assert said.count("\n") == 1
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+    assert signal.getsignal(signal.SIGPROF) == signal.SIG_DFL
 
 
 def test_a_table_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,73 @@
+"""Limits on what is read from files that others wrote: sizes, decompression, nesting, counts and time, in
+one place.
+
+A file beyond one of them is refused with one line; none of our own and none that a tool writes in practice comes near.
+``docs/security.md`` lists them for users.
+"""
+
+from __future__ import annotations
+
+# ---- sizes of files, in bytes ---------------------------------------------------------------------------------------
+
+TEXT = 1 << 28
+"""A text that is read at once; formats that can be longer are read line by line."""
+DATABASE = 1 << 31
+"""A file of an HPCToolkit database."""
+TRACE = 1 << 31
+"""One rank's trace of the tracer."""
+TIMINGS = 1 << 31
+"""A table of timed messages."""
+MODEL = 1 << 30
+"""A model."""
+JSON = 1 << 28
+"""The head of an experiment or of a run."""
+TOML = 1 << 20
+"""A platform, or expectations."""
+OBJECT_FILE = 1 << 30
+"""A program, a library or a file of debugging information whose symbols are read."""
+
+# ---- decompression, in bytes ----------------------------------------------------------------------------------------
+
+UNPACKED = 1 << 30
+"""A text that was packed by gzip."""
+CUBE_ANCHOR = 1 << 29
+"""A CUBE's anchor.xml."""
+PROFILE_VALUES = 1 << 32
+"""Values of one metric of a CUBE, or of all of an HPCToolkit database."""
+
+# ---- nesting and lengths --------------------------------------------------------------------------------------------
+
+DEPTH = 10_000
+"""Calls within each other in a call tree."""
+LINE = 1 << 24
+"""Bytes of a line of text; those of an alltoallv of thousands of ranks are long."""
+CALLGRIND_LINE = 1 << 20
+"""Bytes of a line of a callgrind profile."""
+XML_TEXT = 1 << 16
+"""Characters of text in an element."""
+
+# ---- counts ---------------------------------------------------------------------------------------------------------
+
+CUBE_ELEMENTS = 1 << 22
+"""XML elements of a CUBE's anchor."""
+FUNCTIONS = 1 << 22
+"""Functions in the table for unwinding of one object file."""
+TABLE_ROWS = 20_000_000
+"""Rows of one delimited table."""
+MESSAGE_ROWS = 5_000_000
+"""Rows of a message table."""
+MESSAGE_PEERS = 50_000_000
+"""Peers of all rows of a message table."""
+
+# ---- time, in seconds of a processor --------------------------------------------------------------------------------
+
+READING = 60.0
+"""Reading of one file or folder, and for each MiB of it:"""
+READING_PER_MIB = 10.0
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+VALUE = 2.0**63
+"""Any measured value: counters have at most 64 bits, and no time is that long."""
+PARAMETER = 1e100
+"""A parameter's value in a model, and the inverse of the smallest above zero."""
