@@ -45,7 +45,8 @@ def _windows(
         train = [((x,), values[x]) for x in sorted(values) if use(x)]
         held = [((x,), values[x]) for x in sorted(values) if ask(x)]
         if len(train) >= POINTS and held:
-            yield make(f"{source} {label}", f"{name}, {label}", source, (PARAMETERS.get(source, "nodes"),), train, held, metric)
+            parameters = (PARAMETERS.get(source, "nodes"),)
+            yield make(f"{source} {label}", f"{name}, {label}", source, parameters, train, held, metric)
 
 
 def _by(table: pd.DataFrame, parameter: str, value: str) -> dict[float, list[float]]:

@@ -113,8 +113,8 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
 
 _PADDED = {"members": -1.0, "weight": 0.0, "coefficient": 0.0, "root": 0.0, "variance": np.inf, "freedom": 1.0}
 """Arrays by series and hypothesis, and what fills them where a part keeps fewer hypotheses or terms."""
-_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace", "seen", "turned", "within", "repetitions", "noisy",
-          "samples")  # fmt: skip
+_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace", "seen", "turned",
+          "within", "repetitions", "noisy", "samples")  # fmt: skip
 
 
 def join(parts: list[Fitted], rows: list[Index]) -> Fitted:

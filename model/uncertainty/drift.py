@@ -41,10 +41,9 @@ def expected_drift(kind: Kind) -> float:
 def pace(discrepancy: Array, around: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array) -> Array:
     """How much faster than usual (s,) series leave their functions: as many times as their discrepancy is larger.
 
-    What was never repeated has the usual pace: nothing tells its noise from departures. So have counts that lie on their
-    functions; those that do not follow no such law exactly, and
-    drift up to as much as what is measured. What samples scatter by is no departure, up to twice its variance, and of
-    counts that were sampled nothing is told.
+    What was never repeated has the usual pace: nothing parts its noise from departures. So have counts that lie on
+    their functions; those that do not follow no such law exactly, and drift up to as much as what is measured. What
+    samples scatter by is no departure, up to twice its variance; of counts that were sampled nothing is known.
 
     Parameters
     ----------

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Index = NDArray[np.intp]
 
 LEAST_POINTS = 4
 """Values that show a change of slope."""
@@ -38,19 +39,24 @@ RATE = 1.0
 """Changes in the measured range before the data, 1."""
 STEP = 1.5
 """Factor over which the slope at the smallest value is taken."""
+STEP = 1.5
+"""Factor over which the slope at the smallest value is taken."""
+RATE = 1.0
+"""Changes in the measured range before the data, 1."""
 PLACES = (1 / 6, 1 / 2, 5 / 6)
-"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law."""
+"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law. Within a node,
+where the ranks measured fill memory domains and caches, a change comes with the next ones."""
 SHARED = 128.0
-"""Ranks from which on all of them are taken for whole nodes."""
-LAWS = {"divided": (-0.6, 0.5), "nodes": (0.0, 0.4), "growth": (0.0, 0.1)}
+"""Smallest number of ranks from which on all runs are taken for runs of whole nodes."""
+LAWS = {"node": (-0.6, 0.5), "divided": (0.0, 0.4), "growth": (0.0, 0.1)}
 """Mean and standard deviation of the slope after a change, 1: of work divided among the ranks of a node, anything
-between ideal scaling and none; of work divided among nodes, where the next ones bring no memory domain or cache that
-was not there, none; of growth along ranks or nodes, none."""
+between ideal scaling and none; of work that is divided further among nodes or otherwise, where the next ones bring no
+memory domain or cache that was not there, none; of growth along ranks or nodes, none."""
 MEDIAN = 0.4
 """Largest probability of changes in the median: it stays within a standard deviation of the functions."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
-DIVIDING = ("ranks", "nodes", "p")
+DIVIDING = ("ranks", "nodes", "p", "processes")
 """Parameters that divide work and add neighbours."""
 
 
@@ -68,7 +74,7 @@ class Change:
     centre: Array
     spread: Array
 
-    def of(self, rows: NDArray[np.intp]) -> Change:
+    def of(self, rows: Index) -> Change:
         """The same of some series."""
         return Change(self.share[:, rows], self.centre[:, rows], self.spread[:, rows])
 
@@ -117,47 +123,41 @@ def turned(points: Array, location: Location, positive: Mask, kind: Kind) -> Arr
     first = np.where(present, place, np.inf).min(axis=1)
     last = np.where(present, place, -np.inf).max(axis=1)
     use = (present.sum(axis=1) >= LEAST_POINTS) & np.isfinite(solved.residual[:, 0])
-    return np.where(use, np.abs(2 * np.where(use, solved.coefficients[:, 0, 2], 0.0) * np.where(use, last - first, 0.0)), 0.0)
+    curve, width = (np.where(use, each, 0.0) for each in (solved.coefficients[:, 0, 2], last - first))
+    return np.asarray(np.abs(2 * curve * width))
 
 
-def _along(
-    fitted: Fitted, rows: NDArray[np.intp], points: Array, axis: int, ends: tuple[float, float], calls: NDArray[np.bool_]
-) -> Change:
+def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[float, float], calls: Mask) -> Change:
     """Changes of some series along one parameter, measured between `ends`; `calls` (r,) are times of MPI calls."""
-    name, measured = fitted.parameters[axis], np.log(ends[1] / ends[0])
-    ahead = np.maximum(np.log(np.maximum(points[:, axis], ends[1]) / ends[1]), 0.0)[None]
+    low, high = ends
+    measured, ahead = np.log(high / low), np.log(np.maximum(points[:, axis] / high, 1.0))[None]
+    name = fitted.parameters[axis]
+    node = name in DIVIDING and name != "nodes" and low < SHARED
 
-    def logs(way: float) -> Array:
-        """ln y at a part of the way ahead."""
-        return fitted.logs(rows, np.where(np.arange(points.shape[1]) == axis, _at(points, axis, ends[1], way), points))
+    def logs(at: float | Array) -> Array:
+        """ln y at other values of the parameter."""
+        moved = points.copy()
+        moved[:, axis] = at
+        return fitted.logs(rows, moved)
 
-    first = fitted.logs(rows, np.where(np.arange(points.shape[1]) == axis, ends[0], points))
-    begun = fitted.logs(rows, np.where(np.arange(points.shape[1]) == axis, ends[0] * STEP, points))
-    last, there = logs(0.0), logs(1.0)
-    whole = name == "nodes" or (name == "ranks" and ends[0] >= SHARED)
-    least, most = np.log(fitted.seen[rows, 0])[:, None], np.log(fitted.seen[rows, 1])[:, None]
+    last, there = logs(high), logs(np.maximum(points[:, axis], high))
+    least, most = (np.log(fitted.seen[rows, at])[:, None] for at in (0, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         falls = there < last
         out = np.where(falls, np.minimum(last, least) - there, there - np.maximum(last, most))
-        if name == "ranks" and not whole:
-            # Work that is divided may divide again behind a memory domain that is full.
-            part = np.clip((first - begun) / np.log(STEP), 0.0, 1.0)
-            again = (least - last + ahead) * part
-            falls = falls | (again > 0)
-            out = np.where(again > 0, np.maximum(out * (there < last), again), out)
-        if name not in DIVIDING:
-            out = np.where(falls, out, 0.0)
-        out = np.where(falls | ~calls[:, None], out, 0.0)
+        out = np.where(falls | (~calls[:, None] & (name in DIVIDING)), out, 0.0)
+        if node:
+            # Work that was divided at the least ranks divides again behind a memory domain that is full.
+            divided = np.clip((logs(low) - logs(low * STEP)) / np.log(STEP), 0.0, 1.0)
+            again = (least - last + ahead) * divided
+            out, falls = np.where(again > 0, np.fmax(np.where(falls, out, 0.0), again), out), falls | (again > 0)
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
-    seen = fitted.turned[rows][:, None]
-    chance = (1 - (measured / (measured + out)) ** (RATE + seen)) * np.minimum(fitted.pace[rows], 1.0)[:, None]
-    mean, deviation = (
-        np.where(falls, LAWS["nodes" if whole else "divided"][at], LAWS["growth"][at]) for at in (0, 1)
-    )
+    changes = RATE + fitted.turned[rows][:, None]
+    chance = (1 - (measured / (measured + out)) ** changes) * np.minimum(fitted.pace[rows], 1.0)[:, None]
+    mean, deviation = (np.where(falls, LAWS["node" if node else "divided"][at], LAWS["growth"][at]) for at in (0, 1))
     parts = []
-    for place in PLACES:
-        way = np.where((not whole) & (name != "nodes"), 0.0, place)
-        start, rest = np.where(way > 0, logs(place), last), (1 - way) * ahead
+    for place in (0.0,) * len(PLACES) if node else PLACES:
+        start, rest = logs(high * np.exp(place * ahead[0])), (1 - place) * ahead
         use = np.isfinite(start) & (chance > 0)
         parts.append(
             (
@@ -167,12 +167,6 @@ def _along(
             )
         )
     return Change(*(np.stack(each) for each in zip(*parts, strict=True)))
-
-
-def _at(points: Array, axis: int, high: float, way: float) -> Array:
-    """Points (k, m) with one parameter a part of the way, in its logarithm, from its largest measured value."""
-    x = np.maximum(points[:, axis], high)
-    return np.asarray((high * (x / high) ** way)[:, None])
 
 
 def with_changes(
