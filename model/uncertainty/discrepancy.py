@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, gammaln
 
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.search import Screened, evidence
 from ranksight.model.series.noise import SMALLEST, Location, moderate
@@ -121,12 +122,6 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
 
 SCALES = np.array([0.0, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25])
 """Standard deviations of the discrepancy that are tried, 1."""
-USUAL = 0.03
-"""Scale of the discrepancy before the data, 1: the half-t law of three degrees of freedom has its scale here."""
-CHOSEN = 1.0
-"""Degrees of freedom that the choice among forms takes, 1."""
-WORTH = 5.0
-"""Series that the law before the data counts for."""
 
 
 def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array | None) -> tuple[Array, Array]:
@@ -144,7 +139,7 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     law : (g,), optional
         The law where other series of the metric told it already.
     """
-    freedom = freedom - CHOSEN
+    freedom = freedom - priors.DISCREPANCY_CHOSEN
     use = (freedom > 0) & (known > 0) & np.isfinite(ratio)
     nu, total = np.maximum(freedom, 1.0)[:, None], noise[:, None] + SCALES**2
     part = (noise[:, None] / total) ** 2
@@ -156,6 +151,6 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     density = np.where(use[:, None], density, 0.0)
     if law is None:
         step = np.gradient(SCALES)
-        before = step / (1 + (SCALES / USUAL) ** 2 / 3) ** 2
-        law = prior.learn(density, before / before.sum(), WORTH)
+        before = step / (1 + (SCALES / priors.DISCREPANCY) ** 2 / 3) ** 2
+        law = prior.learn(density, before / before.sum(), priors.DISCREPANCY_WORTH)
     return prior.posterior(density, law) @ SCALES, law

@@ -12,19 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.series.noise import behaviours
 from ranksight.model.series.poisson import HALF
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-EXPECTED = 0.06
-"""Standard deviation of the exponent of drift where the discrepancy is as large as usual, of what is not
-deterministic, 1."""
-COUNTED = 0.03
-"""The same of what is deterministic: counts are exact, but their forms need not be."""
-USUAL = 0.03
-"""Discrepancy, relative, with which series drift as expected."""
 STEADIEST = 0.003
 """Discrepancy below which a series is not believed to keep to its function any better."""
 JITTER = 1e-3
@@ -35,7 +29,7 @@ CHANCE = 2.0
 
 def expected_drift(kind: Kind) -> float:
     """Standard deviation of the exponent of drift, per e-fold of a parameter, before the data."""
-    return EXPECTED if kind in ("time", "other", "ratio", "state") else COUNTED
+    return priors.DRIFT if kind in ("time", "other", "ratio", "state") else priors.DRIFT_OF_COUNTS
 
 
 def pace(discrepancy: Array, around: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array) -> Array:
@@ -59,8 +53,7 @@ def pace(discrepancy: Array, around: Array, repeated: Mask, metrics: tuple[str, 
     kinds = behaviours(metrics, samples)
     counted = kinds == "requirement"
     scatter = np.sqrt(np.maximum(around - CHANCE / np.maximum(samples, HALF), 0.0))
-    inexact = np.minimum(np.hypot(1.0, scatter / JITTER), EXPECTED / COUNTED)
+    inexact = np.minimum(np.hypot(1.0, scatter / JITTER), priors.DRIFT / priors.DRIFT_OF_COUNTS)
     inexact = np.where(kinds == "sampled", 1.0, inexact)
-    return np.where(
-        counted | (kinds == "sampled"), inexact, np.where(repeated, np.hypot(STEADIEST, discrepancy) / USUAL, 1.0)
-    )
+    departing = np.where(repeated, np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY, 1.0)
+    return np.where(counted | (kinds == "sampled"), inexact, departing)

@@ -4,9 +4,9 @@ No form is the truth, and what remains between function and values beyond their 
 (Kennedy and O'Hagan 2001, *Journal of the Royal Statistical Society B* 63, 425). In logarithms it is a Gaussian process
 over that of the one parameter,
 
-    cov(r(x), r(x')) = v (q R(|ln x - ln x'|) + (1 - q) [x = x']),   R(d) = mean of exp(-d / L) over :data:`LENGTHS`,
+    cov(r(x), r(x')) = v (q R(|ln x - ln x'|) + (1 - q) [x = x']),   R(d) = mean of exp(-d / L),
 
-with v the variance around the function and q the part of it that noise does not explain. Each hypothesis goes on by the
+over the lengths L of :data:`ranksight.model.priors.CORRELATION_LENGTHS`, with v the variance around the function and q the part of it that noise does not explain. Each hypothesis goes on by the
 conditional mean of its own residuals (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006,
 eq. 2.25). Its variance is left as it is: what a few values say of lengths is little. Functions of several parameters,
 whose grids have many values each, have none.
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
+from ranksight.model import priors
 from ranksight.model.plaindata import from_gaps, reading, rounded, with_gaps
 from ranksight.model.search.search import Found
 from ranksight.model.series.noise import Location
@@ -30,10 +31,6 @@ from ranksight.model.uncertainty.forecast import Carried
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-LENGTHS = np.array([0.5, 1.0, 2.0, 4.0])
-"""Correlation lengths, e-folds of the parameter, each as likely as the others."""
-CORRELATED = 0.6
-"""Probability that residuals are correlated at all, 1."""
 LEAST = 0.02
 """Part of the variance below which residuals are noise."""
 
@@ -116,7 +113,8 @@ class Lasting:
                 apart = np.abs(np.log(points[:, axis, None]) - np.log(self.points[:, axis]))
             apart = np.where(np.isfinite(apart), apart, np.inf)
             rows = self.axis == axis
-            each = CORRELATED * np.exp(-apart / LENGTHS[:, None, None]).mean(axis=0)
+            lengths = np.array(priors.CORRELATION_LENGTHS)[:, None, None]
+            each = priors.CORRELATED * np.exp(-apart / lengths).mean(axis=0)
             found[rows] = self.part[rows, None, None] * each
         return found
 

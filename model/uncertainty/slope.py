@@ -8,7 +8,8 @@ which showed, one falls into the next d e-folds with the probability
     1 - (D / (D + d))^(1 + n)
 
 (rule of succession of a Poisson process: Jaynes, *Probability Theory*, 6.9 and 18.6), at a place that is even in the
-logarithm. From there on the slope of ln y over ln x follows a normal law, that of :data:`LAWS`.
+logarithm. From there on the slope of ln y over ln x follows a normal law
+(:data:`ranksight.model.priors.SLOPE_AFTER`).
 
 Only as far as a time leaves the values that were measured does it have d e-folds ahead: where another parameter grows
 along, the work per rank stays within what was measured, and functions are as good as within the range.
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import Kind, metric
+from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.series.noise import Location
 
@@ -35,25 +37,8 @@ Index = NDArray[np.intp]
 
 LEAST_POINTS = 4
 """Values that show a change of slope."""
-RATE = 1.0
-"""Changes in the measured range before the data, 1."""
 STEP = 1.5
 """Factor over which the slope at the smallest value is taken."""
-STEP = 1.5
-"""Factor over which the slope at the smallest value is taken."""
-RATE = 1.0
-"""Changes in the measured range before the data, 1."""
-PLACES = (1 / 6, 1 / 2, 5 / 6)
-"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law. Within a node,
-where the ranks measured fill memory domains and caches, a change comes with the next ones."""
-SHARED = 128.0
-"""Smallest number of ranks from which on all runs are taken for runs of whole nodes."""
-LAWS = {"node": (-0.6, 0.5), "divided": (0.0, 0.4), "growth": (0.0, 0.1)}
-"""Mean and standard deviation of the slope after a change, 1: of work divided among the ranks of a node, anything
-between ideal scaling and none; of work that is divided further among nodes or otherwise, where the next ones bring no
-memory domain or cache that was not there, none; of growth along ranks or nodes, none."""
-MEDIAN = 0.4
-"""Largest probability of changes in the median: it stays within a standard deviation of the functions."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 DIVIDING = ("ranks", "nodes", "p", "processes")
@@ -79,9 +64,10 @@ class Change:
         return Change(self.share[:, rows], self.centre[:, rows], self.spread[:, rows])
 
     def for_median(self) -> Change:
-        """The same, together no likelier than :data:`MEDIAN`."""
+        """The same, together no likelier than :data:`ranksight.model.priors.SLOPE_IN_MEDIAN`."""
         total = self.share.sum(axis=0)
-        return Change(self.share * (MEDIAN / np.maximum(total, MEDIAN)), self.centre, self.spread)
+        part = priors.SLOPE_IN_MEDIAN / np.maximum(total, priors.SLOPE_IN_MEDIAN)
+        return Change(self.share * part, self.centre, self.spread)
 
 
 def changes(fitted: Fitted, points: Array) -> Change | None:
@@ -92,7 +78,7 @@ def changes(fitted: Fitted, points: Array) -> Change | None:
     kinds = {name: metric(name).kind for name in set(fitted.metrics)}
     times = fitted.positive & np.array([kinds[name] == "time" for name in fitted.metrics])
     calls = np.array([name.startswith("MPI_") for name in fitted.kernels])
-    shape = len(PLACES), len(fitted), len(points)
+    shape = len(priors.SLOPE_PLACES), len(fitted), len(points)
     share, centre, spread = np.zeros(shape), np.zeros(shape), np.ones(shape)
     for axis, name in enumerate(fitted.parameters):
         if name == fitted.iterations:
@@ -132,7 +118,7 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     low, high = ends
     measured, ahead = np.log(high / low), np.log(np.maximum(points[:, axis] / high, 1.0))[None]
     name = fitted.parameters[axis]
-    node = name in DIVIDING and name != "nodes" and low < SHARED
+    node = name in DIVIDING and name != "nodes" and low < priors.WHOLE_NODES
 
     def logs(at: float | Array) -> Array:
         """ln y at other values of the parameter."""
@@ -152,16 +138,17 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
             again = (least - last + ahead) * divided
             out, falls = np.where(again > 0, np.fmax(np.where(falls, out, 0.0), again), out), falls | (again > 0)
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
-    changes = RATE + fitted.turned[rows][:, None]
+    changes = priors.SLOPE_CHANGES + fitted.turned[rows][:, None]
     chance = (1 - (measured / (measured + out)) ** changes) * np.minimum(fitted.pace[rows], 1.0)[:, None]
-    mean, deviation = (np.where(falls, LAWS["node" if node else "divided"][at], LAWS["growth"][at]) for at in (0, 1))
+    fallen, grown = priors.SLOPE_AFTER["node" if node else "divided"], priors.SLOPE_AFTER["growth"]
+    mean, deviation = (np.where(falls, fallen[at], grown[at]) for at in (0, 1))
     parts = []
-    for place in (0.0,) * len(PLACES) if node else PLACES:
+    for place in (0.0,) * len(priors.SLOPE_PLACES) if node else priors.SLOPE_PLACES:
         start, rest = logs(high * np.exp(place * ahead[0])), (1 - place) * ahead
         use = np.isfinite(start) & (chance > 0)
         parts.append(
             (
-                np.where(use, chance / len(PLACES), 0.0),
+                np.where(use, chance / len(priors.SLOPE_PLACES), 0.0),
                 np.where(use, start, 0.0) + mean * rest,
                 np.maximum(deviation * rest, 1e-9),
             )
