@@ -248,11 +248,13 @@ class _Task:
             found = without_first(
                 self.space, self.points, location, positive, kind, found, problem, screened, ratio, base, alone, shift
             )
-        ratio, freedom = discrepancy.misfit(problem, screened, base, location.freedom)
+        freedom = np.maximum(problem.count - (found.members[:, 0] >= 0).sum(axis=1), 0).astype(np.float64)
+        ratio = found.residual[:, 0] / np.maximum(freedom, 1.0) / base
         habits = self.habits[batch.group]
         scale, habits.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, habits.discrepancy)
         around = (found.weight * np.where(found.weight > 0, found.variance, 0.0)).sum(axis=1)
-        pace = drift.pace(scale, around, ~np.isnan(location.variance), (batch.group[0],) * len(base), location.samples)
+        repeated, names = ~np.isnan(location.variance), (batch.group[0],) * len(base)
+        pace = drift.pace(scale, around, freedom, repeated, names, location.samples)
         axes = self._axes()
         stray = np.zeros((len(base), self.points.shape[1], 2))
         stray[:, axes] = (pace * drift.expected_drift(kind))[:, None, None]

@@ -23,6 +23,10 @@ STEADIEST = 0.003
 """Discrepancy below which a series is not believed to keep to its function any better."""
 JITTER = 1e-3
 """Scatter around functions, relative, from which on counts do not follow them."""
+EXACT = 1e-6
+"""Scatter around functions, relative, up to which counts meet them exactly."""
+KEPT = 0.05
+"""Pace of counts that meet a function exactly with values to spare."""
 CHANCE = 2.0
 """Times the variance of samples up to which values are taken to scatter as samples do."""
 
@@ -32,12 +36,15 @@ def expected_drift(kind: Kind) -> float:
     return priors.DRIFT if kind in ("time", "other", "ratio", "state") else priors.DRIFT_OF_COUNTS
 
 
-def pace(discrepancy: Array, around: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array) -> Array:
+def pace(
+    discrepancy: Array, around: Array, freedom: Array, repeated: Mask, metrics: tuple[str, ...], samples: Array
+) -> Array:
     """How much faster than usual (s,) series leave their functions: as many times as their discrepancy is larger.
 
-    What was never repeated has the usual pace: nothing parts its noise from departures. So have counts that lie on
-    their functions; those that do not follow no such law exactly, and drift up to as much as what is measured. What
-    samples scatter by is no departure, up to twice its variance; of counts that were sampled nothing is known.
+    What was never repeated has the usual pace: nothing parts its noise from departures. Counts that meet a function
+    exactly with values to spare keep to it; those that meet none follow no such law, and drift up to as much as what is
+    measured. What samples scatter by is no departure, up to twice its variance; of counts that were sampled nothing is
+    known.
 
     Parameters
     ----------
@@ -45,6 +52,8 @@ def pace(discrepancy: Array, around: Array, repeated: Mask, metrics: tuple[str, 
         Its standard deviation (:func:`ranksight.model.uncertainty.discrepancy.scale`).
     around : (s,)
         Relative variance around the functions.
+    freedom : (s,)
+        Degrees of freedom that the functions leave.
     repeated : (s,) bool
     metrics : tuple of str
     samples : (s,)
@@ -54,6 +63,7 @@ def pace(discrepancy: Array, around: Array, repeated: Mask, metrics: tuple[str, 
     counted = kinds == "requirement"
     scatter = np.sqrt(np.maximum(around - CHANCE / np.maximum(samples, HALF), 0.0))
     inexact = np.minimum(np.hypot(1.0, scatter / JITTER), priors.DRIFT / priors.DRIFT_OF_COUNTS)
-    inexact = np.where(kinds == "sampled", 1.0, inexact)
+    exact = (scatter < EXACT) & (freedom > priors.DISCREPANCY_CHOSEN)
+    inexact = np.where(kinds == "sampled", 1.0, np.where(exact, KEPT, inexact))
     departing = np.where(repeated, np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY, 1.0)
     return np.where(counted | (kinds == "sampled"), inexact, departing)

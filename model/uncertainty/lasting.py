@@ -6,10 +6,10 @@ over that of the one parameter,
 
     cov(r(x), r(x')) = v (q R(|ln x - ln x'|) + (1 - q) [x = x']),   R(d) = mean of exp(-d / L),
 
-over the lengths L of :data:`ranksight.model.priors.CORRELATION_LENGTHS`, with v the variance around the function and q the part of it that noise does not explain. Each hypothesis goes on by the
-conditional mean of its own residuals (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006,
-eq. 2.25). Its variance is left as it is: what a few values say of lengths is little. Functions of several parameters,
-whose grids have many values each, have none.
+over the lengths L of :data:`ranksight.model.priors.CORRELATION_LENGTHS`, with v the variance around the function and q
+the part of it that noise does not explain. Each hypothesis goes on by the conditional mean of its own residuals
+(Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, eq. 2.25). Its variance is left as it is: what
+a few values say of lengths is little. Functions of several parameters, whose grids have many values each, have none.
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ LEAST_POINTS = 4
 """Values that show a change of slope."""
 STEP = 1.5
 """Factor over which the slope at the smallest value is taken."""
+AFTER = 1.1
+"""Factor beyond the largest value over which it is seen whether a function rises there."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 DIVIDING = ("ranks", "nodes", "p", "processes")
@@ -135,7 +137,8 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
         if node:
             # Work that was divided at the least ranks divides again behind a memory domain that is full.
             divided = np.clip((logs(low) - logs(low * STEP)) / np.log(STEP), 0.0, 1.0)
-            again = (least - last + ahead) * divided
+            # A time that rises at the last ranks is held by messages or waits, and no domain.
+            again = np.where(logs(high * AFTER) < last, (least - last + ahead) * divided, 0.0)
             out, falls = np.where(again > 0, np.fmax(np.where(falls, out, 0.0), again), out), falls | (again > 0)
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
     changes = priors.SLOPE_CHANGES + fitted.turned[rows][:, None]
