@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ranksight.core.metrics import Kind, metric
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
-from ranksight.model.series.noise import Location
+from ranksight.model.series.noise import JOBS, Location
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
@@ -39,8 +39,8 @@ LEAST_POINTS = 4
 """Values that show a change of slope."""
 STEP = 1.5
 """Factor over which the slope at the smallest value is taken."""
-AFTER = 1.1
-"""Factor beyond the largest value over which it is seen whether a function rises there."""
+INSIDE = (0.0, 1 / 4, 1 / 2, 3 / 4)
+"""Places within the measured range at which it is seen whether a function rises towards its end."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 DIVIDING = ("ranks", "nodes", "p", "processes")
@@ -138,7 +138,8 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
             # Work that was divided at the least ranks divides again behind a memory domain that is full.
             divided = np.clip((logs(low) - logs(low * STEP)) / np.log(STEP), 0.0, 1.0)
             # A time that rises at the last ranks is held by messages or waits, and no domain.
-            again = np.where(logs(high * AFTER) < last, (least - last + ahead) * divided, 0.0)
+            lowest = np.fmin.reduce([logs(low * (high / low) ** way) for way in INSIDE])
+            again = np.where(last - lowest < JOBS, (least - last + ahead) * divided, 0.0)
             out, falls = np.where(again > 0, np.fmax(np.where(falls, out, 0.0), again), out), falls | (again > 0)
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
     changes = priors.SLOPE_CHANGES + fitted.turned[rows][:, None]
