@@ -24,8 +24,10 @@ TITLE = "Choice of constants"
 WORST, NONE = 20.0, 6.0
 """Largest score of a point, and width of no answer: both in e-folds."""
 CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
-    ("uncertainty.drift.EXPECTED", "drift before the data", (0.075, 0.15, 0.3)),
-    ("uncertainty.drift.USUAL", "scatter of usual drift", (0.02, 0.03, 0.05)),
+    ("priors.DRIFT", "drift before the data", (0.03, 0.06, 0.12)),
+    ("priors.DISCREPANCY", "discrepancy before the data", (0.015, 0.03, 0.06)),
+    ("priors.SLOPE_CHANGES", "changes of slope supposed", (0.5, 1.0, 2.0)),
+    ("priors.CORRELATED", "chance that residuals are correlated", (0.3, 0.6, 0.9)),
     ("search.physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
     ("search.physics.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),
     ("spaces.default._CONSTANT", "weight of no change at all", (0.0, 1.0, 2.0)),
@@ -33,8 +35,6 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("search.physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
     ("search.regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
     ("search.prevalence.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
-    ("uncertainty.lasting.NOWHERE", "chance that departures last nowhere", (0.2, 0.4, 0.6)),
-    ("uncertainty.strong.RATE", "changes of strong scaling supposed", (0.5, 1.0, 2.0)),
 )
 
 

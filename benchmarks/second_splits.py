@@ -34,6 +34,10 @@ def load(data: Path) -> list[Task]:
     return [task for part in parts for task in part(data)]
 
 
+PARAMETERS = {"homme strong": "ranks", "collectives": "ranks", "spechpc": "ranks", "lulesh edges": "edge"}
+"""The parameter of each source; of the others it is the number of nodes."""
+
+
 def _windows(
     source: str, name: str, values: Series, windows: tuple[Window, ...], metric: str = "time"
 ) -> Iterator[Task]:
@@ -41,7 +45,8 @@ def _windows(
         train = [((x,), values[x]) for x in sorted(values) if use(x)]
         held = [((x,), values[x]) for x in sorted(values) if ask(x)]
         if len(train) >= POINTS and held:
-            yield make(f"{source} {label}", f"{name}, {label}", source, ("x",), train, held, metric)
+            parameters = (PARAMETERS.get(source, "nodes"),)
+            yield make(f"{source} {label}", f"{name}, {label}", source, parameters, train, held, metric)
 
 
 def _by(table: pd.DataFrame, parameter: str, value: str) -> dict[float, list[float]]:

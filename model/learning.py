@@ -53,6 +53,5 @@ def model_of(
         with np.errstate(invalid="ignore", divide="ignore"):
             shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
             noise = whole.correlation(located[rows] / said[rows] - 1, said[rows])
-        form = whole.correlation_of_form(None if fitted.missed is None else fitted.missed[rows], shares[rows])
-        common[name] = whole.Correlation(noise, form)
+        common[name] = whole.Correlation(noise)
     return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

@@ -100,3 +100,38 @@ commute."""
 OTHERS_NEGLIGIBLE = 0.005
 """Share of the program's time, 1, up to which what is outside of kernels is the error of timers and of adding means
 over ranks."""
+DRIFT = 0.06
+"""Standard deviation of the exponent by which a measured quantity leaves its function beyond the runs, per e-fold of a
+parameter, 1, where its discrepancy is :data:`DISCREPANCY`; chosen by ``python -m benchmarks choices``."""
+DRIFT_OF_COUNTS = 0.03
+"""The same of what is deterministic: counts are exact, but their forms need not be."""
+DISCREPANCY = 0.03
+"""Scale of the discrepancy, the part of the residuals that noise does not explain, 1: that of a half-t law of three
+degrees of freedom."""
+DISCREPANCY_WORTH = 5.0
+"""Series that this law counts for beside those of the experiment, 1."""
+DISCREPANCY_CHOSEN = 1.0
+"""Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
+CORRELATED = 0.6
+"""Probability that residuals beyond noise are correlated along a parameter, 1."""
+CORRELATION_LENGTHS = (0.5, 1.0, 2.0, 4.0)
+"""Correlation lengths of residuals, e-folds of the parameter, each as likely as the others."""
+SLOPE_CHANGES = 1.0
+"""Changes of slope that the measured range is taken to show before the data, 1: the prior 1/rate of a Poisson process
+(Jaynes, *Probability Theory*, 6.9 and 18.6)."""
+SLOPE_AFTER = {"node": (-0.6, 0.5), "divided": (0.0, 0.4), "growth": (0.0, 0.1)}
+"""Mean and standard deviation of the slope of ln y over ln x after a change, 1: of work divided among the ranks of a
+node, anything between ideal scaling and none; of work that is divided among nodes, where the next ones bring no memory
+domain or cache that was not there, none; of growth along ranks or nodes, none."""
+SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
+"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law."""
+SLOPE_IN_MEDIAN = 0.4
+"""Largest probability of changes of slope that moves the value, 1: it stays within a standard deviation of the
+functions."""
+WHOLE_NODES = 128.0
+"""Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
+HIDDEN_DIVIDED = 0.03
+"""Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work, 1."""
+HIDDEN_UNDIVIDED = 1 / 3
+"""Scale of that exponent in the rest, 1: between the logarithms of trees and the proportion of gathering, as halos of
+three-dimensional domains."""

@@ -12,9 +12,7 @@ coefficients by the Kalman gain and weights by the density that each hypothesis 
     V = sum_c w_c [ln(1 + e_c(t) S_c e_c(t)) + v_c + (mu_c(t) - mean)^2] + sum_j (tau_j ln(t_j / x_max,j))^2 + jobs^2,
 
 the first term the variance of a logarithm whose relative variance is given, the last two as the engine's intervals have
-them. A run beyond the range measured brings x_max nearer, and shows how far the series departs from
-its functions: the fit learns tau from how well the other configurations predicted the largest one
-(:mod:`ranksight.model.uncertainty.drift`).
+them. A run beyond the range measured brings x_max nearer.
 
 Before it is made, a run's outcome is drawn from the belief itself. The expectation of ln sqrt(V) over many such worlds,
 the entropy of the answer up to a constant, is what the run is worth (Bayesian experimental design: Lindley 1956,
@@ -28,7 +26,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.analysis.planning.drifting import laws, learnable
 from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.search.terms import values
@@ -74,10 +71,6 @@ class Belief:
         Range measured.
     jobs : (s,)
         Standard deviation between jobs.
-    law : (s, g)
-        Law of drift before the data.
-    values : (m,)
-        How many values of each parameter were measured.
     """
 
     weight: Array
@@ -93,8 +86,6 @@ class Belief:
     low: Array
     high: Array
     jobs: Array
-    law: Array
-    values: tuple[int, ...]
 
     @classmethod
     def of(cls, fitted: Fitted, rows: Index, points: Array, training: Array) -> Belief:
@@ -128,11 +119,7 @@ class Belief:
         metrics = tuple(fitted.metrics[row] for row in rows)
         expected = np.array([expected_drift(metric(name).kind) for name in metrics])
         fixed = low == high
-        count = tuple(len(np.unique(column)) for column in training.T)
-        # A fit takes a series that keeps closely to its functions to drift little. That is a claim until values beyond
-        # those that made it were predicted: so far nothing can have, and the drift to plan for is the usual one.
-        unlearnt = np.array([not learnable(each - 1, len(count)) for each in count], dtype=bool)
-        drift = np.where(fixed | unlearnt, np.maximum(drift, expected[:, None]), drift)
+        drift = np.where(fixed, np.maximum(drift, expected[:, None]), drift)
         with np.errstate(divide="ignore", invalid="ignore"):
             away = np.log(points[None] / low[:, None])
         away = np.where(fixed[:, None] & np.isfinite(away), away, 0.0) * size[..., None]
@@ -151,8 +138,6 @@ class Belief:
             low,
             high,
             between_jobs(metrics),
-            laws(metrics),
-            count,
         )
 
     def beyond(self, low: Array, high: Array, points: Array) -> Array:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from ranksight.analysis.planning.belief import LARGEST, Belief
-from ranksight.analysis.planning.drifting import drawn, learnable, learned, tilted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -41,7 +40,6 @@ class Worlds:
         self.targets = targets
         self.candidates = len(belief.points) - targets
         s, c, d, _ = belief.feature.shape
-        axes = belief.points.shape[1]
         generator = np.random.default_rng(seed)
         weight = np.where(belief.alive[:, :, self.candidates :].any(axis=2), belief.weight, 0.0)
         total = weight.sum(axis=1, keepdims=True)
@@ -63,17 +61,10 @@ class Worlds:
         self.mean = np.zeros((s, worlds, c, d))
         self.covariance = belief.prior[..., None] * np.eye(d)
         self.low, self.high = belief.low.copy(), belief.high.copy()
-        self.values = list(belief.values)
-        quantiles = (generator.permuted(np.tile(np.arange(worlds), (s, axes, 1)), axis=2) + 0.5) / worlds
-        self.strays = drawn(tilted(belief.law, belief.drift), np.moveaxis(quantiles, 2, 1))
-        self.straying = generator.standard_normal((s, worlds, axes))
-        self.tau = np.broadcast_to(belief.drift[:, None], (s, worlds, axes))
 
     def fork(self) -> Worlds:
         """The same worlds, in which other runs may be made."""
-        other = copy(self)
-        other.values = list(self.values)
-        return other
+        return copy(self)
 
     def _jobs(self) -> Array:
         """Variance (s, k) of a new value beyond the scatter: it comes from another job."""
@@ -88,7 +79,7 @@ class Worlds:
         middle = own.centre[:, None, :, far] + np.einsum("swcd,scdt->swct", self.mean, feature)
         within = np.einsum("scdt,scde,scet->sct", feature, self.covariance, feature)
         out = own.beyond(self.low[:, None], self.high[:, None], own.points[far])
-        drift = ((self.tau[:, :, None] * out[:, None]) ** 2).sum(axis=3)
+        drift = ((own.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
         share = _shares(self.log_weight[..., None])
         size, noise = own.size[:, far], own.noise[..., far]
         scatter, form = _variance(share, middle, within[:, None], noise, size)
@@ -106,12 +97,11 @@ class Worlds:
 
     def _outlook(self, at: Index) -> tuple[Array, Array]:
         own = self.belief
-        near, goal = own.feature[..., at], own.feature[..., self.candidates :]
+        goal = own.feature[..., self.candidates :]
         through, variance, surprise, share = self._judged(at)
         cross = np.einsum("scdt,scdk->sctk", goal, through)
         low = np.minimum(self.low[:, None], own.points[None, at])
         high = np.maximum(self.high[:, None], own.points[None, at])
-        tau = self._learned(at, near)
         found, part = np.empty((2, len(own.weight), len(at), self.targets))
         for t in range(self.targets):
             place = self.candidates + t
@@ -121,7 +111,7 @@ class Worlds:
             before = np.einsum("scd,scde,sce->sc", goal[..., t], self.covariance, goal[..., t])
             within = before[..., None] - gain * cross[:, :, t]
             out = own.beyond(low, high, own.points[place][None])
-            drift = ((tau * out[:, None]) ** 2).sum(axis=3)
+            drift = ((own.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
             noise, size = own.noise[:, :, place, None], own.size[:, place, None]
             scatter, form = _variance(share, middle, within[:, None], noise, size)
             found[:, :, t], part[:, :, t] = _split(scatter, form + drift + own.jobs[:, None, None] ** 2)
@@ -154,40 +144,16 @@ class Worlds:
         share = _shares(self.log_weight[..., None] + np.where(alive, density, FLOOR))
         return through, variance, surprise, share
 
-    def _learned(self, at: Index, near: Array) -> Array:
-        """Mean of tau (s, w, k, m) once the candidates are measured, as a fit will take it from them."""
-        own = self.belief
-        out = own.beyond(self.low[:, None], self.high[:, None], own.points[at])
-        axes = [axis for axis in range(out.shape[2]) if learnable(self.values[axis], out.shape[2])]
-        found = np.repeat(self.tau[:, :, None], len(at), axis=2)
-        axes = [axis for axis in axes if (out[..., axis] > 0).any()]
-        if not axes:
-            return found
-        share = _shares(self.log_weight[..., None])
-        middle = own.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
-        within = np.einsum("scdk,scde,scek->sck", near, self.covariance, near)
-        scatter, form = _variance(share, middle, within[:, None], own.noise[..., at], own.size[:, at])
-        predicted = np.maximum(scatter + form + own.jobs[:, None, None] ** 2, 1e-18)
-        for axis in axes:
-            distance = out[..., axis]
-            error = np.sqrt(predicted + (self.strays[:, :, None, axis] * distance[:, None]) ** 2)
-            tau = learned(own.law, predicted, error * self.straying[:, :, None, axis], distance)
-            found[..., axis] = np.where(distance[:, None] > 0, tau, found[..., axis])
-        return found
-
     def choose(self, candidate: int) -> None:
         """Run a candidate: in every world its outcome becomes known."""
         own = self.belief
         at = np.array([candidate])
-        self.tau = self._learned(at, own.feature[..., at])[:, :, 0]
         through, variance, surprise, share = self._judged(at)
         with np.errstate(divide="ignore"):
             self.log_weight = np.log(share[..., 0])
         gain = (through / variance[:, :, None])[..., 0]
         self.mean = self.mean + gain[:, None] * surprise
         self.covariance = self.covariance - np.einsum("scd,sce->scde", gain, through[..., 0])
-        for axis, value in enumerate(own.points[candidate]):
-            self.values[axis] += int(((value > self.high[:, axis]) | (value < self.low[:, axis])).any())
         self.low = np.minimum(self.low, own.points[candidate])
         self.high = np.maximum(self.high, own.points[candidate])
 

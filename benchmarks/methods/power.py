@@ -13,6 +13,8 @@ STEPS = {1: 81, 2: 33, 3: 13, 4: 9}
 """Exponents tried on every axis in the first round, by the number of parameters."""
 LARGEST = 4.0
 ROUNDS = 10
+DIVIDED = ("ranks", "nodes", "p")
+"""Parameters by which work is divided."""
 
 
 class Power:
@@ -76,3 +78,47 @@ class Last:
             value = np.nanmean(task.values, axis=1)[distance.argmin(axis=1)]
             answers.append(plain(value, len(task.parameters), "constant"))
         return answers
+
+
+class Ideal:
+    """The last value scaled as work that is divided: T(x_0) x_0 / x along ranks or nodes, constant along others."""
+
+    name = "ideal scaling"
+    intervals = False
+
+    def answer(self, tasks: Sequence[Task]) -> list[Answer]:
+        """From the training point nearest to the target."""
+        answers = []
+        for task in tasks:
+            distance = np.abs(np.log(task.targets)[:, None] - np.log(task.points)[None]).sum(axis=2)
+            nearest = distance.argmin(axis=1)
+            value = np.nanmean(task.values, axis=1)[nearest]
+            for axis, name in enumerate(task.parameters):
+                if name in DIVIDED:
+                    value = value * task.points[nearest, axis] / task.targets[:, axis]
+            answers.append(plain(value, len(task.parameters), "1 / x"))
+        return answers
+
+
+class LastPower:
+    """A power law through the last points of one parameter; with several the last value."""
+
+    intervals = False
+
+    def __init__(self, points: int = 2) -> None:
+        self.points = points
+        self.name = f"power law through the last {points}"
+
+    def answer(self, tasks: Sequence[Task]) -> list[Answer]:
+        """Least squares in the logarithms."""
+        last = Last().answer(tasks)
+        return [
+            self._one(task) if len(task.parameters) == 1 else answer for task, answer in zip(tasks, last, strict=True)
+        ]
+
+    def _one(self, task: Task) -> Answer:
+        order = np.argsort(task.points[:, 0])[-self.points :]
+        x, y = np.log(task.points[order, 0]), np.log(np.abs(np.nanmean(task.values[order], axis=1)) + 1e-300)
+        slope, level = np.polyfit(x, y, 1) if len(x) > 1 else (0.0, y[-1])
+        value = np.exp(level + slope * np.log(task.targets[:, 0]))
+        return plain(value, 1, f"x^{slope:.3g}", np.array([[slope, 0.0]]))

@@ -1,4 +1,4 @@
-"""GROMACS and LAMMPS on ARCHER2: strong scaling over nodes, many sizes and mixes of ranks and threads."""
+"""GROMACS, LAMMPS and NAMD on ARCHER2: strong scaling over nodes, many sizes and mixes of ranks and threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LEAST_POINTS = 10
 
 def load(data: Path) -> Iterator[Task]:
     """Time per step; series that lack one of 1..5 nodes, or have fewer than ten node counts, are left out."""
-    table = pd.read_csv(data / "scaling" / "md_archer2_gromacs_lammps.csv")
+    files = ("md_archer2_gromacs_lammps.csv", "md_archer2_namd.csv")
+    table = pd.concat([pd.read_csv(data / "scaling" / file) for file in files if (data / "scaling" / file).is_file()])
     keys = ["code", "katoms", "threads", "tasks_per_node"]
     for (code, katoms, threads, tasks), series in table.groupby(keys):
         by_nodes = {int(nodes): list(group["s_per_step"]) for nodes, group in series.groupby("nodes")}

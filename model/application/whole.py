@@ -86,24 +86,6 @@ def correlation(residuals: Array, sizes: Array) -> float:
     return _solved(errors, Correlation.noise)
 
 
-def correlation_of_form(missed: Array | None, sizes: Array) -> float:
-    """Common correlation of what the forms of the parts miss by: the largest along any parameter, 1 where none tells.
-
-    Parameters
-    ----------
-    missed : (s, m) or None
-        What values at the largest of each parameter missed by, relative
-        (:class:`ranksight.model.fitting.fitted.Fitted`).
-    sizes : (s,)
-        Values they refer to.
-    """
-    if missed is None:
-        return Correlation.form
-    errors = np.where(np.isfinite(missed), missed, 0.0) * sizes[:, None]
-    told = errors[:, np.isfinite(missed).any(axis=0)].T
-    return max((_solved(each[:, None], Correlation.form) for each in told), default=Correlation.form)
-
-
 def _solved(errors: Array, untold: float) -> float:
     """rho of errors (s, n), `untold` where there is no error or that of one part alone."""
     squares = (errors**2).mean(axis=1)

@@ -19,15 +19,18 @@ from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.noise import JOBS, behaviours
-from ranksight.model.uncertainty.drift import expected_drift, pace
+from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty.slope import changes
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 BATCH = 120_000
 """Components x points worked on at once."""
+STEP = 1.1
+"""Factor over which elasticities are taken."""
 ROUNDING = 1e-12
 """Part of the largest term below which, wherever the series was measured, a term is what rounding left."""
 
@@ -66,6 +69,12 @@ class Fitted:
     drift : (s, m, 2)
         How far the series may leave its function along each parameter, downwards and upwards
         (:mod:`ranksight.model.uncertainty.drift`, :mod:`ranksight.model.uncertainty.bend`).
+    pace : (s,)
+        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
+    seen : (s, 2)
+        Smallest and largest value measured.
+    turned : (s,)
+        Changes of slope that the measured values show (:func:`ranksight.model.uncertainty.slope.turned`).
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
         (:class:`ranksight.model.series.quality.Quality`).
@@ -85,9 +94,6 @@ class Fitted:
     unaffected : (s, m) bool or None
         Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
         where nothing was stated.
-    missed : (s, m) or None
-        Mean logarithm of the values at each parameter's largest over what the others foretell, NaN where these are too
-        few (:class:`ranksight.model.uncertainty.drift.LeftOut`); known after the fit alone, not kept in files.
     """
 
     parameters: tuple[str, ...]
@@ -108,6 +114,9 @@ class Fitted:
     positive: NDArray[np.bool_]
     trained: Array
     drift: Array
+    pace: Array
+    seen: Array
+    turned: Array
     within: Array
     repetitions: Array
     noisy: NDArray[np.bool_]
@@ -120,7 +129,6 @@ class Fitted:
     iterations: str | None = None
     lasting: Lasting | None = None
     unaffected: NDArray[np.bool_] | None = None
-    missed: Array | None = None
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -179,7 +187,7 @@ class Fitted:
                 (down, up),
                 self.positive[rows],
                 level,
-                [turn.of(rows) for turn in turns],
+                None if turns is None else turns.of(rows),
             )
         status, reason = abstain(self, points, (value, low, high), form, alone)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
@@ -291,11 +299,11 @@ class Fitted:
 
     def _spreads(self, points: Array, above: Array, below: Array) -> tuple[Array, Array]:
         """What parameters `above` and `below` (k,) their ranges, in e-folds, add (s, k), downwards and upwards."""
-        fall, rise = spreads(above, below, self._undivided(points), self.pace())
+        fall, rise = spreads(above, below, self._undivided(points), self.pace)
         # Of what is no time only the drift expected before the data is known.
         kinds = behaviours(self.metrics, self.samples)
         is_time = self.positive & (kinds == "time")
-        tau = np.array([expected_drift(kind) for kind in kinds]) * self.pace()
+        tau = np.array([expected_drift(kind) for kind in kinds]) * self.pace
         either = tau[:, None] * np.maximum(above, below)
         return np.where(is_time[:, None], fall, either), np.where(is_time[:, None], rise, either)
 
@@ -315,10 +323,6 @@ class Fitted:
         with np.errstate(over="ignore"):
             kept = rest(first) * np.exp(self.logs(rows, first) - self.logs(rows, points))
         return np.asarray(np.fmax(rest(points), np.minimum(kept, 1.0)))
-
-    def pace(self) -> Array:
-        """How much faster than usual (s,) series leave their functions (:func:`uncertainty.drift.pace`)."""
-        return pace(self.weight, self.variance, ~np.isnan(self.within), self.metrics, self.samples)
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""

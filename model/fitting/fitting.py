@@ -14,6 +14,7 @@ from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.outcome import fitted_from
+from ranksight.model.fitting.searched import Searched, joined
 from ranksight.model.search import prevalence
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.guide import prefer
@@ -21,7 +22,7 @@ from ranksight.model.search.lines import hidden_slope, lines
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first
-from ranksight.model.search.search import Found, Screened, evidence, keep
+from ranksight.model.search.search import Screened, evidence, keep
 from ranksight.model.search.segments import Breaks
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
@@ -29,10 +30,8 @@ from ranksight.model.series.noise import Location
 from ranksight.model.series.series import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
-from ranksight.model.uncertainty import blocks, ceiling, discrepancy, drift
-from ranksight.model.uncertainty.bend import bend
+from ranksight.model.uncertainty import blocks, discrepancy, drift, slope
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.model.uncertainty.late import with_changes
 
 Array = NDArray[np.float64]
 
@@ -42,17 +41,13 @@ MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
 
-Searched = tuple[Found, Array, Array, Lasting | None, Array]
-
-
 @dataclass
 class _Habits:
     """What all series of a metric teach each of them."""
 
     noise: tuple[float, float] | None
     shift: Array
-    drift: dict[int, Array]
-    lasting: Array | None = None
+    discrepancy: Array | None = None
 
 
 @one_thread()
@@ -110,15 +105,15 @@ def fit_series(
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
     task = _Task(offered, series.points, groups, positive, intervals, segments and line != 0, line)
-    found, stray, missed, known, breaks = task.search(location)
+    searched = task.search(location)
     if guide:
-        found = prefer(found, series.kernels, series.metrics)
+        searched = replace(searched, found=prefer(searched.found, series.kernels, series.metrics))
     if line is not None:
-        stray[:, line] = hidden_slope(series, found, line)[:, None]
+        searched.drift[:, line] = hidden_slope(series, searched.found, line)[:, None]
     label = space if isinstance(space, str) else "own"
-    if not np.isnan(breaks).all():
-        return _two_sided(series, label, location, task, (found, stray, missed, known, breaks))
-    fitted = fitted_from(series, label, location, positive, found, stray, missed, known)
+    if not np.isnan(searched.breaks).all():
+        return _two_sided(series, label, location, task, searched)
+    fitted = fitted_from(series, label, location, positive, searched)
     return fitted if line is None else replace(fitted, iterations=iterations)
 
 
@@ -144,7 +139,7 @@ def _offered(space: str | Offer, parameters: tuple[str, ...], line: int | None) 
 
 def _two_sided(series: Series, label: str, location: Location, task: _Task, searched: Searched) -> Fitted:
     """Fit both sides of each break again, each with its own points; beyond the range the right one goes on."""
-    found, stray, missed, known, breaks = searched
+    breaks = searched.breaks
     rows = np.flatnonzero(~np.isnan(breaks))
     some, sampled, positive = series.select(rows), series.sampled[rows], task.positive[rows]
     sides = []
@@ -153,20 +148,14 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
         mine = location.part(rows)
         mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
         part = replace(task, groups=_groups(some.metrics, sampled), positive=positive, segments=False)
-        sides.append((mine, *part.search(mine)[:4]))
-    low, (high_location, high_found, high_stray, high_missed, high_known) = sides
-    below = fitted_from(some, label, low[0], positive, *low[1:])
+        sides.append((mine, part.search(mine)))
+    (below_location, low), (above_location, high) = sides
+    below = fitted_from(some, label, below_location, positive, low)
     order = np.arange(len(series))
     order[rows] = len(series) + np.arange(len(rows))
-    found = _join([found, high_found], order)
-    stray[rows], missed[rows] = high_stray, high_missed
-    # What is full is told by the way there.
-    filled = None if known is None else known.full
-    known = Lasting.join([known, high_known], [len(series), len(rows)], order)
-    if known is not None and filled is not None:
-        known = replace(known, full=filled)
-    location.repeats[rows] = high_location.repeats
-    fitted = fitted_from(series, label, location, task.positive, found, stray, missed, known)
+    both = joined([searched, high], order)
+    location.repeats[rows] = above_location.repeats
+    fitted = fitted_from(series, label, location, task.positive, both)
     return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
 
 
@@ -214,10 +203,9 @@ class _Task:
     habits: dict[Group, _Habits] = field(default_factory=dict)
 
     def search(self, location: Location) -> Searched:
-        """Found hypotheses, drift (s, m, 2), what largest values missed by (s, m), departures that last and breaks
-        (s,) of all series."""
+        """What is found of all series."""
         parts = [self._metric(group, rows, location.part(rows)) for group, rows in self.groups.items()]
-        return _joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
+        return joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
 
     def _metric(self, group: Group, rows: NDArray[np.intp], location: Location) -> Searched:
         """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
@@ -234,7 +222,7 @@ class _Task:
             batch = order[start : start + step]
             parts.append(self._batch(_Batch(group, kind, location.part(batch), positive[batch], base[batch])))
             progress(f"functions of {name}", start + len(batch), len(base))
-        return _joined(parts, np.argsort(order))
+        return joined(parts, np.argsort(order))
 
     def _batch(self, batch: _Batch) -> Searched:
         kind, location, positive, base = batch.kind, batch.location, batch.positive, batch.base
@@ -244,7 +232,7 @@ class _Task:
         score = evidence(screened, problem.count, v0, d0)
         if batch.group not in self.habits:
             every, shift = prevalence.shift(problem, screened, score)
-            self.habits[batch.group] = _Habits(common, every, {})
+            self.habits[batch.group] = _Habits(common, every)
         else:
             shift = self.habits[batch.group].shift
         score = prevalence.shifted(score, shift)
@@ -260,14 +248,22 @@ class _Task:
             found = without_first(
                 self.space, self.points, location, positive, kind, found, problem, screened, ratio, base, alone, shift
             )
-        found, stray, missed, known = self._beyond(batch, found, v0, d0, shift)
+        freedom = np.maximum(problem.count - (found.members[:, 0] >= 0).sum(axis=1), 0).astype(np.float64)
+        ratio = found.residual[:, 0] / np.maximum(freedom, 1.0) / base
+        habits = self.habits[batch.group]
+        scale, habits.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, habits.discrepancy)
+        around = (found.weight * np.where(found.weight > 0, found.variance, 0.0)).sum(axis=1)
+        repeated, names = ~np.isnan(location.variance), (batch.group[0],) * len(base)
+        pace = drift.pace(scale, around, freedom, repeated, names, location.samples)
+        axes = self._axes()
+        stray = np.zeros((len(base), self.points.shape[1], 2))
+        stray[:, axes] = (pace * drift.expected_drift(kind))[:, None, None]
+        known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         breaks = Breaks.none(len(base))
         if self.segments and single:
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
-        if known is not None:
-            filled = ceiling.full(self.points, problem, positive, kind, screened, breaks, base, alone)
-            known = replace(known, full=filled)
-        return found, stray, missed, known, breaks.at
+        turned = slope.turned(self.points, location, positive, kind)
+        return Searched(found, stray, known, breaks.at, pace, turned)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts
@@ -278,69 +274,9 @@ class _Task:
             return None
         return discrepancy.learn(problem, screened, batch.base, batch.location.freedom)
 
-    def _beyond(
-        self, batch: _Batch, found: Found, v0: Array, d0: Array, shift: Array
-    ) -> tuple[Found, Array, Array, Lasting | None]:
-        """How far series leave what was found beyond the range, as their largest values tell when left out.
-
-        The hypotheses, heavier where these confirm a change; drift (s, m, 2); what the largest values missed by (s, m);
-        departures that last.
-        """
-        kind, location, positive = batch.kind, batch.location, batch.positive
-        habits, count, axes = self.habits[batch.group], len(batch.base), self._axes()
-        stray = np.zeros((count, self.points.shape[1], 2))
-        missed = np.full(stray.shape[:2], np.nan)
-        repeated = ~np.isnan(location.variance)
-        pace = drift.pace(found.weight, found.variance, repeated, (batch.group[0],) * count, location.samples)
-        known = None
-        if self.points.shape[1] == 1 and axes:
-            known = Lasting.of(self.points, location, positive, found, batch.base)
-        for axis in axes:
-            left = drift.leave_out(self.space, self.points, location, positive, kind, v0, d0, shift, axis, pace)
-            missed[:, axis] = left.missed
-            if known is None:
-                density = left.density[..., 0]
-            else:
-                known, habits.lasting, density = known.told(left.density, drift.before(kind), habits.lasting)
-            if axis not in habits.drift:
-                habits.drift[axis] = drift.learn(density, kind, len(np.unique(self.points[:, axis])))
-            stray[:, axis] = (pace * drift.posterior(density, habits.drift[axis]))[:, None]
-            if known is not None and kind in ("time", "other"):
-                found, known = with_changes(found, known, left, density, habits.drift[axis], location, positive)
-        if known is not None:
-            believed = known.part * np.minimum(pace, 1)
-            stray[:, 0] = np.hypot(stray[:, 0], bend(self.points, location, positive, kind, believed))
-        return found, stray, missed, known
-
     def _axes(self) -> list[int]:
         """Parameters along which series may leave their functions: none without intervals, and never iterations."""
         return [axis for axis in range(self.points.shape[1]) if self.intervals and axis != self.line]
-
-
-def _joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
-    """Parts of the search together."""
-    founds, strays, misses, known, breaks = zip(*parts, strict=True)
-    found, lasting = _join(list(founds), order), Lasting.join(known, list(map(len, breaks)), order)
-    stray, missed, broken = (np.concatenate(each)[order] for each in (strays, misses, breaks))
-    return found, stray, missed, lasting, broken
-
-
-def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
-    """Put parts over the same table together, padded to the same numbers of hypotheses and terms."""
-    kept = max(part.members.shape[1] for part in founds)
-    width = max(part.members.shape[2] for part in founds)
-    arrays = {}
-    for name in Found.__dataclass_fields__:
-        if name == "basis":
-            continue
-        fill = -1 if name == "members" else np.inf if name == "variance" else 1.0 if name == "freedom" else 0.0
-        grown = []
-        for part in founds:
-            array = getattr(part, name)
-            extra = [(0, 0), (0, kept - array.shape[1]), *((0, width - size) for size in array.shape[2:])]
-            grown.append(np.pad(array, extra, constant_values=fill))
-        arrays[name] = np.concatenate(grown)[order]
-    return Found(basis=founds[0].basis, **arrays)
 
 
 def _prior(

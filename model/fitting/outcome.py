@@ -6,12 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.search.search import Found
+from ranksight.model.fitting.searched import Searched
 from ranksight.model.series.noise import Location
 from ranksight.model.series.quality import judge
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.lasting import Lasting
 
 Array = NDArray[np.float64]
 
@@ -24,10 +23,7 @@ def fitted_from(
     label: str,
     location: Location,
     positive: NDArray[np.bool_],
-    found: Found,
-    stray: Array,
-    missed: Array,
-    known: Lasting | None,
+    searched: Searched,
 ) -> Fitted:
     """Fitted functions from the hypotheses found, without the lightest, and with those terms alone that occur.
 
@@ -40,12 +36,9 @@ def fitted_from(
         Values that repetitions became.
     positive : (s,) bool
         Which series must stay above zero.
-    found : Found
-    stray, missed : (s, m, 2), (s, m)
-        Drift, and what the largest values missed by (:class:`ranksight.model.fitting.fitted.Fitted`).
-    known : Lasting or None
-        Departures that last.
+    searched : Searched
     """
+    found = searched.found
     weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
     weight[:, 0] = found.weight[:, 0]
     total_weight = weight.sum(axis=1, keepdims=True)
@@ -79,14 +72,16 @@ def fitted_from(
         status=status,
         positive=positive,
         trained=_trained(series.points, present),
-        drift=stray,
+        drift=searched.drift,
+        pace=searched.pace,
+        seen=_seen(location),
+        turned=searched.turned,
         within=quality.within,
         repetitions=quality.repetitions,
         noisy=quality.noisy,
         samples=location.samples,
         hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
-        lasting=known,
-        missed=missed,
+        lasting=searched.lasting,
     )
 
 
@@ -104,6 +99,13 @@ def _adjusted_r2(location: Location, residual: Array, size: NDArray[np.intp]) ->
         total = np.nansum(relative * (y - mean[:, None]) ** 2, axis=1)
         adjusted = 1 - (residual / (count - size)) / (total / (count - 1))
     return np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
+
+
+def _seen(location: Location) -> Array:
+    """Smallest and largest value (s, 2); zero where there is none."""
+    values = np.where(location.repeats > 0, location.values, np.nan)
+    found = np.stack([np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)], axis=1)
+    return np.where(np.isfinite(found), found, 0.0)
 
 
 def _trained(points: Array, present: NDArray[np.bool_]) -> Array:

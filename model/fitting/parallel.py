@@ -108,15 +108,13 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
         columns["unaffected"] = fitted.unaffected[rows]
     if fitted.lasting is not None:
         columns["lasting"] = fitted.lasting.select(rows)
-    if fitted.missed is not None:
-        columns["missed"] = fitted.missed[rows]
     return replace(fitted, **columns)
 
 
 _PADDED = {"members": -1.0, "weight": 0.0, "coefficient": 0.0, "root": 0.0, "variance": np.inf, "freedom": 1.0}
 """Arrays by series and hypothesis, and what fills them where a part keeps fewer hypotheses or terms."""
-_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "within", "repetitions", "noisy",
-          "samples")  # fmt: skip
+_PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace", "seen", "turned",
+          "within", "repetitions", "noisy", "samples")  # fmt: skip
 
 
 def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
@@ -158,7 +156,6 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         metrics=tuple(names[:, 1]),
         terms=np.concatenate([part.terms for part in parts]),
         **columns,
-        missed=None if any(part.missed is None for part in parts) else plain("missed"),
         unaffected=None if all(part.unaffected is None for part in parts) else plain("apart"),
         breaks=None,
         below=None,

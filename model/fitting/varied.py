@@ -99,7 +99,7 @@ def _broken(
         if part.below_rows is None:
             continue
         # Away from where it was measured, what changed nothing may change something yet.
-        usual = np.array([expected_drift(kind) for kind in behaviours(part.metrics, part.samples)]) * part.pace()
+        usual = np.array([expected_drift(kind) for kind in behaviours(part.metrics, part.samples)]) * part.pace
         part.drift[:, at] = np.hypot(usual, slope)[:, None]
         mine, part = mine[part.below_rows], replace(pick(part, part.below_rows), ties=ties)
         found.append((part, mine))
@@ -192,9 +192,6 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
     trained = np.empty((len(fitted), count, 2))
     trained[:] = np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1)
     trained[:, varied] = fitted.trained
-    missed = None if fitted.missed is None else np.full((len(fitted), count), np.nan)
-    if missed is not None and fitted.missed is not None:
-        missed[:, varied] = fitted.missed
     below = None if fitted.below is None else _widened(fitted.below, series, varied)
     breaks = None if fitted.breaks is None else np.full((len(fitted), count), np.nan)
     if breaks is not None:
@@ -213,5 +210,4 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         below=below,
         breaks=breaks,
         lasting=lasting,
-        missed=missed,
     )

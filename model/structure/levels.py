@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.core.errors import InputError
-from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.search.terms import values
@@ -28,6 +28,7 @@ from ranksight.model.series.series import Series
 from ranksight.model.structure.bridge import bridge, slopes
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.slope import DIVIDING
 
 Array = NDArray[np.float64]
 
@@ -89,11 +90,18 @@ class Levels:
         told = bridge(self.levels, middle, at, counted, self.steepest[:, None])
         value, low, high = self._by_terms(points, middle, told)
         low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
+        jobs = np.exp(float(ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
+        low, high = np.fmin(low, value / jobs), np.fmax(high, value * jobs)
 
         below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
         zero = f"{self.parameter} took two values, and this metric was zero at one of them"
         outgrown = f"the working set may outgrow a cache beyond {self.parameter} {self.levels[1]:g}"
         form = f"{self.parameter} took two values only; measure a third to know its form"
+        more = " and ".join(f"{self.levels[1] * factor:g}" for factor in (2, 4))
+        few = f"{self.parameter} took two values, which show no growth law of a time; measure {self.parameter} {more}"
+        outside = (at < self.levels[0]) | (at > self.levels[1])
+        # Times along what divides work and adds neighbours turn either way beyond two values; counts follow loops.
+        alone = (self.fitted is None) & (self.parameter in DIVIDING) & outside[None, :] & ~counted[:, None]
         nowhere, missing = np.broadcast_to(asked <= 0, value.shape), ~np.isfinite(value)
         served = np.array([name in SERVED for name in self.metrics], dtype=bool)
         beyond = served[:, None] & (at > self.levels[1])[None, :]
@@ -104,6 +112,7 @@ class Levels:
             wide = ~(np.where(high == low, 1.0, high / low) <= forecast.WIDEST)
         status, reason = _first(
             (nowhere, forecast.DOMAIN, below),
+            (alone, forecast.FEW_POINTS, few),
             *((part.status != forecast.OK, part.status, part.reason) for part in parts),
             (missing, forecast.WIDE, zero),
             (beyond, forecast.WIDE, outgrown),

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, gammaln
 
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.search import Screened, evidence
 from ranksight.model.series.noise import SMALLEST, Location, moderate
+from ranksight.model.uncertainty import prior
 
 Array = NDArray[np.float64]
 
@@ -116,3 +118,39 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
     looks = np.minimum(ratio, np.maximum(TIME / noise, 1.0))
     factor = np.where(known == 0, looks, np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
     return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)
+
+
+SCALES = np.array([0.0, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25])
+"""Standard deviations of the discrepancy that are tried, 1."""
+
+
+def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array | None) -> tuple[Array, Array]:
+    """Standard deviation (s,) of the discrepancy of each series, and its law (g,) over all series (empirical Bayes).
+
+    The residual variance around a form, on nu degrees of freedom, is that of the noise and of the discrepancy,
+    ``s^2 / (n^2 + d^2) ~ F(nu, m)``, with m the degrees of freedom that the noise is known with.
+
+    Parameters
+    ----------
+    ratio, freedom : (s,)
+        From :func:`misfit`.
+    noise, known : (s,)
+        Variance of a configuration's value from noise alone, and its degrees of freedom; zero where a guess.
+    law : (g,), optional
+        The law where other series of the metric told it already.
+    """
+    freedom = freedom - priors.DISCREPANCY_CHOSEN
+    use = (freedom > 0) & (known > 0) & np.isfinite(ratio)
+    nu, total = np.maximum(freedom, 1.0)[:, None], noise[:, None] + SCALES**2
+    part = (noise[:, None] / total) ** 2
+    m = np.minimum(np.where(known > 0, known, 1.0)[:, None] / np.maximum(part, 1e-6), 1e6)
+    x = np.maximum(ratio * noise, SMALLEST**2)[:, None] / total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        density = (nu / 2 - 1) * np.log(x) - (nu + m) / 2 * np.log1p(nu * x / m) + nu / 2 * np.log(nu / m)
+        density += gammaln((nu + m) / 2) - gammaln(nu / 2) - gammaln(m / 2) - np.log(total)
+    density = np.where(use[:, None], density, 0.0)
+    if law is None:
+        step = np.gradient(SCALES)
+        before = step / (1 + (SCALES / priors.DISCREPANCY) ** 2 / 3) ** 2
+        law = prior.learn(density, before / before.sum(), priors.DISCREPANCY_WORTH)
+    return prior.posterior(density, law) @ SCALES, law

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.model.uncertainty.mixture import quantile, quantiles
-from ranksight.model.uncertainty.strong import Change, less_likely, with_changes
+from ranksight.model.uncertainty.slope import Change, with_changes
 
 Array = NDArray[np.float64]
 
@@ -227,7 +226,7 @@ def mixture_forecast(
     drift: tuple[Array, Array],
     positive: NDArray[np.bool_],
     level: float,
-    changes: Sequence[Change] = (),
+    change: Change | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
 
@@ -238,8 +237,8 @@ def mixture_forecast(
     drift : pair of (s, k)
         Relative standard deviation that extrapolation adds (:mod:`ranksight.model.uncertainty.drift`), downwards and
         upwards.
-    changes : sequence of Change
-        What functions may turn into (:mod:`ranksight.model.uncertainty.strong`); the median moves, too.
+    change : Change, optional
+        Changes of slope (:mod:`ranksight.model.uncertainty.slope`); the median moves, too.
 
     Returns
     -------
@@ -252,7 +251,7 @@ def mixture_forecast(
     share = share / np.where(total > 0, total, 1.0)
     # Drift, which goes either way, widens the interval and leaves the value where it is. Changes go one way: the median
     # is of functions and changes, though never without the functions.
-    median = quantile(0.5, *with_changes((share, centre, spread, nu), less_likely(changes)))
+    median = quantile(0.5, *with_changes((share, centre, spread, nu), None if change is None else change.for_median()))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - level) / 2, (1 + level) / 2
 
@@ -263,7 +262,7 @@ def mixture_forecast(
             part = (spread / wide) ** 2
             both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
         mixed = share, centre, wide, np.where(wide > 0, both, nu)
-        return quantiles(probabilities, *with_changes(mixed, changes))
+        return quantiles(probabilities, *with_changes(mixed, change))
 
     if drift[0] is drift[1]:
         added = size * drift[0]

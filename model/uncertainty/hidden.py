@@ -13,12 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ranksight.model import priors
 
-DIVIDED = 0.03
-"""Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work."""
-UNDIVIDED = 0.5
-"""Scale of that exponent in the rest: between logarithms and proportion."""
+Array = NDArray[np.float64]
 
 
 def beyond(hidden: Array, ranges: Array) -> tuple[Array, Array]:
@@ -44,8 +41,8 @@ def spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[Array
     pace : (s,)
         How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
     """
-    rate = pace[:, None] * UNDIVIDED
-    either = DIVIDED * pace[:, None] * np.maximum(above, below)
+    rate = priors.HIDDEN_UNDIVIDED
+    either = priors.HIDDEN_DIVIDED * pace[:, None] * np.maximum(above, below)
     with np.errstate(over="ignore", invalid="ignore"):
         rise = np.log1p(rest * np.expm1(rate * above))
         fall = -np.log1p(rest * np.expm1(-rate * below))

@@ -18,11 +18,12 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.parallel import cut, fit_pieces, join, share
 from ranksight.model.fitting.verify import verify_largest
+from ranksight.model.priors import HIDDEN_DIVIDED, HIDDEN_UNDIVIDED
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.terms import ONE, hypotheses
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.hidden import DIVIDED, UNDIVIDED, beyond, spreads
+from ranksight.model.uncertainty.hidden import beyond, spreads
 
 X = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
 
@@ -251,8 +252,8 @@ def test_hidden_parameters_below_their_range_leave_less_to_wait_for() -> None:
     np.testing.assert_allclose(above, [np.log(8), 0, 0])
     np.testing.assert_allclose(below, [0, np.log(2), 0])
     fall, rise = spreads(above, below, np.ones((1, 3)), np.ones(1))
-    assert rise[0, 0] == pytest.approx(np.hypot(DIVIDED, UNDIVIDED) * np.log(8))
-    assert fall[0, 0] == pytest.approx(DIVIDED * np.log(8))
+    assert rise[0, 0] == pytest.approx(np.hypot(HIDDEN_DIVIDED, HIDDEN_UNDIVIDED) * np.log(8))
+    assert fall[0, 0] == pytest.approx(HIDDEN_DIVIDED * np.log(8))
     assert fall[0, 1] > rise[0, 1] > 0
     assert fall[0, 2] == rise[0, 2] == 0
 

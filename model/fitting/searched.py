@@ -1,0 +1,68 @@
+"""What a search says of many series, and parts of it together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.search.search import Found
+from ranksight.model.uncertainty.lasting import Lasting
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What the search says of s series.
+
+    Attributes
+    ----------
+    found : Found
+    drift : (s, m, 2)
+        How far series may leave their functions along each parameter, downwards and upwards.
+    lasting : Lasting or None
+        Correlated residuals.
+    breaks : (s,)
+        Changepoints within the range; NaN without one.
+    pace : (s,)
+        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
+    turned : (s,)
+        Changes of slope that the values show (:func:`ranksight.model.uncertainty.slope.turned`).
+    """
+
+    found: Found
+    drift: Array
+    lasting: Lasting | None
+    breaks: Array
+    pace: Array
+    turned: Array
+
+
+def joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
+    """Parts of the search together."""
+    lasting = Lasting.join([part.lasting for part in parts], [len(part.breaks) for part in parts], order)
+    rest = (
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace", "turned")
+    )
+    stray, broken, pace, turned = rest
+    return Searched(_join([part.found for part in parts], order), stray, lasting, broken, pace, turned)
+
+
+def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
+    """Put parts over the same table together, padded to the same numbers of hypotheses and terms."""
+    kept = max(part.members.shape[1] for part in founds)
+    width = max(part.members.shape[2] for part in founds)
+    arrays = {}
+    for name in Found.__dataclass_fields__:
+        if name == "basis":
+            continue
+        fill = -1 if name == "members" else np.inf if name == "variance" else 1.0 if name == "freedom" else 0.0
+        grown = []
+        for part in founds:
+            array = getattr(part, name)
+            extra = [(0, 0), (0, kept - array.shape[1]), *((0, width - size) for size in array.shape[2:])]
+            grown.append(np.pad(array, extra, constant_values=fill))
+        arrays[name] = np.concatenate(grown)[order]
+    return Found(basis=founds[0].basis, **arrays)
