@@ -269,35 +269,26 @@ class Experiment:
         return run
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
-        """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none."""
-        import pandas as pd
+        """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged, or larger than :mod:`ranksight.limits` allows.
+        """
+        from ranksight._tables import read_frame
 
         file = self.path / "runs" / run.id / f"{name}.parquet"
         if not file.is_file():
             return None
-        try:
-            found = pd.read_parquet(file, columns=None if columns is None else list(columns))
-            if "kernel" in found.columns and found["kernel"].isna().any():
-                raise ValueError("a kernel has no name")
-            return found
-        except Exception as error:  # pyarrow raises its own and built-in errors alike for damaged files
-            raise InputError(
-                f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
-            ) from error
+        return read_frame(file, columns)
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""
-        import pyarrow.parquet as pq
+        from ranksight._tables import open_table
 
         file = self.path / "runs" / run.id / f"{name}.parquet"
-        if not file.is_file():
-            return ()
-        try:
-            return tuple(pq.read_schema(file).names)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
-            ) from error
+        return tuple(open_table(file).schema_arrow.names) if file.is_file() else ()
 
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some run's counters hold, in order of first appearance."""

@@ -24,7 +24,8 @@ NUMBERS = (b"-1", b"0", b"1.5", b"1e300", b"-1e300", b"nan", b"inf", b"1e999", b
            b"9" * 30, b"9" * 5000, b"\xc2\xb2", b"0x7fffffff", b"", b"1_000", b"1e-320", b"-0.0")  # fmt: skip
 NASTY = (b"\x00", b"\xff", b"\xe2\x80\xae", b"\x1b[31m", b'"', b",", b"\n", b"{", b"[" * 3000, b"<a>" * 3000,
          b"../../etc", b"null", b"true", b"\\", b"%s", b"|", b"(" * 500, b" " * 20_000, b"a-" * 10_000,
-         b"=HYPERLINK(1)", b"<script>alert(1)</script>", b"9**9**9", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\r")  # fmt: skip
+         b"=HYPERLINK(1)", b"<script>alert(1)</script>", b"9**9**9", b"\xed\xa0\x80", b"\xef\xbb\xbf",
+         b"\r")  # fmt: skip
 INTEGERS = (0, 1, 0xFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 0.5, 1e300, float("nan"), float("inf"), 2**64, 10**400, "", "\u202e", "nan", "\x00", "\ud800",

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ranksight._tables import open_table
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
 from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
 from ranksight.errors import InputError, InsufficientError
@@ -134,10 +134,7 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
 
 
 def _rows(file: Path) -> int:
-    try:
-        return int(pq.read_metadata(file).num_rows)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+    return int(open_table(file).metadata.num_rows)
 
 
 def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd.DataFrame:
