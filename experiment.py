@@ -59,7 +59,7 @@ class Experiment:
             When something that is no empty folder is there already, or the folder cannot be written.
         """
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and not (path.is_dir() and _is_empty(path)):
             raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
         if len(set(parameters)) != len(parameters):
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
@@ -331,6 +331,14 @@ def read(path: str | os.PathLike[str]) -> Experiment:
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether a folder holds nothing but what was made before its head, by one that was killed or found no room."""
+    return all(
+        entry.name in (".experiment.json.new", ".campaign.lock") or (entry.name == "runs" and not any(entry.iterdir()))
+        for entry in folder.iterdir()
+    )
 
 
 def _is_run(entry: Path) -> bool:
