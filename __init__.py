@@ -11,13 +11,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Experiment": "ranksight.experiment",
-    "Run": "ranksight.experiment",
-    "read": "ranksight.experiment",
+    "Experiment": "ranksight.core.experiment",
+    "Run": "ranksight.core.experiment",
+    "read": "ranksight.core.experiment",
     "fit": "ranksight.model.assembly",
     "Model": "ranksight.model.model",
+    "load": "ranksight.model.model",
 }
-__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "read"]
+__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.tasks import Array
-from ranksight.errors import RanksightError
+from ranksight.analysis.planning.candidates import Candidates
+from ranksight.analysis.planning.choice import choose_runs
+from ranksight.analysis.planning.cost import LEVEL, Cost
+from ranksight.analysis.planning.goal import goal
+from ranksight.analysis.planning.values import Rule
+from ranksight.core.errors import RanksightError
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
-from ranksight.model.planning.candidates import Candidates
-from ranksight.model.planning.choice import choose_runs
-from ranksight.model.planning.cost import LEVEL, Cost
-from ranksight.model.planning.goal import goal
-from ranksight.model.planning.rules import Rule
 from ranksight.model.series.series import Series
 
 SHARES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 1.0)
@@ -78,10 +78,10 @@ class Grid:
 
         def seconds(points: Array) -> tuple[Array, Array]:
             said = model.fitted.predict(points, LEVEL)
-            median, upper = (np.nansum(part[rows], axis=0, keepdims=True) for part in (said.value, said.upper))
+            median, upper = (np.nansum(part[rows], axis=0) for part in (said.value, said.upper))
             return median, upper
 
-        return Cost(seconds, np.array([False]), "predicted time", 0 if ranks else None)
+        return Cost(seconds, "predicted time", 0 if ranks else None)
 
     def judged(self, made: np.ndarray) -> Standing:
         """What the runs made tell of the target."""
@@ -179,7 +179,7 @@ def replay(grid: Grid, order: Order, seed: int = 0, shares: tuple[float, ...] = 
 
 
 def replay_plan(grid: Grid, shares: tuple[float, ...] = SHARES) -> Curve:
-    """The same with the runs that :func:`ranksight.model.planning.choice.choose_runs` asks for, a campaign a budget.
+    """The same with the runs that :func:`ranksight.analysis.planning.choice.choose_runs` asks for, a campaign a budget.
 
     A plan is made for what is left of the budget, the cheaper half of its runs is made, all is fitted again, and so on
     until a plan asks for nothing.

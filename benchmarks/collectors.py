@@ -49,8 +49,8 @@ def cpu(command: Sequence[str], environment: Mapping[str, str], repetitions: int
 
 def run(settings: Settings) -> str:
     """Table of programs and collectors."""
-    from ranksight.collecting import COLLECTORS
-    from ranksight.launching import Template
+    from ranksight.campaign.collecting import COLLECTORS
+    from ranksight.campaign.launching import Template
 
     repetitions = 3 if settings.quick else 9
     rows: list[list[object]] = []

@@ -22,7 +22,7 @@ from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.comm.calibration import from_timings
 from ranksight.comm.readers.ipm import Ipm
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.platforms import Platform, load
 

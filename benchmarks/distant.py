@@ -20,8 +20,8 @@ from benchmarks.table import markdown
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.experiment import Experiment
-    from ranksight.model.phases.analysis import Analysis
+    from ranksight.analysis.phases.analysis import Analysis
+    from ranksight.core.experiment import Experiment
 
 TITLE = "Distant points"
 TRAINED = (1, 2, 4)
@@ -50,13 +50,13 @@ def run(settings: Settings) -> str:
 
 
 def _one(folder: Path, size: int, small: int) -> str:
+    from ranksight.analysis.phases.analysis import analyse
+    from ranksight.analysis.phases.calls import read_calls, traced
+    from ranksight.analysis.phases.relate import relate
+    from ranksight.analysis.phases.table import phase_table
     from ranksight.cli import main
+    from ranksight.core.experiment import read
     from ranksight.examples.build import build
-    from ranksight.experiment import read
-    from ranksight.model.phases.analysis import analyse
-    from ranksight.model.phases.calls import read_calls, traced
-    from ranksight.model.phases.relate import relate
-    from ranksight.model.phases.table import phase_table
     from ranksight.model.resource.resource import Machine
     from ranksight.platforms import load
 

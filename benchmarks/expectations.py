@@ -11,9 +11,9 @@ import pandas as pd
 
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
-from ranksight.experiment import Experiment, Run
-from ranksight.model.expectations.checking import check
-from ranksight.model.expectations.document import parse_study
+from ranksight.analysis.expectations.checking import check
+from ranksight.analysis.expectations.document import parse_study
+from ranksight.core.experiment import Experiment, Run
 
 TITLE = "Verdicts on expectations"
 TEXT = """Functions a + b f(p), f of four classes (1, log p, p, p log p), a and b at random, expected to grow as

@@ -15,7 +15,7 @@ from benchmarks.methods.answers import Method
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, check_frozen
-from ranksight.errors import RanksightError
+from ranksight.core.errors import RanksightError
 from ranksight.model.uncertainty.forecast import WIDEST
 
 TITLE = "Measured series"

@@ -24,7 +24,7 @@ from benchmarks.settings import Settings
 from benchmarks.synthetic_functions import AXIS, draw, grid
 from benchmarks.table import markdown
 from benchmarks.tasks import Array, Task, stack
-from ranksight.executing import executor, in_order
+from ranksight.core.executing import executor, in_order
 from ranksight.model.model import Model
 from ranksight.model.series.series import Series
 

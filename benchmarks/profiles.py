@@ -70,12 +70,12 @@ def reading(kind: str, path: str) -> dict[str, float]:
     file = Path(path)
     records = 0
     if kind == "callgrind":
-        from ranksight.counters.callgrind import read as read_profile
+        from ranksight.counters.callgrind_profile import read as read_profile
 
         start = time.process_time()
         records = len(read_profile(file).functions)
     elif kind == "likwid":
-        from ranksight.reading import READERS
+        from ranksight.core.reading import READERS
 
         reader = READERS["likwid"]
         start = time.process_time()
@@ -106,7 +106,7 @@ def reading(kind: str, path: str) -> dict[str, float]:
 
 
 def _cube(file: Path) -> int:
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     return sum(0 if one.counters is None else len(one.counters) for one in READERS["cube"].read(file))
 

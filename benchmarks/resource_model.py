@@ -18,11 +18,11 @@ from benchmarks.methods.engine import Engine
 from benchmarks.settings import Settings, Skipped
 from benchmarks.sources import homme
 from benchmarks.table import markdown
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.reading import READERS
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
-from ranksight.reading import READERS
 
 TITLE = "Resource model"
 PLATFORM = "icelake-8360y"

@@ -34,6 +34,7 @@ BENCHMARKS = (
     "speed",
     "million",
     "store",
+    "many_kernels",
     "profiles",
     "traces",
     "collectors",
@@ -46,6 +47,7 @@ BENCHMARKS = (
     "loggp",
     "verdicts",
     "expectations",
+    "mutants",
     "safety",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -99,7 +101,7 @@ def main() -> int:
     parser.add_argument("--freeze", action="store_true", help="record splits that are not frozen yet")
     safety = parser.add_argument_group("safety")
     safety.add_argument("--kills", type=int, default=Settings().kills, metavar="N", help="commands that are killed")
-    safety.add_argument("--inputs", type=int, default=Settings().inputs, metavar="N", help="hostile inputs that are read")
+    safety.add_argument("--inputs", type=int, default=Settings().inputs, metavar="N", help="hostile inputs")
     safety.add_argument("--seed", default=Settings().seed, metavar="TEXT", help="which kills and inputs")
     safety.add_argument("--jobs", type=int, default=Settings().jobs, metavar="N", help="processes that read inputs")
     chosen = parser.parse_args()

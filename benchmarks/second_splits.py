@@ -13,8 +13,8 @@ import pandas as pd
 
 from benchmarks.sources.homme import LEAST
 from benchmarks.tasks import Task, make
-from ranksight.errors import InputError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS
 
 Series = Mapping[float, list[float]]
 Window = tuple[str, Callable[[float], bool], Callable[[float], bool]]

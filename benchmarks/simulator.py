@@ -24,7 +24,7 @@ from benchmarks.table import markdown
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.simulated import build_simulated
 from ranksight.comm.tracer.tables import TraceTables, tabulate
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.platforms import Platform, load
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.table import markdown
-from ranksight.experiment import Experiment, Run, read
+from ranksight.core.experiment import Experiment, Run, read
 
 TITLE = "Store"
 RUNS, KERNELS, RANKS = 1000, 200, 64

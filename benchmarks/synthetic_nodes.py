@@ -15,7 +15,7 @@ from benchmarks.natures import NATURES, drawn
 from benchmarks.nodes import Program
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.assembly import fit
 
 TITLE = "Made-up programs on made-up nodes"

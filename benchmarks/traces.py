@@ -244,7 +244,7 @@ FORMATS: dict[str, tuple[Callable[[Path, tuple[int, ...]], int], str, str]] = {
 
 def reading(name: str, path: str) -> dict[str, float]:
     """Read one in this process."""
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     reader = READERS[name]
     start = time.process_time()

@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks import rajaperf
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
-from ranksight.errors import RanksightError
-from ranksight.model.diagnosis.diagnosis import Diagnosis
+from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+from ranksight.core.errors import RanksightError
 from ranksight.model.model import Model
 
 TITLE = "Verdicts"
@@ -262,7 +262,7 @@ def _named(found: Diagnosis) -> list[tuple[str, str]]:
 
 
 def _rajaperf(settings: Settings) -> str:
-    from ranksight.model.diagnosis.topdown import FIRST, SECOND, THIRD, Sides
+    from ranksight.analysis.diagnosis.topdown import FIRST, SECOND, THIRD, Sides
 
     try:
         table = rajaperf.kernels(settings)
@@ -300,9 +300,9 @@ def _rajaperf(settings: Settings) -> str:
 
 
 def _speed(settings: Settings) -> str:
+    from ranksight.analysis.diagnosis import diagnosis
+    from ranksight.analysis.diagnosis.ceilings import Ceilings
     from ranksight.model.application.application import Application
-    from ranksight.model.diagnosis import diagnosis
-    from ranksight.model.diagnosis.ceilings import Ceilings
     from ranksight.model.learning import model_of
     from ranksight.model.resource.blocking import fit_resources
     from ranksight.model.resource.resource import Machine

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
-from ranksight.campaign import Outcome, Plan, Watcher, measure
-from ranksight.collecting import Collector
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.campaign.collecting import Collector
+from ranksight.campaign.measuring import Outcome, Plan, Watcher, measure
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.platforms import Platform
 from ranksight.platforms.events import EventTable, recognise, this_processor
 from ranksight.platforms.events import load as load_table
@@ -156,7 +156,7 @@ def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome
     Raises
     ------
     InputError
-        As :func:`ranksight.campaign.measure`.
+        As :func:`ranksight.campaign.measuring.measure`.
     """
     told = {name for name, each in plan.collectors.items() if hasattr(each, "spans") and isinstance(each, Splitting)}
     finders = {name for name, each in plan.collectors.items() if _finds_loops(each)}

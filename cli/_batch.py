@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import say
-from ranksight.errors import InputError, ToolError, UsageError
+from ranksight.core.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
 
 if TYPE_CHECKING:
-    from ranksight.scheduling.following import Submitted
-    from ranksight.scheduling.jobs import Job
+    from ranksight.campaign.scheduling.following import Submitted
+    from ranksight.campaign.scheduling.jobs import Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Write the scripts; submit and follow them where that is asked for. 1 when a task did not complete."""
-    from ranksight.scheduling.jobs import Request, jobs_of, write_scripts
-    from ranksight.scheduling.schedulers import SCHEDULERS
+    from ranksight.campaign.scheduling.jobs import Request, jobs_of, write_scripts
+    from ranksight.campaign.scheduling.schedulers import SCHEDULERS
 
     if chosen.emit and chosen.submit:
         raise UsageError("ranksight measure: --emit and --submit", "--submit writes the scripts, too: give one of them")
@@ -100,16 +100,16 @@ def _application(chosen: argparse.Namespace) -> str:
 
 
 def _earlier(folder: Path, name: str) -> list[Submitted]:
-    from ranksight.scheduling.following import alive, recorded
-    from ranksight.scheduling.schedulers import SCHEDULERS
+    from ranksight.campaign.scheduling.following import alive, recorded
+    from ranksight.campaign.scheduling.schedulers import SCHEDULERS
 
     taken = recorded(folder, name)
     return taken if alive(taken, SCHEDULERS[name]) else []
 
 
 def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: list[Submitted], name: str) -> int:
-    from ranksight.scheduling.following import follow, missing, submit
-    from ranksight.scheduling.schedulers import SCHEDULERS
+    from ranksight.campaign.scheduling.following import follow, missing, submit
+    from ranksight.campaign.scheduling.schedulers import SCHEDULERS
 
     scheduler = SCHEDULERS[name]
     if taken:

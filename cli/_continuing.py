@@ -8,14 +8,39 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import options, shell_line
+from ranksight.core.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
+    from ranksight.model.model import Model
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+def experiment_of(model: Model, path: Path) -> Experiment | None:
+    """The experiment that the model in the file `path` was made of, as ``fit`` names them; None where there is none.
+
+    ``heat.exp.model.json`` is of the folder ``heat.exp``; in the folder of a demo ``heat.model.json`` is of
+    ``experiment``.
+    """
+    from ranksight.core.experiment import read
+
+    own = path.with_name(path.name.removesuffix(".model.json"))
+    for folder in (own, path.with_name("experiment")):
+        if folder == path or not (folder / "experiment.json").is_file():
+            continue
+        try:
+            found = read(folder)
+        except InputError:
+            return None
+        if found.parameters == model.parameters:
+            return found
+        if model.coordinates is not None and set(found.parameters) == set(model.coordinates.given):
+            return model.view(found)
+    return None
 
 
 def template_of(experiment: Experiment) -> tuple[str, ...] | None:

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranksight.campaign import Outcome, Plan, Watcher, measure
+from ranksight.campaign.measuring import Outcome, Plan, Watcher, measure
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._outcome import report
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.units import in_full
 from ranksight.reports.terminal import Block, Text, next_step, show
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.model.phases.analysis import Analysis
+    from ranksight.analysis.phases.analysis import Analysis
     from ranksight.platforms import Platform
 
 _RELEVANT = 0.01
@@ -33,8 +33,8 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
         When the original workload has no phases, no smaller workload exists, or no phase's instructions are constant:
         the regression through the rank counts measured stands then.
     """
-    from ranksight.model.phases.analysis import analyse
-    from ranksight.model.phases.distant import settled
+    from ranksight.analysis.phases.analysis import analyse
+    from ranksight.analysis.phases.distant import settled
 
     small = _workload(plan)
     before = analyse(experiment, platform, small=small) if len(experiment) else None

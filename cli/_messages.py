@@ -7,11 +7,11 @@ import sys
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ranksight._names import short_names
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
+from ranksight.core.names import short_names
+from ranksight.core.units import in_full
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
     import argparse

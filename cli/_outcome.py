@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ranksight.campaign import FAILURES_IN_A_ROW, Outcome
+from ranksight.campaign.measuring import FAILURES_IN_A_ROW, Outcome
 from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import say, tell, warn
-from ranksight.experiment import Experiment
-from ranksight.leftout import warning
+from ranksight.core.experiment import Experiment
+from ranksight.core.leftout import warning
 from ranksight.reports.terminal import Text, next_step, show
 
 

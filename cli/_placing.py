@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse

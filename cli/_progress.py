@@ -14,12 +14,12 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ranksight._names import clipped, printable
 from ranksight.cli._saying import say
-from ranksight.units import in_full
+from ranksight.core.names import clipped, printable
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Run
+    from ranksight.core.experiment import Run
 
 T = TypeVar("T")
 LABEL = 48
@@ -112,7 +112,7 @@ def _left(seconds: float) -> str:
 
 
 class Runs(Progress):
-    """Told of every run of a campaign (:data:`ranksight.campaign.Watcher`).
+    """Told of every run of a campaign (:data:`ranksight.campaign.measuring.Watcher`).
 
     Parameters
     ----------
@@ -181,10 +181,13 @@ class Files(Progress):
     def __init__(self, total: int, quiet: bool) -> None:
         super().__init__(total, quiet, SELDOM)
         self.file = 0
+        self._first: tuple[float, int] | None = None
+        """When the first runs of this file were stored, and how many."""
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """The items, one a file, one after another."""
         for self.file, item in enumerate(items, 1):
+            self._first = None
             yield item
             self(0, 0)
 
@@ -192,12 +195,20 @@ class Files(Progress):
         """Called after each run of a file is stored, and with zeros after the file."""
         inside = runs / of if of else 1.0
         text = f"file {self.file} of {self.total}" + (f": {runs} of {of} runs stored" if of else "")
-        self.at(self.file - 1 + inside, text)
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (now, runs)
+        since, stored = self._first
+        # A file is read before its first run is stored, so that tells nothing of how long storing takes.
+        rest = (now - since) / (runs - stored) * (of - runs) if runs > stored else 0.0
+        # This file and those before it took so long; a further one takes as long as they did in the mean.
+        each = (now - self.begin + rest) / max(self.file, 1)
+        self.at(self.file - 1 + inside, text, left=rest + each * (self.total - self.file))
 
 
 @contextmanager
 def fitting(quiet: bool) -> Iterator[None]:
-    """Show how far a fit is (:func:`ranksight.telling.progress`), from the time on that it takes a while."""
+    """Show how far a fit is (:func:`ranksight.core.log.progress`), from the time on that it takes a while."""
     if quiet:
         yield
         return
@@ -214,7 +225,7 @@ def fitting(quiet: bool) -> Iterator[None]:
 @contextmanager
 def _listening(step: Callable[[str, int, int], None]) -> Iterator[None]:
     """Call `step` with the records that tell how far something is."""
-    from ranksight.telling import LOG
+    from ranksight.core.log import LOG
 
     handler = _Steps(step)
     before = LOG.level

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight.errors import InputError, UsageError
+from ranksight.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from ranksight.campaign.importing import Naming
+    from ranksight.core.reading import Reading
     from ranksight.counters.readers.csv_table import Columns
-    from ranksight.importing import Naming
-    from ranksight.reading import Reading
 
 
 def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
@@ -52,7 +52,7 @@ def readings(
     todo: list[tuple[Path, str]], read: Read, chosen: argparse.Namespace
 ) -> Iterator[tuple[Path, str, Callable[[], Iterable[Reading]]]]:
     """Each file, its reader, and what gives its readings or raises; read ahead where there are processes for it."""
-    from ranksight.executing import executor, in_order
+    from ranksight.core.executing import executor, in_order
 
     if len(todo) < 2 or (chosen.jobs == 1 and chosen.dask is None):
         for path, reader in todo:
@@ -80,14 +80,14 @@ def _given(result: list[Reading] | InputError) -> list[Reading]:
 
 
 def _read_named(path: Path, reader: str) -> Iterable[Reading]:
-    from ranksight.reading import READERS, in_time
+    from ranksight.core.reading import READERS, in_time
 
     return in_time(path, READERS[reader].read(path))
 
 
 def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a file by the reader named."""
-    from ranksight.importing import Naming, names_of
+    from ranksight.campaign.importing import Naming, names_of
 
     periods = _constants(chosen.period, "--period")
     named, fixed, metrics = names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)
@@ -96,9 +96,9 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a table by its columns; UsageError where they say nothing."""
+    from ranksight.campaign.importing import Naming, names_of
     from ranksight.counters.readers._reshaping import Shape
     from ranksight.counters.readers.csv_table import Columns
-    from ranksight.importing import Naming, names_of
 
     where: dict[str, tuple[str, ...]] = {}
     for column, value in _pairs(chosen.where, "--where"):
@@ -136,7 +136,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 
 def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reader: str) -> Iterable[Reading]:
+    from ranksight.core.reading import in_time
     from ranksight.counters.readers.csv_table import read_table
-    from ranksight.reading import in_time
 
     return in_time(path, read_table(path, columns, strict, outside))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ranksight._names import clipped
+from ranksight.core.names import clipped
 
 SHOWN = 10
 """Messages of one kind that are printed; the others are counted."""

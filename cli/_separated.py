@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ranksight._names import UNSAFE
+from ranksight.core.names import UNSAFE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ranksight._names import printable
+from ranksight.core.names import printable
 
 
 @contextmanager
 def aloud() -> Iterator[None]:
-    """Print what :func:`ranksight.telling.told` says."""
-    from ranksight.telling import LOG, told
+    """Print what :func:`ranksight.core.log.log` says."""
+    from ranksight.core.log import LOG, log
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)
@@ -25,7 +25,7 @@ def aloud() -> Iterator[None]:
     begin = time.process_time()
     try:
         yield
-        told("done, %.2f s of processor time in this process", time.process_time() - begin)
+        log("done, %.2f s of processor time in this process", time.process_time() - begin)
     finally:
         LOG.removeHandler(handler)
         LOG.setLevel(before)

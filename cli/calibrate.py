@@ -26,11 +26,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import check_output
 from ranksight.cli._saying import say, tell
-from ranksight.errors import InputError, UsageError
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.files import check_output
+from ranksight.core.units import parse_size
 from ranksight.reports.terminal import Column, Table, Text, next_step, show
-from ranksight.units import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,7 +173,7 @@ def _written(what: str, output: Path) -> None:
 
 
 def _print_network(found: NetworkCalibration) -> None:
-    from ranksight.units import format_si
+    from ranksight.core.units import format_si
 
     known = found.parameters
     place = "inside a node" if found.level == "intra" else "between nodes"
@@ -281,7 +281,7 @@ def _figures(machine: Platform) -> dict[str, object]:
 
 
 def _print(machine: Platform) -> None:
-    from ranksight.units import format_si
+    from ranksight.core.units import format_si
 
     layout = machine.layout
     about = (

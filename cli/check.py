@@ -22,13 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight._files import check_output
 from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
-    from ranksight.model.expectations.checking import Result
+    from ranksight.analysis.expectations.checking import Result
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -73,9 +73,9 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
-    from ranksight.experiment import read
-    from ranksight.model.expectations.checking import check
-    from ranksight.model.expectations.document import Study, read_study
+    from ranksight.analysis.expectations.checking import check
+    from ranksight.analysis.expectations.document import Study, read_study
+    from ranksight.core.experiment import read
 
     if args.junit is not None:
         check_output(args.junit, args.force)
@@ -98,14 +98,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(path: Path, result: Result) -> None:
-    from ranksight._files import write_output
+    from ranksight.core.files import write_output
     from ranksight.reports.junit import junit
 
     write_output(path, junit(result).decode("utf-8"))
 
 
 def _print(result: Result, args: argparse.Namespace) -> None:
-    from ranksight.reports.expectations import COLUMNS, blocks, rows, to_dict
+    from ranksight.reports.checks import COLUMNS, blocks, rows, to_dict
     from ranksight.reports.terminal import next_step, show
 
     if args.format == "json":

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.errors import InputError, UsageError
-from ranksight.units import in_full
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.model.comparison.comparing import Comparison, Subject
+    from ranksight.analysis.comparison.comparing import Comparison, Subject
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -100,13 +100,14 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--rename {text[:80]} names no two kernels", "write --rename OLD=NEW")
         names[old] = new
 
-    from ranksight.experiment import WHOLE
-    from ranksight.model.comparison.change import UNSURE
-    from ranksight.model.comparison.comparing import compare
+    from ranksight.analysis.comparison.change import UNSURE
+    from ranksight.analysis.comparison.comparing import compare
+    from ranksight.core.experiment import WHOLE
     from ranksight.model.questions import above_zero
 
-    first = _open(args.before, args.before_platform)
-    second = _open(args.after, args.after_platform)
+    sides = ((args.before, args.before_platform), (args.after, args.after_platform))
+    kept = _kept([path for path, _ in sides], names)
+    first, second = (_open(path, platform, kept) for path, platform in sides)
     if first.name == second.name:
         first, second = _apart(first, args.before), _apart(second, args.after)
     points = first.model.combinations(args.asked) if args.asked else None
@@ -124,10 +125,22 @@ def run(args: argparse.Namespace) -> int:
     return 4 if not found.timer or (row is not None and (found.changes.verdict[row] == UNSURE).all()) else 0
 
 
-def _open(path: Path, platform: str | None) -> Subject:
-    from ranksight.experiment import read
+def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
+    """Kernels that matter on one of the sides, and so are compared on both."""
+    from ranksight.core.experiment import read
+    from ranksight.model.model import Model
+    from ranksight.model.series.folding import significant
+
+    found: set[str] = set()
+    for path in paths:
+        found.update(significant(read(path)) if path.is_dir() else Model.load(path).fitted.kernels)
+    return found.union(*(pair for pair in names.items() if found.intersection(pair)))
+
+
+def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
+    from ranksight.analysis.comparison.comparing import Subject
+    from ranksight.core.experiment import read
     from ranksight.model.assembly import assemble
-    from ranksight.model.comparison.comparing import Subject
     from ranksight.model.model import Model
     from ranksight.platforms import load
 
@@ -136,7 +149,7 @@ def _open(path: Path, platform: str | None) -> Subject:
         return Subject(name, Model.load(path))
     experiment = read(path)
     given = load(platform) if platform else load("generic") if "loads_l1" in experiment.metrics() else None
-    model, series = assemble(experiment, platform=given)
+    model, series = assemble(experiment, platform=given, keep=keep)
     return Subject(name, model, series, experiment.runs)
 
 

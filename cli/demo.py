@@ -1,14 +1,15 @@
 """Measure, fit and predict the bundled program, then hold the prediction against runs at the predicted scale.
 
-  ranksight demo                 # about three minutes on two cores
+  ranksight demo --example       # with measurements that come with it: under a minute, nothing is run
+  ranksight demo                 # about four minutes on two cores
   ranksight demo --quick         # about one
   ranksight demo --bug           # with a scalability bug planted, which the ranking has to name
 
-A 3-D heat conduction solver is measured at 1, 2, 4 and 8 ranks and two sizes, with what the machine offers: messages
-by the PMPI tracer, counts by callgrind, time by perf. The model then says what 16 and 32 ranks and a larger size will
-show; those are run, and predicted and measured are printed side by side. Everything stays in the folder that is named
-at the end. More ranks than cores share the processors, so their wall time is no truth: counts, messages and processor
-time are compared, and wall time is told as a prediction for the platform alone.
+A 3-D heat conduction solver is measured at 1, 2, 4 and 8 ranks and several sizes, with what the machine offers:
+messages by the PMPI tracer, counts by callgrind, time by perf. The model then predicts 16 and 32 ranks and a larger
+size; those are run, and predicted and measured are printed side by side. Everything stays in the folder that is named
+at the end. More ranks than cores share the processors, so their wall time is not compared: counts, messages and
+processor time are, and wall time is predicted for a machine with as many cores as ranks.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import InputError, RanksightError, ToolError
+from ranksight.core.errors import InputError, RanksightError, ToolError, UsageError
 
 if TYPE_CHECKING:
-    from ranksight.campaign import Plan
-    from ranksight.collecting import Collector
-    from ranksight.experiment import Experiment
+    from ranksight.campaign.collecting import Collector
+    from ranksight.campaign.measuring import Plan
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.platforms import Platform
 
@@ -45,6 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="default: ranksight-demo")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, and 16 ranks as the largest")
+    parser.add_argument(
+        "--example",
+        action="store_true",
+        help="use measurements that come with ranksight: no MPI, no compiler, one minute",
+    )
     parser.add_argument("--bug", action="store_true", help="plant work that grows with the number of ranks")
     parser.add_argument(
         "--platform",
@@ -59,13 +65,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Run the demonstration; 1 when a run failed."""
     from ranksight.cli._outcome import report
-    from ranksight.experiment import Experiment
-    from ranksight.model.assembly import assemble
+    from ranksight.core.experiment import Experiment
     from ranksight.platforms import load
 
     begin = time.monotonic()
     say = _silent if chosen.quiet else _say
     asked = load(chosen.platform) if chosen.platform is not None else None
+    if chosen.example:
+        return _example(chosen, asked, begin, say)
     folder = _folder(chosen)
     with _found_mpi():
         try:
@@ -75,7 +82,7 @@ def run(chosen: argparse.Namespace) -> int:
             with suppress(OSError):
                 folder.rmdir()  # where nothing is in it yet
             raise
-        sizes, larger = ((8, 16), 32) if chosen.quick else ((12, 24), 48)
+        sizes, larger = ((8, 16), 32) if chosen.quick else ((12, 16, 24), 36)
         ranks = (1, 2, 4, 8)
         trained = Experiment.create(folder / "experiment", "heat", command.parameters)
         plan = _plan(command, ranks, sizes, collectors)
@@ -85,24 +92,57 @@ def run(chosen: argparse.Namespace) -> int:
         if failed:
             return failed
         platform = asked or (load("generic") if chosen.quick else _this_node(folder, say))
-        say("")
-        say("fitting")
-        model, _ = assemble(trained, platform=platform)
-        model.save(folder / "heat.model.json")
+        model = _fitted(trained, platform, folder, say)
         say("predicted; now measuring what was predicted")
         checked = Experiment.create(folder / "check", "heat", command.parameters)
         many = (16,) if chosen.quick else (16, 32)
         # Counting every instruction of many ranks takes long; their messages and processor time are read at both sizes.
         traced = {name: collector for name, collector in collectors.items() if name == "pmpi"}
-        for where, size, using in ((many, sizes[0], collectors), (many, sizes[1], traced), ((2,), larger, collectors)):
+        for where, size, using in ((many, sizes[0], collectors), (many, sizes[-1], traced), ((2,), larger, collectors)):
             failed = _measure(checked, _plan(command, where, (size,), using), chosen.quiet, report) if using else 0
             if failed:
                 return failed
-    _tell(model, trained, checked, folder, {"size": float(sizes[-1])}, platform)
+    return _end(model, trained, checked, folder, platform, begin, say)
+
+
+def _example(chosen: argparse.Namespace, asked: Platform | None, begin: float, say: Any) -> int:
+    """The demonstration on measurements that were made before: no MPI, compiler or collector is needed."""
+    from ranksight.core.experiment import read
+    from ranksight.examples.measured import unpack
+    from ranksight.platforms import load
+
+    if chosen.quick or chosen.bug:
+        raise UsageError("ranksight demo: --example is measured already", "leave --quick and --bug out")
+    folder = _folder(chosen)
+    unpack(folder)
+    trained, checked = read(folder / "experiment"), read(folder / "check")
+    sizes, ranks = (sorted({int(run.configuration[name]) for run in trained.runs}) for name in ("size", "ranks"))
+    say(f"measured before, on a virtual machine with 2 cores: {_list(ranks)} ranks, sizes {_list(sizes)}")
+    platform = asked or load(str(folder / "this-node.toml"))
+    model = _fitted(trained, platform, folder, say)
+    return _end(model, trained, checked, folder, platform, begin, say)
+
+
+def _fitted(trained: Experiment, platform: Platform, folder: Path, say: Any) -> Model:
+    from ranksight.model.assembly import assemble
+
+    say("")
+    say("fitting")
+    model, _ = assemble(trained, platform=platform)
+    model.save(folder / "heat.model.json")
+    return model
+
+
+def _end(
+    model: Model, trained: Experiment, checked: Experiment, folder: Path, platform: Platform, begin: float, say: Any
+) -> int:
+    """Print predictions and runs, and where all of it is."""
+    size = float(model.training[:, model.parameters.index("size")].max())
+    _tell(model, trained, checked, folder, {"size": size}, platform)
     say("")
     say(f"{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
     say(f"all of it in one page: {folder / 'heat.html'}")
-    words = [folder / "heat.model.json", *options({"ranks": (64, 1024), "size": sizes[-1]}), "--metric", "time"]
+    words = [folder / "heat.model.json", *options({"ranks": (64, TARGET), "size": size}), "--metric", "time"]
     say(f"next: {shell_line('ranksight', 'predict', *words)}")
     return 0
 
@@ -146,8 +186,8 @@ def _command(folder: Path, chosen: argparse.Namespace, say: Any) -> Any:
     """Build the program; the template of its command."""
     import subprocess
 
+    from ranksight.campaign.launching import Template
     from ranksight.examples.build import build
-    from ranksight.launching import Template
 
     if shutil.which("mpirun") is None:
         raise ToolError("no mpirun is found", "load the site's MPI module, or: pip install 'ranksight[mpi]'")
@@ -199,7 +239,7 @@ def _collectors(say: Any) -> dict[str, Collector]:
 
 
 def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collectors: Mapping[str, Collector]) -> Plan:
-    from ranksight.campaign import Plan
+    from ranksight.campaign.measuring import Plan
 
     return Plan(
         command, {"ranks": list(map(float, ranks)), "size": list(map(float, sizes))}, 1, collectors, timeout=600
@@ -207,7 +247,7 @@ def _plan(command: Any, ranks: tuple[int, ...], sizes: tuple[int, ...], collecto
 
 
 def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> int:
-    from ranksight.campaign import measure
+    from ranksight.campaign.measuring import measure
     from ranksight.cli._progress import Runs
 
     with Runs([run for run, _, _ in plan.runs()], quiet) as progress:
@@ -231,11 +271,10 @@ def _tell(
     from ranksight.reports.validation import validate
 
     check, known = validate(model, checked), validate(model, trained)
-    show(*tell_validation(check))
-    cores = len(os.sched_getaffinity(0))
+    cores = min((int(run.environment["cores"]) for run in trained.runs if "cores" in run.environment), default=1)
+    show(*tell_validation(check, cores))
     show(*tell_wall_time(model, (64, 256, TARGET), size, platform.name, cores))
-    smallest = {"size": float(model.training[:, model.parameters.index("size")].min())}
-    show(*tell_growth(model, TARGET, smallest))
+    show(*tell_growth(model, TARGET, size))
     check.table.to_csv(folder / "check.csv", index=False)
     timed = model.equation.resources is not None
     swept = sweep(model, to=TARGET, at=size)
@@ -251,7 +290,7 @@ def _tell(
     write(render(context), folder / "heat.html", force=True)
 
 
-def _list(values: tuple[int, ...]) -> str:
+def _list(values: Sequence[int]) -> str:
     return ", ".join(map(str, values))
 
 

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ranksight.model.diagnosis.diagnosis import Diagnosis
+    from ranksight.analysis.diagnosis.diagnosis import Diagnosis
     from ranksight.model.model import Model
 
 __all__ = ["configure", "parse", "run"]
 
-TABLES = ("verdicts", "scaling", "rankings", "crossovers", "efficiencies", "roofline", "pairs", "balance", "waits",
-          "blocking", "terms", "fitted_costs", "advice")  # fmt: skip
+TABLES = ("verdicts", "scaling", "rankings", "crossovers", "efficiencies", "roofline", "pairs", "balance", "teams",
+          "waits", "blocking", "terms", "fitted_costs", "saturation", "advice")  # fmt: skip
 BEYOND = 16
 """Ranks over the most measured where none are asked for."""
 
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose and print; 4 when nothing is decided."""
-    from ranksight.model.diagnosis.diagnosis import diagnose
+    from ranksight.analysis.diagnosis.diagnosis import diagnose
     from ranksight.model.model import Model
 
     if not 0 < args.level < 1:
@@ -104,8 +104,8 @@ def _print(found: Diagnosis, args: argparse.Namespace) -> None:
 def _next(found: Diagnosis, model: Path) -> str:
     """What to type: counters or a description of the machine where they decide more, runs where the evidence ends, or
     a forecast."""
-    from ranksight.model.diagnosis.ceilings import NAMES
-    from ranksight.model.diagnosis.verdicts import UNTOLD
+    from ranksight.analysis.diagnosis.ceilings import NAMES
+    from ranksight.analysis.diagnosis.verdicts import UNTOLD
 
     rows = found.verdicts()
     heavy = rows[rows["share"] >= 0.05]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
-    from ranksight.collecting import Availability
+    from ranksight.campaign.collecting import Availability
     from ranksight.counters.doctor import Finding
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "!", "missing": "-"}
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Examine the machine and print what was found."""
-    from ranksight.collecting import COLLECTORS
+    from ranksight.campaign.collecting import COLLECTORS
     from ranksight.counters.doctor import examine
 
     findings = examine()

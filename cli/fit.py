@@ -15,16 +15,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output, with_name
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.files import check_output, with_name
+from ranksight.core.units import counted, parse_frequency
 from ranksight.reports.terminal import Text, next_step, show
-from ranksight.units import counted, parse_frequency
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
     from ranksight.model.series.series import Series
 
@@ -41,7 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "experiment", type=Path, nargs="?", metavar="EXPERIMENT", help="folder made by 'measure' or 'import'"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="MODEL", help="the model's file (default: EXPERIMENT with .model.json)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="MODEL",
+        help="the model's file (default: EXPERIMENT with .model.json, which is brought up to date)",
     )
     parser.add_argument(
         "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
@@ -106,6 +110,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "formula names, ranks apart; may be repeated",
     )
     parser.add_argument(
+        "--work",
+        metavar="FORMULA",
+        help="work that a rank has, such as '6*ne*ne/ranks': computation then depends on it alone; messages, imbalance "
+        "and how full nodes are go on depending on ranks",
+    )
+    parser.add_argument(
         "--iterations",
         metavar="PARAMETER",
         help="the parameter that counts iterations: a run is a set-up and as much again with each, and few tell many",
@@ -124,11 +134,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of kernels' times: closed meets every measured time (default); literal is the paper's, which counts "
         "stalls twice, to compare",
     )
+    parser.add_argument(
+        "--all-kernels",
+        action="store_true",
+        help="fit every kernel; without it those below 0.1 %% of every metric are summed into (others)",
+    )
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes for very many series (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument(
+        "--formulas",
+        choices=("latex", "python"),
+        help="print the functions as lines of LaTeX, or as a Python module, in place of the table",
     )
     parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -136,6 +156,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit, store, print; 4 when no series carries an answer."""
+    from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
 
     if args.space == "list":
@@ -146,17 +167,17 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs < 1:
         raise UsageError(f"--jobs is {args.jobs}", "give at least 1")
     output = args.output or (place := with_name(args.experiment)).with_name(place.name + ".model.json")
+    # The name that fit itself gives holds what it wrote before: fitting again is to bring it up to date.
+    args.force = args.force or (args.output is None and ours(output))
     check_output(output, args.force)
     if args.space not in SPACES:
         SPACES[args.space]  # raises with the nearest names
 
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import tell
+    from ranksight.core.experiment import read
     from ranksight.counters.checking import unnoted
-    from ranksight.experiment import read
-    from ranksight.model.assembly import assemble, assumed_platform, domains_of
-    from ranksight.model.structure.coordinates import Coordinates
-    from ranksight.model.structure.wholeunits import WholeUnits
+    from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
     experiment = read(args.experiment)
@@ -167,9 +188,7 @@ def run(args: argparse.Namespace) -> int:
         settings["iterations"] = args.iterations
     named = None if args.platform is None else platform
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
-    coordinates = Coordinates.of(experiment, args.derive)
-    over = experiment.parameters if coordinates is None else coordinates.parameters
-    units = None if args.units is None else WholeUnits.read(args.units, over)
+    coordinates, units = stated_of(experiment, args.derive, args.work, args.units)
     if named is not None:
         tell("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):
@@ -184,6 +203,7 @@ def run(args: argparse.Namespace) -> int:
             coordinates=coordinates,
             volumes=args.volume,
             over_ranks=_over_ranks(args.ranks_reduce),
+            all_kernels=args.all_kernels,
             jobs=args.jobs,
             dask=args.dask,
             **settings,
@@ -264,18 +284,22 @@ def _print(
     import numpy as np
 
     from ranksight.model.remarks import partners
-    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out
+    from ranksight.reports.functions import COLUMNS, blocks, functions, left_out, listing
 
-    rows = functions(model)
-    if checked is not None:
-        for row, error in zip(rows, checked.pop("errors"), strict=True):
-            row["error_at_largest"] = error
+    errors = [] if checked is None else checked.pop("errors")
+    rows = [] if args.format == "table" and args.formulas is None else functions(model)
+    for row, error in zip(rows, errors, strict=False):
+        row["error_at_largest"] = error
+    if args.formulas is not None:
+        print(listing(rows, args.formulas, model.parameters))
+        return
     if args.format == "json":
         content = {
             "schema_version": 1,
             "model": str(output),
             "warnings": [model.extras["left_out"]] if "left_out" in model.extras else [],
             "parameters": list(model.parameters),
+            **({"folded": model.extras["folded"]} if model.selection.folded else {}),
             "functions": _plain(rows),
             **({} if checked is None else {"verification": _plain(checked)}),
         }
@@ -287,15 +311,16 @@ def _print(
         known = ([None if (value := row.get(name)) != value else value for name in columns] for row in rows)
         _separated.write(columns, known)
         return
-    show(*blocks(rows, checked))
+    show(*blocks(model, checked))
     # What took one value is told at that alone.
     varied = model.training.max(axis=0) > model.training.min(axis=0)
     ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
     ahead = model.along_ties(ahead)
     asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
-    said = f"{counted(len(rows), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
+    said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     said_of = (outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
+    said_of = (model.selection.remark(), *said_of)
     notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 

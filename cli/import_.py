@@ -15,23 +15,23 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
-from ranksight.cli._saying import say, tell, warn
-from ranksight.cli._skipping import Skips
-from ranksight.errors import InputError, UsageError
+from ranksight.cli._saying import SHOWN, say, tell, warn
+from ranksight.core.errors import InputError, UsageError
+from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
-from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment, Run
-    from ranksight.importing import Import
-    from ranksight.reading import Reading
-    from ranksight.recognising import Found
+    from ranksight.campaign.importing import Import
+    from ranksight.campaign.recognising import Found
+    from ranksight.core.experiment import Experiment, Run
+    from ranksight.core.reading import Reading
 
 TABLE = "csv"
 """Name of the format whose columns the user names."""
@@ -116,14 +116,14 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
+    from ranksight.campaign.importing import Import
+    from ranksight.campaign.merging import is_experiment
+    from ranksight.campaign.recognising import Found
+    from ranksight.core.leftout import warning
+    from ranksight.core.reading import READERS
     from ranksight.counters.checking import Checks
     from ranksight.counters.forming import formed, load_once
-    from ranksight.importing import Import
-    from ranksight.leftout import warning
-    from ranksight.merging import is_experiment
     from ranksight.platforms import load
-    from ranksight.reading import READERS
-    from ranksight.recognising import Found
 
     if chosen.jobs < 1:
         raise UsageError(f"ranksight import: --jobs {chosen.jobs}", "give at least 1")
@@ -177,7 +177,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _list_formats() -> None:
     """Print what can be read."""
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     rows = [[name, READERS[name].text] for name in READERS]
     rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
@@ -187,7 +187,7 @@ def _list_formats() -> None:
 
 def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace) -> Found:
     """The files that are no tables, by their format: the one that was `named`, or that which each is found to have."""
-    from ranksight.recognising import find
+    from ranksight.campaign.recognising import find
 
     if options := [name for name in OF_TABLES if getattr(chosen, name)]:
         raise UsageError(f"ranksight import: --{options[0]} is for tables", f"write import csv {words[0]} ...")
@@ -251,9 +251,9 @@ def _whole(work: Import, chosen: argparse.Namespace) -> None:
 
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
-    from ranksight.experiment import Experiment
-    from ranksight.leftout import warning
-    from ranksight.merging import check_alike, is_experiment, merge
+    from ranksight.campaign.merging import check_alike, is_experiment, merge
+    from ranksight.core.experiment import Experiment
+    from ranksight.core.leftout import warning
 
     of_files = ("total", "parameter", "set", "metric", "period", "platform")
     given = [name for name in (*OF_TABLES, *of_files) if getattr(chosen, name)]
@@ -302,7 +302,7 @@ def _tables(paths: list[Path]) -> list[Path]:
 
 
 def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chosen: argparse.Namespace) -> None:
-    from ranksight.leftout import warning
+    from ranksight.core.leftout import warning
 
     ranges = {name: sorted({run.configuration[name] for run in experiment.runs}) for name in experiment.parameters}
     configurations = len({tuple(sorted(run.configuration.items())) for run in experiment.runs})
@@ -342,3 +342,41 @@ def _listed(values: list[float]) -> str:
     if len(values) > 12:
         return f"{in_full(values[0])} .. {in_full(values[-1])}, {len(values)} values"
     return ", ".join(map(in_full, values))
+
+
+class Skips:
+    """Passes over what cannot be read and says so at once; with `strict` the first error ends the import.
+
+    Parameters
+    ----------
+    strict : bool
+    refused : sequence of InputError
+        What was passed over before.
+    """
+
+    def __init__(self, strict: bool, refused: Iterable[InputError] = ()) -> None:
+        self.strict = strict
+        self.count = 0
+        for error in refused:
+            self._skip(error)
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Around the reading of one file."""
+        try:
+            yield
+        except InputError as error:
+            if self.strict:
+                raise
+            self._skip(error)
+
+    def _skip(self, error: InputError) -> None:
+        self.count += 1
+        if self.count <= SHOWN:
+            say(f"skipped: {error}")
+
+    def end(self) -> int:
+        """How many were passed over; those that were not named are counted in a line."""
+        if self.count > SHOWN:
+            say(f"{self.count - SHOWN} more skipped")
+        return self.count

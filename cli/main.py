@@ -7,15 +7,18 @@ import contextlib
 import importlib
 import io
 import os
+import re
+import shutil
 import signal
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from ranksight import __version__
 from ranksight.cli._saying import say
-from ranksight.errors import RanksightError, UsageError
+from ranksight.core.errors import RanksightError, UsageError, meant
 
 VERBS: dict[str, str] = {
     "doctor": "say what can be measured here, what not, and what would mend it",
@@ -39,18 +42,67 @@ RESUMED = frozenset({"measure"})
 """Verbs that go on where they were interrupted."""
 
 
+SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
+"""Letters of the options that every verb has under the same name."""
+UNKNOWN = "unrecognized arguments: "
+"""How argparse begins to name what it does not know."""
+WIDEST = 100
+"""Columns of help at most."""
+
+
+class Wrapped(argparse.RawDescriptionHelpFormatter):
+    """Help whose paragraphs fill the width of the terminal; indented lines, which are examples, stay as they are."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=max(40, min(shutil.get_terminal_size().columns - 2, WIDEST)))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        blocks = []
+        for block in re.split(r"\n{2,}", text):
+            plain = not any(line.startswith(" ") for line in block.splitlines())
+            blocks.append(textwrap.fill(" ".join(block.split()), width) if plain else block)
+        return "\n\n".join(blocks)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors are one line with the way to help; it guesses no option from a part."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **settings})
+        super().__init__(**{"allow_abbrev": False, "formatter_class": Wrapped, **settings})
+
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        """Declare an option; those of :data:`SHORT` have their letter in every verb."""
+        return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
+
+    def options(self) -> list[str]:
+        """All options by their long names."""
+        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}", f"'{self.prog} --help' lists what it takes")
+        remedy = f"'{self.prog} --help' lists what it takes"
+        if message.startswith(UNKNOWN):
+            word = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
+            remedy = f"{meant(word, self.options())} {remedy}".strip()
+        raise UsageError(f"{self.prog}: {message}", remedy)
 
 
 def _module(verb: str) -> str:
     return "ranksight.cli." + ("import_" if verb == "import" else verb)
+
+
+GUIDE = """Ranksight predicts the runtime of an MPI program at rank counts and problem sizes that nobody has run.
+
+See it work, in a minute and without MPI:
+  ranksight demo --example
+
+Your own program; {ranks} and {size} stand where its command takes them:
+  ranksight measure --ranks 1,2,4,8 --size 32,48,64 -o app.exp -- mpirun -n {ranks} ./app {size}
+  ranksight fit app.exp
+  ranksight predict app.exp.model.json --ranks 256,1024 --size 64 --metric time
+  ranksight report app.exp.model.json -o app.html
+
+What can be measured here: ranksight doctor. All verbs: ranksight --help."""
+"""What is printed where nothing is asked for."""
 
 
 def _parser() -> Parser:
@@ -58,14 +110,13 @@ def _parser() -> Parser:
     listing = "\n".join(f"  {verb:<{width}}{text}" for verb, text in VERBS.items())
     parser = Parser(
         prog="ranksight",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Predict the runtime of an MPI program at scale from a few small runs,\n"
         "and say what will hold it back.",
-        epilog=f"verbs:\n{listing}\n\n'ranksight VERB --help' explains a verb. Start with 'ranksight demo'.\n"
+        epilog=f"verbs:\n{listing}\n\n'ranksight VERB --help' explains a verb.\n\n"
         "exit codes: 0 done, 1 bad input or failed program, 2 usage, 3 expectation violated, 4 insufficient evidence",
     )
     parser.add_argument("--version", action="version", version=f"ranksight {__version__}")
-    parser.add_argument("verb", choices=list(VERBS), metavar="VERB", help="what to do")
+    parser.add_argument("verb", metavar="VERB", help="what to do")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
@@ -75,7 +126,6 @@ def verb_parser(verb: str) -> Parser:
     module = importlib.import_module(_module(verb))
     parser = Parser(
         prog=f"ranksight {verb}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(module.__doc__ or VERBS[verb]).strip(),
     )
     module.configure(parser)
@@ -120,9 +170,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if not given:
-            _parser().print_help()
-            return 2
-        verb = _parser().parse_args(given).verb if given[0].startswith("-") or given[0] not in VERBS else given[0]
+            print(GUIDE)
+            return 0
+        verb = _parser().parse_args(given).verb if given[0].startswith("-") else given[0]
+        if verb not in VERBS:
+            raise UsageError(
+                f"ranksight: no verb is named {verb!r}", f"{meant(verb, VERBS)} 'ranksight --help' lists all"
+            )
         parser = verb_parser(verb)
         module = importlib.import_module(_module(verb))
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.

@@ -34,19 +34,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
-from ranksight.errors import InputError, UsageError
-from ranksight.launching import Template
+from ranksight.cli._lines import shell_line
+from ranksight.cli._values import WRITE, values
+from ranksight.core.errors import InputError, UsageError, meant
 
 if TYPE_CHECKING:
-    from ranksight.campaign import Outcome, Plan
-    from ranksight.collecting import Collector
-    from ranksight.experiment import Experiment
+    from ranksight.campaign.collecting import Collector
+    from ranksight.campaign.measuring import Outcome, Plan
+    from ranksight.cli.main import Parser
+    from ranksight.core.experiment import Experiment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +138,7 @@ def _template(words: Sequence[str], chosen: argparse.Namespace) -> Template:
     return Template(tuple(words), at, chosen.prepare, elsewhere)
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; the parameters of the command after ``--`` are options with lists of values.
 
     Raises
@@ -143,6 +147,8 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
         When no command is given, it lacks ``{ranks}``, or a parameter has no values.
     """
     given = list(arguments)
+    if "--" not in given:
+        _separate(parser, given)
     at = given.index("--") if "--" in given else len(given)
     # The commands name the parameters, which are options of the whole line.
     commands = type(parser)(prog=parser.prog, add_help=False)
@@ -155,7 +161,9 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
             raise UsageError(
                 f"ranksight measure: {{{name}}} cannot be a parameter, --{name} is an option", "give it another name"
             ) from None
-    chosen = parser.parse_args(given[:at])
+    chosen, rest = parser.parse_known_args(given[:at])
+    if rest:
+        _unknown(parser, rest, given[at + 1 :])
     chosen.template = _template(template.words, chosen)
     if chosen.list_collectors:
         return chosen
@@ -172,7 +180,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     if chosen.reps < 1:
         raise UsageError(f"ranksight measure: --reps {chosen.reps}", "give 1 or more")
     chosen.grid = {name: getattr(chosen, f"parameter_{name}") for name in template.parameters}
-    missing = [name for name, values in chosen.grid.items() if values is None]
+    missing = [name for name, listed in chosen.grid.items() if listed is None]
     if missing:
         raise UsageError(
             f"ranksight measure: {{{missing[0]}}} has no values",
@@ -181,22 +189,42 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
     return chosen
 
 
+def _separate(parser: Parser, given: Sequence[str]) -> None:
+    """Say where '--' is missing: before the first word that is no option and no value of one."""
+    takes = {option: action for action in parser._actions for option in action.option_strings}
+    at = 0
+    while at < len(given) and given[at].startswith("-"):
+        word, equals, _ = given[at].partition("=")
+        action = takes.get(word)
+        # What no option is named after is a parameter, which takes a list.
+        count = 1 if action is None or action.nargs is None else action.nargs
+        at += 1 + (count if isinstance(count, int) and not equals else 0)
+    if at < len(given):
+        line = shell_line("ranksight", "measure", *given[:at], "--", *given[at:])
+        raise UsageError("ranksight measure: '--' is missing before the command", f"write: {line}")
+
+
+def _unknown(parser: Parser, rest: Sequence[str], command: Sequence[str]) -> NoReturn:
+    """Refuse words that are no options; a list of values is one of a parameter that the command does not name."""
+    name, _, text = " ".join(rest[:2]).replace("=", " ", 1).partition(" ")
+    if command and name.startswith("--") and re.fullmatch(r"[\d.,:*^-]+", text):
+        raise UsageError(
+            f"ranksight measure: {name} is no option, and the command has no {{{name[2:]}}}",
+            meant(name, parser.options()) or f"write {{{name[2:]}}} after '--' where the program takes it",
+        )
+    parser.error(f"unrecognized arguments: {' '.join(rest)}")
+
+
 def _values(text: str) -> tuple[float, ...]:
-    values: dict[float, None] = {}
-    for word in text.split(","):
-        try:
-            value = float(word)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{word!r} in {text!r} is no number") from None
-        if not -1e300 < value < 1e300:
-            raise argparse.ArgumentTypeError(f"{word!r} in {text!r} is not finite")
-        values[value] = None
-    return tuple(values)
+    try:
+        return tuple(values(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; {WRITE}") from None
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
-    from ranksight.campaign import Plan, measure
+    from ranksight.campaign.measuring import Plan, measure
     from ranksight.cli._adapting import adapt, check_alike, measure_parts
     from ranksight.cli._outcome import report
     from ranksight.cli._progress import Runs
@@ -237,7 +265,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
-    from ranksight.leftout import warning
+    from ranksight.core.leftout import warning
 
     return {
         "schema_version": 1,
@@ -268,8 +296,8 @@ def open_or_create(folder: Path, application: str, template: Template, case: Pat
     InputError
         When the folder holds something else, or runs of another command.
     """
-    from ranksight.campaign import alone, surroundings
-    from ranksight.experiment import Experiment
+    from ranksight.campaign.measuring import alone, surroundings
+    from ranksight.core.experiment import Experiment
 
     if not (folder / "experiment.json").exists():
         return Experiment.create(folder, application, template.parameters)
@@ -306,8 +334,8 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
     ToolError
         When a named one does not work here, or none does.
     """
-    from ranksight.collecting import COLLECTORS
-    from ranksight.errors import ToolError
+    from ranksight.campaign.collecting import COLLECTORS
+    from ranksight.core.errors import ToolError
 
     chosen: dict[str, Collector] = {}
     reasons: list[str] = []
@@ -329,7 +357,7 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
 
 
 def _list_collectors() -> int:
-    from ranksight.collecting import COLLECTORS
+    from ranksight.campaign.collecting import COLLECTORS
     from ranksight.reports.terminal import Cell, Column, Table, next_step, show
 
     rows: list[list[str | Cell]] = []

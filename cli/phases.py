@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import UsageError
+from ranksight.cli._values import WRITE, values
+from ranksight.core.errors import UsageError
+from ranksight.core.units import format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
-from ranksight.units import format_si, in_full
 
 CALLS = 216
 """Characters of a phase's calls that are shown."""
 
 if TYPE_CHECKING:
-    from ranksight.model.phases.analysis import Analysis
-    from ranksight.model.phases.pet import Times
+    from ranksight.analysis.phases.analysis import Analysis
+    from ranksight.analysis.phases.pet import Times
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,12 +72,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _ranks(text: str) -> tuple[float, ...]:
     try:
-        values = tuple(float(word) for word in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers") from None
-    if not all(value >= 1 and value < 1e9 and value.is_integer() for value in values):
+        ranks = tuple(values(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; {WRITE}") from None
+    if not all(1 <= value < 1e9 and value.is_integer() for value in ranks):
         raise argparse.ArgumentTypeError(f"{text!r}: ranks are whole numbers from 1")
-    return values
+    return ranks
 
 
 def _setting(text: str) -> tuple[str, float]:
@@ -89,7 +90,7 @@ def _setting(text: str) -> tuple[str, float]:
 
 def run(args: argparse.Namespace) -> int:
     """Analyse and print; insufficient evidence ends with its own exit code."""
-    from ranksight.model.phases.weights import RULES
+    from ranksight.analysis.phases.weights import RULES
 
     if args.admissible == "list":
         print("\n".join(RULES))
@@ -99,8 +100,8 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
-    from ranksight.experiment import read
-    from ranksight.model.phases.analysis import analyse
+    from ranksight.analysis.phases.analysis import analyse
+    from ranksight.core.experiment import read
     from ranksight.platforms import load
 
     analysis = analyse(

@@ -7,7 +7,10 @@
 Every parameter of the model is an option by its name and says where the prediction is wanted. Which values a parameter
 may take in a run follows a rule: --NAME-rule with a list (8,27,64), a range (16..512:16), cubes, squares,
 powers-of-two, or a formula in n (6*n^2, 2^n); without one it is the rule that the values measured follow. --min-NAME
-and --max-NAME limit them. A run costs its predicted time x ranks; the budget is in core-hours.
+and --max-NAME limit them. Runs with more ranks than the machine of the experiment has cores are left out unless
+--max-ranks names more. A run costs its predicted time x ranks, of the program without collectors, whose factor is
+stated; the budget is in core-hours. Runs that are expected to narrow the interval by less than 10 % are left out, but
+for a few cheap ones that explore.
 
 The functions that still fit the measurements say different things of a run; the plan weighs how far each possible
 outcome would narrow the interval at the target. Given the experiment's folder, the lines to measure are ready to use.
@@ -26,16 +29,18 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
-from ranksight.errors import InputError, UsageError
-from ranksight.units import in_full
+from ranksight.core.errors import UsageError
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
+    from ranksight.analysis.planning.choice import Choice
+    from ranksight.core.experiment import Experiment
     from ranksight.model.model import Model
-    from ranksight.model.planning.choice import Choice
 
 LEVEL = 0.9
 """Probability of the intervals where nothing is said."""
+MANY_RANKS = {"ranks": 1e9}
+"""More ranks than any node has cores."""
 MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
 
@@ -107,12 +112,12 @@ def run(args: argparse.Namespace) -> int:
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
 
+    from ranksight.analysis.planning.candidates import candidates
+    from ranksight.analysis.planning.choice import choose_runs
+    from ranksight.analysis.planning.cost import cost_of
+    from ranksight.analysis.planning.goal import goal
+    from ranksight.analysis.planning.values import Rule
     from ranksight.cli._continuing import measure_lines, template_of, work_options
-    from ranksight.model.planning.candidates import candidates
-    from ranksight.model.planning.choice import choose_runs
-    from ranksight.model.planning.cost import cost_of
-    from ranksight.model.planning.goal import goal
-    from ranksight.model.planning.rules import Rule
 
     model, experiment = _open(args.model)
     if args.kernel == "":
@@ -120,7 +125,12 @@ def run(args: argparse.Namespace) -> int:
     targets = model.combinations({name: list(dict.fromkeys(values)) for name, values in args.asked.items()})
     rules = {name: Rule(text) for name, text in args.rules.items()}
     offered = candidates(
-        model.parameters, model.training, targets, rules, {name: (a, b) for name, (a, b) in args.limits.items()}
+        model.parameters,
+        model.training,
+        targets,
+        rules,
+        {name: (a, b) for name, (a, b) in args.limits.items()},
+        None if experiment is None else _cores(experiment),
     )
     choice = choose_runs(
         goal(model, targets, args.metric, args.kernel, args.level),
@@ -152,8 +162,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _open(path: Path) -> tuple[Model, Experiment | None]:
-    """The model, and the experiment it was made of where it is the one given or stands beside the model."""
-    from ranksight.experiment import read
+    """The model, and the experiment it was made of where it is the one given or is in the folder of the model."""
+    from ranksight.cli._continuing import experiment_of
+    from ranksight.core.experiment import read
     from ranksight.model.model import Model
 
     if path.is_dir():
@@ -164,22 +175,22 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
         platform = load("generic") if "loads_l1" in experiment.metrics() else None
         return assemble(experiment, platform=platform)[0], experiment
     model = Model.load(path)
-    beside = path.with_name(path.name.removesuffix(".model.json"))
-    if beside != path and (beside / "experiment.json").is_file():
-        try:
-            found = read(beside)
-        except InputError:
-            return model, None
-        if found.parameters == model.parameters:
-            return model, found
-        if model.coordinates is not None and set(found.parameters) == set(model.coordinates.given):
-            return model, model.view(found)
-    return model, None
+    return model, experiment_of(model, path)
 
 
 def _crowded(experiment: Experiment, ranks: float) -> bool:
     """Whether so many ranks are more than the cores of the machine that the runs were made on, as far as known."""
     return any(replace(run, configuration={**run.configuration, "ranks": ranks}).crowded for run in experiment.runs)
+
+
+def _cores(experiment: Experiment) -> float | None:
+    """Cores of the one machine that all runs were made on; None where that is not known, as of jobs on many nodes."""
+    known = {
+        run.environment.get("cores", "") if replace(run, configuration=MANY_RANKS).crowded else ""
+        for run in experiment.runs
+    }
+    cores = known.pop() if len(known) == 1 else ""
+    return float(cores) if cores else None
 
 
 def _repetitions(model: Model, experiment: Experiment | None) -> int:

@@ -19,16 +19,19 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _placing, _separated
 from ranksight.cli._lines import options, shell_line
-from ranksight.errors import InputError, UsageError
-from ranksight.metrics import metric
+from ranksight.cli._values import WRITE, values
+from ranksight.core.errors import InputError, UsageError, meant
+from ranksight.core.files import check_output
+from ranksight.core.metrics import metric
+from ranksight.core.units import format_factor, in_full
 from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show, sparkline
-from ranksight.units import format_factor, in_full
 
 if TYPE_CHECKING:
+    from ranksight.analysis.phases.beside import Beside
+    from ranksight.cli.main import Parser
     from ranksight.model.answers import Answer
     from ranksight.model.model import Model
-    from ranksight.model.phases.beside import Beside
     from ranksight.model.prediction import Prediction
 
 LIGHT = 0.005
@@ -41,6 +44,8 @@ LARGEST, PLACES = 4, 3
 """Kernels and configurations that the terms of the equation are shown for."""
 CURVE = 3
 """Values of a parameter from which on a curve says more than its ends."""
+DRAWN = (".svg", ".png", ".pdf")
+"""Kinds of files that ``--plot`` writes."""
 CURVES = 8
 """Curves that are drawn: those of the largest at the end."""
 
@@ -85,10 +90,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=FORMULA",
         help="whole units that the work comes in, such as 'elements=6*size^2' (default: as fitted)",
     )
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="also draw the program's time up to the largest value asked, with measured times: .svg, .png or .pdf",
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file of --plot")
     parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option ``--NAME VALUE[,VALUE]`` sets a parameter of the model.
 
     Raises
@@ -109,34 +121,33 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
         if not equals:
             if at + 1 >= len(rest):
                 raise UsageError(
-                    f"{parser.prog}: --{name} needs a value", f"such as --{name} 1024 or --{name} 1024,2048"
+                    f"{parser.prog}: --{name} needs a value",
+                    meant(f"--{name}", parser.options()) or f"such as --{name} 1024 or --{name} 1024,2048",
                 )
             at += 1
             text = rest[at]
         if name in asked:
             raise UsageError(f"{parser.prog}: --{name} is given twice", f"give several values as --{name} A,B")
-        asked[name] = _numbers(parser.prog, name, text)
+        asked[name] = _numbers(parser.prog, name, text, parser.options())
         at += 1
     args.asked = asked
     return args
 
 
-def _numbers(prog: str, name: str, text: str) -> list[float]:
+def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[float]:
     try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
+        numbers = values(text)
+    except ValueError as error:
         if name == "platform":  # the most natural place to look for it, and no parameter has a name for its value
             raise UsageError(
                 f"{prog}: --platform is given to fit; the model then knows the machine",
                 shell_line("ranksight", "fit", "EXPERIMENT", "--platform", text),
             ) from None
         if name in ("ranks", "size"):
-            raise UsageError(
-                f"{prog}: --{name} {text!r} is no list of numbers", f"write --{name} 1024 or --{name} 1024,2048"
-            ) from None
+            raise UsageError(f"{prog}: --{name} {text!r} is no list of numbers: {error}", WRITE) from None
         raise UsageError(
             f"{prog}: --{name} is no option, and for a parameter {text!r} is no list of numbers",
-            f"'{prog} --help' lists the options; a parameter is given as --{name} 1024 or --{name} 1024,2048",
+            f"{meant(f'--{name}', known)} '{prog} --help' lists the options; {WRITE}",
         ) from None
     if not all(number - number == 0 for number in numbers):
         raise UsageError(f"{prog}: --{name} {text!r} is not finite", f"write --{name} 1024 or --{name} 1024,2048")
@@ -145,11 +156,17 @@ def _numbers(prog: str, name: str, text: str) -> list[float]:
 
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when no answer is carried."""
+    from ranksight.analysis.phases.beside import of_model
     from ranksight.model.model import Model
-    from ranksight.model.phases.beside import of_model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+    if args.plot is not None:
+        if args.plot.suffix not in DRAWN:
+            raise UsageError(
+                f"--plot {args.plot}: the kind of picture is unknown", f"end the name in {', '.join(DRAWN)}"
+            )
+        check_output(args.plot, args.force)
     model = _placing.placed(Model.load(args.model), args).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages
@@ -178,7 +195,25 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "table" and not args.quiet:
         more = [Text(f"also modelled: {', '.join(also)}; --metric NAME or --metric all", 0)] if also else []
         show(*_terms(prediction), *_evidence(prediction), *more, *_phases(phases, missing), *_next(prediction, args))
+    if args.plot is not None:
+        _plot(model, args)
     return 0 if prediction.answers.ok.any() else 4
+
+
+def _plot(model: Model, args: argparse.Namespace) -> None:
+    """Draw the program's time along the parameter that was asked at most values, up to the largest."""
+    from ranksight.cli._continuing import experiment_of
+    from ranksight.reports.plots import plot_model, save_figure
+
+    if "time" not in model.fitted.metrics:
+        raise InputError("the model has no metric 'time' to draw", "fit runs that measured times")
+    most = {name: max(values) for name, values in args.asked.items()}
+    along = max(args.asked, key=lambda name: (len(set(args.asked[name])), name == "ranks"))
+    held = {name: value for name, value in most.items() if name != along}
+    ax = plot_model(model, along=along, to=most[along], at=held, experiment=experiment_of(model, args.model))
+    save_figure(ax.figure, args.plot)
+    if args.format == "table" and not args.quiet:
+        show(Text(f"drawn in {args.plot}", hanging=0))
 
 
 def _json(prediction: Prediction, phases: Sequence[Beside]) -> None:
@@ -279,7 +314,7 @@ def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> 
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
     from ranksight.model.application.terms import TERMS
-    from ranksight.reports import terms
+    from ranksight.reports import equation_terms
 
     if args.metric:
         raise UsageError("--terms and --metric exclude each other", "ask for one at a time")
@@ -293,7 +328,7 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     elif args.format == "csv":
         lines = ([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
         _separated.write([*prediction.parameters, *TERMS[1:]], lines)
-    elif found := terms.tables(rows, _by_time(prediction), args.level, 0):
+    elif found := equation_terms.tables(rows, _by_time(prediction), args.level, 0):
         show(*found[:1], *(block for table in found[1:] for block in ("", table)))
     else:
         show("no kernel is described by the equation: fit with --platform and counts of cycles and loads")
@@ -311,15 +346,15 @@ def _by_time(prediction: Prediction) -> list[str]:
 
 def _terms(prediction: Prediction) -> list[Block]:
     """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
-    from ranksight.reports import terms
+    from ranksight.reports import equation_terms
 
     if prediction.terms is None or not (rows := prediction.terms.rows()):
         return []
     places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in terms.spread_over(len(places), PLACES)}
+    kept = {places[at] for at in equation_terms.spread_over(len(places), PLACES)}
     described = {row["kernel"] for row in rows}
     largest = [kernel for kernel in _by_time(prediction) if kernel in described][:LARGEST]
-    found = terms.tables(
+    found = equation_terms.tables(
         [row for row in rows if tuple(row["configuration"].items()) in kept],
         largest,
         prediction.answers.said.level,

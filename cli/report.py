@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight._files import check_output, with_name
 from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
 from ranksight.cli._saying import warn
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.files import check_output, with_name
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
     from ranksight.reports.html.context import Context
 
 
@@ -113,8 +113,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _context(args: argparse.Namespace) -> Context:
-    from ranksight.experiment import read
-    from ranksight.model.expectations.document import read_study
+    from ranksight.analysis.expectations.document import read_study
+    from ranksight.core.experiment import read
     from ranksight.model.model import Model
     from ranksight.platforms import load
     from ranksight.reports.html.context import Context
@@ -179,8 +179,8 @@ def _print(told: dict[str, Any], how: str) -> None:
         columns = ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")
         _separated.write(columns, [[told[name] for name in columns]])
         return
+    from ranksight.core.units import counted, format_si
     from ranksight.reports.terminal import Text, next_step, show
-    from ranksight.units import counted, format_si
 
     size = format_si(float(told["bytes"]), "B")
     show(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,13 +21,13 @@ from typing import Literal
 
 import pandas as pd
 
-from ranksight.comm import matching
 from ranksight.comm.loggp import OPERATIONS, fit_loggp
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.readers.pingpong import load
-from ranksight.comm.tracer.building import compiler
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import Experiment
+from ranksight.comm.tracer.building import Compiler, compiler
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import Experiment
+from ranksight.core.linking import mpi_of_launcher, start_each_other
 
 SOURCE = Path(__file__).resolve().with_name("pingpong.c")
 FLAGS = ("-O2", "-std=gnu11")
@@ -88,7 +89,7 @@ def calibrate_network(
     if not 8 <= largest <= 1 << 30:
         raise InputError(f"{largest} B is no largest message to measure", "give 8 B to 1 GiB")
     using = compiler(mpicc)
-    matching.check(using, launcher)
+    check_launcher(using, launcher)
     with tempfile.TemporaryDirectory(prefix=".ranksight-network-", dir=_shared_folder()) as folder:
         program = Path(folder) / "pingpong"
         built = subprocess.run(
@@ -212,3 +213,39 @@ def _shared_folder() -> Path | None:
     """A folder that the ranks see: the current one where it can be written, for /tmp is often a node's own."""
     here = Path.cwd()
     return here if os.access(here, os.W_OK) else None
+
+
+def check_launcher(using: Compiler, launcher: Sequence[str]) -> None:
+    """Raise where the launcher cannot start what the compiler makes.
+
+    A program compiled for one MPI and launched by the launcher of another starts as many programs of one rank each, and
+    nothing says so. Launchers that serve any MPI (srun, flux, jsrun, aprun) are let through.
+
+    Parameters
+    ----------
+    using : Compiler
+        The compiler wrapper, as :func:`ranksight.comm.tracer.building.compiler` describes it.
+    launcher : sequence of str
+        The launcher's words; the first is asked for its version.
+
+    Raises
+    ------
+    ToolError
+        When it is not found, or belongs to another MPI, or to another major version of Open MPI.
+    """
+    path = shutil.which(launcher[0])
+    if path is None:
+        raise ToolError(
+            f"the launcher {launcher[0]} is not found", "load the site's MPI module, or: pip install 'ranksight[mpi]'"
+        )
+    family, release = mpi_of_launcher(path)
+    if not family or not using.family:
+        return
+    if start_each_other(family, using.family) and not (
+        family == "Open MPI" and release and using.release and release.split(".")[0] != using.release.split(".")[0]
+    ):
+        return
+    raise ToolError(
+        f"{using.path} compiles for {using.family} {using.release}, and {launcher[0]} belongs to {family} {release}",
+        "put the bin folder of one MPI first in PATH, or name the compiler with RANKSIGHT_MPICC",
+    )

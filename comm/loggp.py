@@ -23,8 +23,8 @@ import pandas as pd
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.segments import SMALLEST, Fit, fit_pieces
 from ranksight.comm.sizes import QUANTILE, SizeTable, summarise
-from ranksight.errors import InputError
-from ranksight.units import format_si
+from ranksight.core.errors import InputError
+from ranksight.core.units import format_si
 
 OPERATIONS = ("pingpong", "isend", "send", "recv", "gap", "reduce")
 JUMP = 2.0

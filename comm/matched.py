@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 COLUMNS = ("rank", "thread", "kernel", "operation", "comm_size", "begin", "end", "bytes", "peer", "tag")
 BLOCKING_SENDS = ("send", "ssend", "rsend", "sendrecv")

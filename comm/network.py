@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ranksight.comm.network import Piecewise
 from ranksight.comm.sizes import SizeTable
-from ranksight.errors import InsufficientError
+from ranksight.core.errors import InsufficientError
 
 Floats = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import bdtr, ndtri
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 Floats = NDArray[np.float64]
 
@@ -59,8 +59,9 @@ def order_statistics(count: int, quantile: float, confidence: float = 0.95) -> t
     Source: David and Nagaraja, Order Statistics, 3rd ed., section 7.1.
     """
     tail = (1 - confidence) / 2
-    low = int(stats.binom.ppf(tail, count, quantile)) - 1
-    high = int(stats.binom.ppf(1 - tail, count, quantile))
+    below = bdtr(np.arange(count + 1), count, quantile)
+    low = int(np.searchsorted(below, tail)) - 1
+    high = int(np.searchsorted(below, 1 - tail))
     return max(low, 0), min(high, count - 1)
 
 
@@ -97,7 +98,7 @@ def summarise(timings: pd.DataFrame, quantile: float = QUANTILE) -> SizeTable:
     brackets = {int(n): order_statistics(int(n), quantile) for n in np.unique(count)}
     low, high = np.array([brackets[int(n)] for n in count]).T
     width = np.log(duration[start + high] / duration[start + low])
-    within = width / (2 * stats.norm.ppf(0.975))
+    within = width / (2 * ndtri(0.975))
     off = np.log(time) - _running_median(np.log(time))
     # The median absolute deviation is 0.6745 standard deviations of a normal distribution.
     scatter = float(np.median(np.abs(off))) / 0.6745

@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.errors import InputError
-from ranksight.run import Run
+from ranksight.core.errors import InputError
+from ranksight.core.run import Run
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""The working part of :mod:`ranksight.counters.callgrind`: a block of lines at a time, as arrays.
+"""The working part of :mod:`ranksight.counters.callgrind_profile`: a block of lines at a time, as arrays.
 
 Lines are told apart by their first bytes, names found by their numbers, the function, object and file in force carried
 forward over the lines, and all numbers of a block parsed at once.
@@ -15,10 +15,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Places, positions
 from ranksight.counters._fields import decimals, fields
 from ranksight.counters._growing import Arcs, Names, Table
-from ranksight.errors import InputError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.counters.callgrind import Profile
+from ranksight.core.leftout import by_object
+from ranksight.core.symbols import label
+from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import is_address, kernel_name, owner_of
-from ranksight.leftout import by_object
-from ranksight.symbols import label
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ class Attributed:
     left_out: pd.DataFrame
 
     def rows(self, event: str, metric: str, rank: int) -> pd.DataFrame:
-        """Rows of a run's table of what was left out (:mod:`ranksight.leftout`): `event` of this process."""
+        """Rows of a run's table of what was left out (:mod:`ranksight.core.leftout`): `event` of this process."""
         left = self.left_out[event].rename("value").reset_index()
         kept = pd.DataFrame({"group": ["application"], "object": [""], "value": [float(self.kernels[event].sum())]})
         return by_object(pd.concat([kept, left], ignore_index=True).assign(rank=rank), metric)

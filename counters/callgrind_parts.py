@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
 from ranksight.counters.mpi_calls import CALLS, END
-from ranksight.errors import InputError
 
 _BOUNDS = {f"MPI_{name}": name for name in (*CALLS, END)} | {f"mpi_{name.lower()}_": name for name in (*CALLS, END)}
 _START = re.compile(r"mpi_init(_thread)?", re.IGNORECASE)

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
-from ranksight.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
-from ranksight.reading import Reading
-from ranksight.sampled import TABLE
-from ranksight.units import counted, format_si
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
+from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
+from ranksight.core.reading import Reading
+from ranksight.core.sampled import TABLE
+from ranksight.core.units import counted, format_si
 
 if TYPE_CHECKING:
     from ranksight.platforms import Platform
@@ -161,6 +161,8 @@ def _pace(look: _Look) -> Iterator[tuple[str, str]]:
 
 def _clock(look: _Look) -> Iterator[tuple[str, str]]:
     """Cycles over time that the processor does not run at."""
+    if not {"cycles", "time"} <= set(look.table.columns):
+        return
     cycles, time = look.column("cycles"), look.column("time")
     both = look.parts & (cycles > 0) & (time > 0)
     if not both.any():
@@ -393,8 +395,10 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     said: list[str] = []
     fresh: dict[str, Values] = {}
     ranked = (counters["rank"] != ALL_RANKS).to_numpy()
-    kernel = counters["kernel"].astype("category").cat.codes.to_numpy()
-    count = int(kernel.max()) + 1
+    if not ranked.any():
+        return counters, said
+    kernel, listed = pd.factorize(counters["kernel"])
+    count = len(listed)
     for name in map(str, counters.columns):
         if name in COUNTER_KEYS or metric(name).unit == "s":
             continue

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.sampled import effective
 from ranksight.counters.names import fold
 from ranksight.platforms.events import EventTable
 from ranksight.platforms.events.formulas import Formula
-from ranksight.sampled import effective
 
 Values = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Derived:
     missing : mapping of str to tuple of str
         Metrics of the table that could not be formed, and the events that were not counted.
     worth : mapping of str to array
-        What a sample is worth in the metrics whose events were sampled (:mod:`ranksight.sampled`).
+        What a sample is worth in the metrics whose events were sampled (:mod:`ranksight.core.sampled`).
     """
 
     columns: Mapping[str, Values]

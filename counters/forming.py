@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.experiment import COUNTER_KEYS
+from ranksight.core.reading import Reading
+from ranksight.core.sampled import TABLE, sampling
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold, metric_name
-from ranksight.experiment import COUNTER_KEYS
 from ranksight.platforms.events import EventTable, load, names, read_formula
 from ranksight.platforms.events.tables import Metric
-from ranksight.reading import Reading
-from ranksight.sampled import TABLE, sampling
 
 if TYPE_CHECKING:
     import pandas as pd

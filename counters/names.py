@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import METRICS
+from ranksight.core.metrics import METRICS
 
 CACHE_LINE = 64.0
 """Bytes of one transfer between caches and memory on every processor whose events are listed here (x86)."""

@@ -20,7 +20,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from ranksight.symbols import beginning, label, unnamed
+from ranksight.core.symbols import beginning, label, unnamed
 
 Owner = Literal["application", "library", "mpi", "runtime", "system"]
 
@@ -125,9 +125,9 @@ def kernel_name(function: str, path: str) -> str:
     a recursion (``'2``) are the function; outlined OpenMP regions (``._omp_fn.0``) are their function too. Functions of
     a run-time library carry its name, without the instruction set that the loader chose
     (``__memmove_avx_unaligned_erms`` is ``memcpy [libc]``). A function without a symbol is named by where it begins,
-    ``0x1430 [name]``, as the tracer names it (:mod:`ranksight.symbols`); those of a run-time library, and those whose
-    address is not known, are one kernel an object, ``(no symbol) [name]``. Empty where the function belongs to the
-    start-up of a process and to no kernel.
+    ``0x1430 [name]``, as the tracer names it (:mod:`ranksight.core.symbols`); those of a run-time library, and those
+    whose address is not known, are one kernel per object, ``(no symbol) [name]``. Empty where the function belongs to
+    the start-up of a process and to no kernel.
     """
     name = _plain(function)
     place = f" [{label(path)}]" if path else ""

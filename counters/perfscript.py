@@ -1,7 +1,8 @@
 """Reading the text of ``perf script``: samples, summed by event and by whose code they hit.
 
 The text is a stream, taken in blocks. Times are cut off, so that samples of one place in one loop become the same
-bytes and are counted rather than parsed; what is parsed is remembered by its bytes.
+bytes and are counted rather than parsed; what is parsed is remembered by its bytes, without periods and without the
+addresses and offsets of the innermost frame, which differ from sample to sample and say nothing of the function.
 
 With ``--show-mmap-events`` it says where files were mapped, and functions without a symbol are told apart.
 
@@ -20,14 +21,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ranksight import leftout
+from ranksight.core import leftout
+from ranksight.core.errors import InputError
+from ranksight.core.symbols import beginning, label
 from ranksight.counters.objects import Owner, is_address, kernel_name, owner, owner_of
-from ranksight.errors import InputError
-from ranksight.symbols import beginning, label
 
 BLOCK = 4 << 20
 LONGEST_RECORD = 1 << 20
-MOST_REMEMBERED = 1 << 17
+MOST_REMEMBERED = 1 << 16
 MOST_KERNELS = 1 << 20
 
 Group = Literal["application", "mpi", "other"]
@@ -42,6 +43,7 @@ _MAPPED = re.compile(
 )
 _RECORD = re.compile(rb"(?m)^[^\n]*PERF_RECORD_MMAP2? [^\n]*$")
 _FRAME = re.compile(r"\s*([0-9a-fA-F]+)(?:\s+(.*))?$")
+_HEX = b"0123456789abcdef"
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SERVES_APPLICATION = re.compile(
     r"^(?:mem(?:cpy|set|cmp)|qsort|msort|bsearch|rand|random|srand|drand48|lrand48|erand48|strto|ato[fil]|malloc|free|calloc|"
@@ -126,7 +128,7 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
 
 
 def by_object(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """What of `samples` became no kernel (:mod:`ranksight.leftout`).
+    """What of `samples` became no kernel (:mod:`ranksight.core.leftout`).
 
     Parameters
     ----------
@@ -172,8 +174,9 @@ class _Reader:
         self._source = source
         self._lines = 0
         self._chains: bool | None = None
-        self._heads: dict[bytes, tuple[int, str, int]] = {}
-        self._tails: dict[tuple[int, bytes], tuple[Group, str, bool]] = {}
+        self._heads: dict[tuple[bytes, bytes], tuple[int, str, int]] = {}
+        self._tails: dict[tuple[int, bytes, bytes], tuple[Group, str, bool]] = {}
+        self._frames: dict[bytes, Frame] = {}
         self._maps: dict[int, list[tuple[int, int, int, str]]] = {}
         """By process: first address, the one behind the last, offset in the file, file."""
         self._sums: dict[tuple[int, str, Group, str, bool], list[int]] = {}
@@ -234,15 +237,18 @@ class _Reader:
             text = _RECORD.sub(b"", text)
         for record, count in Counter(text.split(b"\n\n" if self._chains else b"\n")).items():
             head, colon, tail = record.lstrip(b"\n").partition(b"\n" if self._chains else b": ")
-            first = self._heads.get(head)
+            about, period = _parted(head)
+            first = self._heads.get(about)
             # where files were mapped differs from process to process
             whose = first[0] if first is not None and self._maps and _UNNAMED in tail else -1
-            second = self._tails.get((whose, tail))
+            line, _, rest = tail.partition(b"\n")
+            second = self._tails.get((whose, _place(line), rest))
             if first is None or second is None:
                 if not record.strip():
                     continue
                 first, second = self._parse(text, record, head, colon, tail)
-            (pid, event, period), (group, kernel, by_name) = first, second
+            (pid, event, stated), (group, kernel, by_name) = first, second
+            period = period or stated
             sums = self._sums.get((pid, event, group, kernel, by_name))
             if sums is None:
                 if len(self._sums) >= MOST_KERNELS:
@@ -261,17 +267,30 @@ class _Reader:
             self._heads.clear()
         if len(self._tails) > MOST_REMEMBERED:
             self._tails.clear()
-        first = self._heads[head] = self._head(text, record, head.rstrip().removesuffix(b":"))
+        about, period = _parted(head)
+        first = self._head(text, record, head.rstrip().removesuffix(b":"))
+        self._heads[about] = (*first[:2], 0) if period else first
         frames = []
-        for number, line in enumerate(tail.decode("utf-8", "replace").split("\n"), start=int(bool(self._chains))):
-            if line.strip():
-                frame = _frame(line)
+        for number, line in enumerate(tail.split(b"\n"), start=int(bool(self._chains))):
+            frame = self._frames.get(line)  # places of calls come again and again
+            if frame is None and line.strip():
+                place = _place(line)
+                frame = self._frames.get(place)
                 if frame is None:
-                    self._fail(text, record, number)
-                elif frame.object != "inlined":
-                    frames.append(self._located(frame, first[0]))
+                    found = _frame(line.decode("utf-8", "replace"))
+                    if found is None:
+                        self._fail(text, record, number)
+                        continue
+                    frame = self._located(found, first[0])
+                if place is not line:
+                    if len(self._frames) > MOST_REMEMBERED:
+                        self._frames.clear()
+                    self._frames[line] = self._frames[place] = frame
+            if frame is not None and frame.object != "inlined":
+                frames.append(frame)
         whose = first[0] if self._maps and _UNNAMED in tail else -1
-        second = self._tails[whose, tail] = resolve(frames)
+        innermost, _, rest = tail.partition(b"\n")
+        second = self._tails[whose, _place(innermost), rest] = resolve(frames)
         return first, second
 
     def _located(self, frame: _Place, pid: int) -> Frame:
@@ -313,6 +332,26 @@ class _Reader:
             f"{self._source}:{self._lines + line + 1}: {what}",
             "give the output of 'perf script', or of 'perf script -F comm,pid,tid,time,period,event,ip,sym,dso'",
         )
+
+
+def _parted(head: bytes) -> tuple[tuple[bytes, bytes], int]:
+    """What a sample's first line says without its period, and the period; 0 where none stands behind the time."""
+    before, mark, after = head.rpartition(b" @ ")
+    words = after.split()
+    if mark and len(words) == 2 and words[0].isdigit() and len(words[0]) < 19:
+        return (before, words[1]), int(words[0])
+    return (head, b""), 0
+
+
+def _place(line: bytes) -> bytes:
+    """A line of a call chain without address and offset where it names a function by a symbol; else the line itself."""
+    address, _, place = line.strip().partition(b" ")
+    at = place.rfind(b"+0x")
+    end = place.find(b" ", at)
+    known = at > 0 and place.startswith(b"(", end + 1) and not place[at + 3 : end].strip(_HEX)
+    if not known or not place.endswith(b")") or not address or address.strip(_HEX) or place.startswith(b"[unknown]"):
+        return line
+    return place[:at] + place[end:]
 
 
 def _frame(line: str) -> _Place | None:

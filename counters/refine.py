@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Sites
-from ranksight.counters.callgrind import Profile
+from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import kernel_name, owner_of
-from ranksight.errors import InputError
 
 By = Literal["loops", "lines"]
 Ints = NDArray[np.int64]

@@ -1,14 +1,19 @@
-"""Write docs/verbs.md from the parsers and the list in docs/platforms.md from the descriptions.
+"""Write docs/verbs.md and the manual page from the parsers, and the list in docs/platforms.md from the descriptions.
 
-Run ``python docs/generate.py``; a test holds the files against what they are written from.
+Run ``python docs/generate.py``; a test holds the files against what they are written from. The pictures of README.md
+are drawn by ``python docs/generate.py --images FOLDER`` from the folder of ``ranksight demo --example``.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
-from ranksight.cli.main import VERBS, verb_parser
+from ranksight.cli.main import GUIDE, VERBS, main, verb_parser
 from ranksight.platforms import load, names
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +43,70 @@ def text() -> str:
         "evidence is insufficient.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def manual() -> str:
+    """All verbs as one manual page, ``man ./docs/ranksight.1``."""
+    lines = [
+        '.TH RANKSIGHT 1 "" "ranksight" "User Commands"',
+        ".SH NAME",
+        r"ranksight \- predict the runtime of MPI programs at scale from a few small runs",
+        ".SH SYNOPSIS",
+        r".B ranksight",
+        r"\fIVERB\fR [\fIOPTIONS\fR]",
+        ".SH DESCRIPTION",
+        *_troff(GUIDE.splitlines()),
+    ]
+    for verb in VERBS:
+        parser = verb_parser(verb)
+        lines += [f".SH {verb.upper()}", *_troff((parser.description or "").splitlines())]
+        for action in parser._actions:
+            if action.help != argparse.SUPPRESS and action.dest != "help":
+                lines += [
+                    ".TP",
+                    f".B {_escaped(_name(action))}",
+                    _escaped(_cell(action, parser).replace(chr(92) + "|", "|")),
+                ]
+    lines += [".SH EXIT STATUS"]
+    for code, text in (
+        ("0", "done"),
+        ("1", "bad input or failed program"),
+        ("2", "usage"),
+        ("3", "an expectation is violated or a threshold passed"),
+        ("4", "insufficient data"),
+    ):
+        lines += [".TP", f".B {code}", text]
+    return "\n".join(lines) + "\n"
+
+
+def images(demo: Path) -> None:
+    """Write the pictures of README.md, of the folder that 'ranksight demo --example' made; needs Chromium."""
+    at = ["--ranks", "64..1024*4", "--size", "24", "--metric", "time", "--quiet", "--force"]
+    main(["predict", str(demo / "heat.model.json"), *at, "--plot", str(HERE / "images" / "prediction.svg")])
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    with tempfile.TemporaryDirectory() as profile:
+        words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
+        picture = HERE / "images" / "report.png"
+        words += ["--window-size=1000,700", f"--screenshot={picture}", (demo / "heat.html").resolve().as_uri()]
+        subprocess.run([browser, *words], check=True, capture_output=True, timeout=120)
+
+
+def _troff(lines: list[str]) -> list[str]:
+    """Paragraphs, with indented lines as examples."""
+    found: list[str] = []
+    example = False
+    for line in lines:
+        if line.startswith("  ") != example and line:
+            example = not example
+            found += [".nf", ".RS"] if example else [".RE", ".fi"]
+        found.append(_escaped(line.strip()) if line else ".PP")
+    return [*found, *([".RE", ".fi"] if example else [])]
+
+
+def _escaped(text: str) -> str:
+    """Text without what troff takes for commands."""
+    plain = text.replace("\\", r"\e").replace("-", r"\-")
+    return rf"\&{plain}" if plain.startswith((".", "'")) else plain
 
 
 def platforms() -> str:
@@ -86,5 +155,8 @@ def _cell(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[1] == "--images":
+        sys.exit(images(Path(sys.argv[2])))
     (HERE / "verbs.md").write_text(text(), encoding="utf-8")
+    (HERE / "ranksight.1").write_text(manual(), encoding="utf-8")
     (HERE / "platforms.md").write_text(platforms(), encoding="utf-8")

@@ -19,15 +19,15 @@ sys.path.insert(0, str(HERE.parent / "tests" / "helpers"))
 
 import published as paper  # noqa: E402
 
-from ranksight.experiment import Experiment, Run  # noqa: E402
+from ranksight.analysis.expectations.document import LEAST_R2  # noqa: E402
+from ranksight.analysis.expectations.grammar import growth  # noqa: E402
+from ranksight.analysis.expectations.judging import verdict_of  # noqa: E402
+from ranksight.analysis.expectations.match import limit_of, match  # noqa: E402
+from ranksight.analysis.phases.distant import distant_point  # noqa: E402
+from ranksight.analysis.phases.instructions import InstructionTable  # noqa: E402
+from ranksight.analysis.phases.weights import fit_weight  # noqa: E402
+from ranksight.core.experiment import Experiment, Run  # noqa: E402
 from ranksight.model.assembly import fit  # noqa: E402
-from ranksight.model.expectations.document import LEAST_R2  # noqa: E402
-from ranksight.model.expectations.grammar import growth  # noqa: E402
-from ranksight.model.expectations.judging import verdict_of  # noqa: E402
-from ranksight.model.expectations.match import limit_of, match  # noqa: E402
-from ranksight.model.phases.distant import distant_point  # noqa: E402
-from ranksight.model.phases.instructions import InstructionTable  # noqa: E402
-from ranksight.model.phases.weights import fit_weight  # noqa: E402
 from ranksight.model.spaces.pmnf import EXPONENTS, LOGARITHMS  # noqa: E402
 from ranksight.model.structure.coordinates import Coordinates  # noqa: E402
 from ranksight.platforms import load  # noqa: E402

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
 
 FLAGS = ("-O2", "-g")
 """Optimised as users' programs are, with line information for profilers."""

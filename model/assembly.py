@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, read
-from ranksight.leftout import warning
-from ranksight.metrics import Reduction, metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, read
+from ranksight.core.leftout import warning
+from ranksight.core.log import log
+from ranksight.core.metrics import Reduction, metric
+from ranksight.core.registry import Registry
 from ranksight.model.application.blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fitting import fit_application, in_words
@@ -23,12 +25,10 @@ from ranksight.model.application.measured import apart, calls, configurations, c
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
-from ranksight.model.diagnosis.observed import observe
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
-from ranksight.model.phases.keeping import phases_of
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
@@ -37,6 +37,7 @@ from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled, settle
 from ranksight.model.resource.times import Clock, Timed
 from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series, series_from_experiment
@@ -49,7 +50,11 @@ from ranksight.model.structure.structured import structured
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
-from ranksight.telling import told
+
+Observer = Callable[[Experiment, Series, Platform | None, Machine | None], dict[str, Any]]
+"""Of an experiment, its means over ranks, and the machine as described and at the clock of the runs: plain data."""
+OBSERVERS: Registry[Observer] = Registry("observer", packages=("ranksight.analysis",))
+"""What a fit keeps of the measurements in the model's extras, by name, for questions that the model does not know."""
 
 
 def fit(
@@ -62,9 +67,11 @@ def fit(
     cores_per_domain: int | None = None,
     units: str | None = None,
     derive: Mapping[str, str] | None = None,
+    work: str | None = None,
     volumes: Mapping[str, str] | None = None,
     equation: str = "closed",
     clock: float | None = None,
+    all_kernels: bool = False,
     **settings: Any,
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
@@ -83,6 +90,9 @@ def fit(
     derive : mapping of str to str, optional
         Parameters computed from those of the runs, such as ``{"x": "size^3/ranks"}``
         (:mod:`ranksight.model.structure.coordinates`).
+    work : str, optional
+        Work that a rank has, such as ``6*ne*ne/ranks``, which computation then depends on alone
+        (:mod:`ranksight.model.series.computation`).
     volumes : mapping of str to str, optional
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
     equation : str
@@ -90,6 +100,9 @@ def fit(
     clock : float, optional
         Cycles a second of runs that counted cycles and measured no time, in Hz (:mod:`ranksight.model.resource.times`);
         the platform's when not given.
+    all_kernels : bool
+        Keep every kernel; otherwise those that are too small to matter are summed into one
+        (:mod:`ranksight.model.series.folding`).
     **settings
         ``over_ranks``, ``iterations`` (:mod:`ranksight.model.fitting.iterations`) and what else
         :func:`ranksight.model.fitting.fitting.fit_series` takes.
@@ -106,9 +119,7 @@ def fit(
     elif isinstance(platform, str):
         platform = load(platform)
     domains = domains_of(platform if named else None, placement, ranks_per_node, cores_per_domain)
-    coordinates = Coordinates.of(experiment, derive or {})
-    over = experiment.parameters if coordinates is None else coordinates.parameters
-    whole = None if units is None else WholeUnits.read(units, over)
+    coordinates, whole = stated_of(experiment, derive or {}, work, units)
     return assemble(
         experiment,
         metrics,
@@ -119,8 +130,26 @@ def fit(
         volumes=[f"{kernel}={text}" for kernel, text in (volumes or {}).items()],
         equation=equation,
         clock=clock,
+        all_kernels=all_kernels,
         **settings,
     )[0]
+
+
+def stated_of(
+    experiment: Experiment, derive: Mapping[str, str] | Sequence[str], work: str | None, units: str | None
+) -> tuple[Coordinates | None, WholeUnits | None]:
+    """What the user states of the work: parameters computed from those of the runs, and its whole units.
+
+    Raises
+    ------
+    InputError
+        When a formula cannot be used, or both `work` and `units` are given.
+    """
+    if work is not None and units is not None:
+        raise InputError("--work and --units both state the work", "give the one that the program is written by")
+    coordinates = Coordinates.of(experiment, derive, work)
+    over = experiment.parameters if coordinates is None else coordinates.parameters
+    return coordinates, None if units is None else WholeUnits.read(units, over)
 
 
 def domains_of(
@@ -162,6 +191,8 @@ def assemble(
     equation: str = "closed",
     clock: float | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
+    all_kernels: bool = False,
+    keep: Collection[str] = (),
     **settings: Any,
 ) -> tuple[Model, Series]:
     """Fit everything that an experiment carries.
@@ -189,6 +220,10 @@ def assemble(
         the platform's when not given.
     over_ranks
         See :func:`ranksight.model.series.series.series_from_experiment`.
+    all_kernels : bool
+        Keep every kernel; otherwise those that are too small to matter are summed into one.
+    keep : collection of str
+        Kernels to keep whatever their size; those that `volumes` names are among them.
     **settings
         Of :func:`ranksight.model.fitting.fitting.fit_series`.
 
@@ -201,6 +236,9 @@ def assemble(
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     counting = Clock.of(clock, platform, experiment)
     experiment = experiment if counting is None else Timed(experiment, counting)
+    kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
+    selection = Selection() if all_kernels else select(experiment, chosen, kept)
+    experiment = selection.view(experiment)
     series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
@@ -208,10 +246,10 @@ def assemble(
     sampled = with_unsampled(settle(experiment, series))
     sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
     series = sampled.series
-    told("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
+    log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
-    told("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
+    log("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )
@@ -229,6 +267,8 @@ def assemble(
     whole_units = indivisible(experiment) if units is None else ""
     if lacking := warning(experiment):
         extras["left_out"] = lacking
+    if selection.folded:
+        extras["folded"] = selection.to_dict()
     times = "" if counting is None else counting.remark()
     if counting is not None:
         extras["clock"] = counting.to_dict()
@@ -237,15 +277,14 @@ def assemble(
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
     )
-    told("the program's time: %s", in_words(application))
+    log("the program's time: %s", in_words(application))
     if application.known:
         extras["application"] = application.to_dict()
     if refused := contradictions(series):
         extras["contradictions"] = refused
-    if seen := observe(experiment, series, platform, None if machine is None else machine.frequency):
-        extras["diagnosis"] = seen
-    if phases := phases_of(experiment, platform):
-        extras["phases"] = phases
+    for name in OBSERVERS:
+        if seen := OBSERVERS[name](experiment, series, platform, machine):
+            extras[name] = seen
     model = replace(model, extras=extras)
     scale, unrest = _scale(model, sampled)
     if application.resources is not None and (scale, unrest) != (1.0, 0.0):

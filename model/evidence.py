@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
+from ranksight.core.units import counted
 from ranksight.model.application.refined import Refined
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.units import counted
 
 MOST = 4
 """Texts at most that tell of a sum."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.model import Model

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.costs.selection import stated
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.log import log
+from ranksight.core.metrics import metric
+from ranksight.core.units import counted
 from ranksight.model.answers import Answers
 from ranksight.model.application import whole
 from ranksight.model.application.application import Application
@@ -29,13 +31,12 @@ from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known, whole_ranks
+from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions, join, rows_of
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
-from ranksight.telling import told
-from ranksight.units import counted
 
 TIMED = ("time", "cycles")
 """Metrics that a contradiction between counters spoils."""
@@ -43,8 +44,8 @@ TIMED = ("time", "cycles")
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.experiment import Experiment
-    from ranksight.model.diagnosis.diagnosis import Diagnosis
+    from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+    from ranksight.core.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,47 @@ class Model:
         return f"<Model {self.application}: {counted(len(self.fitted), 'function')} of {over}; .table() shows them>"
 
     def _repr_html_(self) -> str:
-        from ranksight.model.told import html
+        from ranksight.model.function_table import html
 
         return html(self)
 
     def table(self) -> pd.DataFrame:
-        """The functions, one row each; see :func:`ranksight.model.told.told`."""
-        from ranksight.model.told import told
+        """The functions, one row each; see :func:`ranksight.model.function_table.function_table`."""
+        from ranksight.model.function_table import function_table
 
-        return told(self)
+        return function_table(self)
+
+    def plot(
+        self,
+        along: str | None = None,
+        to: float | None = None,
+        at: Mapping[str, float] | None = None,
+        experiment: Experiment | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw the program's predicted time along a parameter, with its interval; the matplotlib axes are returned.
+
+        Parameters
+        ----------
+        along : str, optional
+            The parameter: ranks where they varied, otherwise the first that did.
+        to : float, optional
+            Largest value; when not given the farthest that the data support, up to 16 times the largest measured one.
+        at : mapping of str to float, optional
+            Values of the other parameters; each one's largest measured value when not given.
+        experiment : Experiment, optional
+            Whose measured times are drawn as points.
+        ax : matplotlib axes, optional
+            Drawn into; otherwise a new figure of pyplot.
+
+        Raises
+        ------
+        InputError
+            When a parameter is unknown, a value is not above 0, or the experiment varies other parameters.
+        """
+        from ranksight.core.html import drawn
+
+        return drawn("plot_model", self, along=along, to=to, at=at, experiment=experiment, ax=ax)
 
     # ---- asking -----------------------------------------------------------------------------------------------------
 
@@ -126,14 +159,14 @@ class Model:
         """Tell what bounds each kernel at all combinations of the values given, how it scales and what would help.
 
         ``model.diagnose(ranks=[64, 1024], size=24).verdicts()``; parameters are given as to :meth:`predict`. See
-        :class:`ranksight.model.diagnosis.diagnosis.Diagnosis` for its tables.
+        :class:`ranksight.analysis.diagnosis.diagnosis.Diagnosis` for its tables.
 
         Raises
         ------
         InputError
             When a parameter is unknown, a value is missing or no number of ranks, or no kernel has a time.
         """
-        from ranksight.model.diagnosis.diagnosis import diagnose
+        from ranksight.analysis.diagnosis.diagnosis import diagnose
 
         return diagnose(self, self.combinations(values), level=level)
 
@@ -160,15 +193,21 @@ class Model:
     def view(self, experiment: Experiment) -> Experiment:
         """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`.
 
-        Where the model's times are cycles over a clock, so are those of an experiment that measured none.
+        Where the model's times are cycles over a clock, so are those of an experiment that measured none; kernels that
+        are one in the model are one there.
         """
         experiment = experiment if self.coordinates is None else self.coordinates.view(experiment)
         given = self.extras.get("clock")
-        if given is None:
-            return experiment
-        from ranksight.model.resource.times import Clock, Timed, untimed
+        if given is not None:
+            from ranksight.model.resource.times import Clock, Timed, untimed
 
-        return Timed(experiment, Clock.from_dict(given)) if untimed(experiment) else experiment
+            experiment = Timed(experiment, Clock.from_dict(given)) if untimed(experiment) else experiment
+        return self.selection.view(experiment)
+
+    @cached_property
+    def selection(self) -> Selection:
+        """Which of the experiment's kernels are one in the model."""
+        return Selection.from_dict(self.extras.get("folded"))
 
     def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points (k, m) with parameters that varied with others only where those have them."""
@@ -189,6 +228,7 @@ class Model:
         wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
         known("metric", wanted, self.fitted.metrics)
         if kernels is not None:
+            self.selection.check(kernels)
             known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
         self._check(points)
         refined = self._refined(points, level)
@@ -460,5 +500,10 @@ class Model:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             damage = InputError(f"an entry is of another kind than it should be: {error}", "fit the model again")
             raise misread(Path(path), content, damage) from error
-        told("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
+        log("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
         return model
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`."""
+    return Model.load(path)

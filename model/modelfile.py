@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import __version__, limits
-from ranksight._files import check_output, read_bytes, write_output
-from ranksight.errors import InputError
+from ranksight import __version__
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.files import check_output, read_bytes, write_output
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 
@@ -25,6 +26,15 @@ SCHEMA_VERSION = 2
 KIND = "ranksight model"
 _HEAD = ("schema_version", "kind", "made_by", "digest")
 _AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
+
+
+def ours(path: Path) -> bool:
+    """Whether a model's file is at `path`, whatever its version and state."""
+    try:
+        with path.open("rb") as file:
+            return KIND.encode() in file.read(512)
+    except OSError:
+        return False
 
 
 def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:

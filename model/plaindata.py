@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What is raised where an entry is missing, of another kind, or larger than a number may be."""

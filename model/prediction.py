@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.html import table
+from ranksight.core.metrics import metric
+from ranksight.core.units import counted, in_full
 from ranksight.model.answers import Answers
-from ranksight.units import counted, in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,9 +57,6 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         """An answer a row, for notebooks."""
-        from ranksight._html import table
-        from ranksight.metrics import metric
-
         rows = []
         for answer in self.answers:
             unit = metric(answer.metric)
@@ -75,6 +74,15 @@ class Prediction:
         level = f"{self.answers.said.level:.0%} interval"
         heads = [*self.parameters, "kernel", "metric", "value", level, "remark"]
         return table(f"{self.application}: {len(rows)} predictions", heads, rows)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the values with their intervals over the parameter that varies most; the matplotlib axes are returned.
+
+        See :func:`ranksight.reports.plots.answers.plot_answers`.
+        """
+        from ranksight.core.html import drawn
+
+        return drawn("plot_answers", self, ax=ax)
 
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import told
+from ranksight.model.series.computation import THREADS, cores
 from ranksight.model.structure.misses import remark
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def remarks(model: Model, points: Array) -> tuple[str, ...]:
         *told(model.refused),
         _outgrown(model, points),
         _crowded(model, points),
+        _teams(model, points),
         partners(model, points),
         _assumed(model, points),
         *([] if model.equation.balance is None else model.equation.balance.remarks(points)),
@@ -62,9 +64,23 @@ def _crowded(model: Model, points: Array) -> str:
     cache = model.equation.cache
     if cache is None:
         return ""
-    ranks = points[:, model.parameters.index("ranks")]
-    _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, ranks)
-    return cache.remark(ranks, worth)
+    at_work = cores(points, model.parameters)
+    _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, at_work)
+    return cache.remark(at_work, worth)
+
+
+def _teams(model: Model, points: Array) -> str:
+    """Threads of a rank that do not divide the cores of a memory domain, and so share it with other ranks' threads."""
+    counted, names = model.equation.counted, model.parameters
+    domains = None if counted is None else counted.where.domains
+    if domains is None or THREADS not in names:
+        return ""
+    teams = np.unique(points[:, names.index(THREADS)])
+    odd = [f"{team:g}" for team in teams if team < 1 or (domains.cores % team and team % domains.cores)]
+    if not odd:
+        return ""
+    threads = ", ".join(odd)
+    return f"{threads} threads do not divide the {domains.cores} cores of a memory domain: teams lie on two of them"
 
 
 def _assumed(model: Model, points: Array) -> str:

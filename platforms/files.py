@@ -11,11 +11,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ranksight._toml import check_known, decode, is_line, read, table_of
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.log import log
+from ranksight.core.toml import check_known, decode, is_line, read, table_of
+from ranksight.core.units import parse_size
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source, measurable
-from ranksight.telling import told
-from ranksight.units import parse_size
 
 SCHEMA = 1
 _DEPTH = 16
@@ -60,7 +60,7 @@ def load(name_or_path: str | os.PathLike[str]) -> Platform:
                 f"{'nearest' if near else 'known'}: {', '.join(near or names())}; a file's name ends in .toml",
             )
         content = files(_MACHINES).joinpath(f"{text}.toml").read_bytes()
-        told("platform %s, as it ships", text)
+        log("platform %s, as it ships", text)
         return parse(content, f"platform {text}")
     path = Path(text)
     if not path.is_file():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 MEMORY = "memory"
 """Name of main memory among the levels of :meth:`Platform.latencies`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.platforms.platform import Cache, Platform
 
 

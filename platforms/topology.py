@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.processor import read_processor
+from ranksight.core.units import parse_size
 from ranksight.platforms.platform import Layout
-from ranksight.processor import read_processor
-from ranksight.units import parse_size
 
 _MOST_CPUS = 1 << 16
 

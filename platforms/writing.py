@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ranksight._files import check_output, write_output
+from ranksight.core.files import check_output, write_output
+from ranksight.core.units import format_si
 from ranksight.platforms.files import SCHEMA
 from ranksight.platforms.platform import Platform, Source, measurable
-from ranksight.units import format_si
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 

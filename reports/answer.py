@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
 from ranksight.reports.refusals import next_run

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ranksight._names import short_names
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
-from ranksight.model.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, UNSURE
-from ranksight.model.comparison.comparing import Comparison
-from ranksight.model.comparison.explain import SMALL, Cause
+from ranksight.analysis.comparison.change import CHANGED, GONE, NAMES, NEW, SAME, UNSURE
+from ranksight.analysis.comparison.comparing import Comparison
+from ranksight.analysis.comparison.explain import SMALL, Cause
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
+from ranksight.core.names import short_names
+from ranksight.core.units import counted, format_factor, in_full
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
-from ranksight.units import counted, format_factor, in_full
 
 PROGRAM = "(whole program)"
 SHOWN = 20

@@ -7,18 +7,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ranksight.model.diagnosis.diagnosis import diagnose
+from ranksight.analysis.diagnosis.diagnosis import diagnose
+from ranksight.core.units import format_si
 from ranksight.model.model import Model
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.reports.validation import Validation
-from ranksight.units import format_si
 
 SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
 SHORT = {"bytes_sent": "bytes"}
 
 
-def tell_validation(validation: Validation) -> list[Block]:
-    """Predicted beside measured for every kernel and configuration, and how far off in all."""
+def tell_validation(validation: Validation, cores: int) -> list[Block]:
+    """Predicted and measured for every kernel and configuration, and how far off in all.
+
+    Parameters
+    ----------
+    cores : int
+        Of the machine that the runs were made on: more ranks share them.
+    """
     counts = validation.requirements()
     said: list[Block] = ["", "Predicted / measured per rank, at configurations that were not trained on", ""]
     held = [name for name in SHOWN if (counts["metric"] == name).any()]
@@ -45,18 +51,35 @@ def tell_validation(validation: Validation) -> list[Block]:
     if len(levels):
         said.append(Text(_summary("loads served by each level", levels[levels["measured"] > 0]), 0, 2))
     timed: list[list[str | Cell]] = []
-    for row in validation.compute().to_dict("records"):
+    compared = validation.compute()
+    for row in compared.to_dict("records"):
         predicted, lower, upper, measured = (
             format_si(float(row[name]), "s") for name in ("predicted", "lower", "upper", "measured")
         )
-        mark = Cell("" if row["status"] == "ok" else "insufficient", "yellow")
+        mark = "insufficient" if row["status"] != "ok" else "" if row["inside"] else "outside"
         place = [f"{row['ranks']:g}", f"{row['size']:g}"]
-        timed.append([*place, predicted, f"{lower} .. {upper}", measured, f"{row['error']:+.1%}", mark])
+        ends = f"{lower} .. {upper}"
+        timed.append([*place, predicted, ends, measured, f"{row['error']:+.1%}", Cell(mark, "yellow")])
     if timed:
         heads = ("ranks", "size", "predicted", "90% interval", "measured", "error", "")
         kinds = [Column(head, "word" if head in ("90% interval", "") else "number") for head in heads]
         said += ["", Text("compute time per rank", style="bold"), Table(kinds, timed, 2)]
+        missed = compared[(compared["status"] == "ok") & ~compared["inside"]]
+        if len(missed):
+            said.append(Text(_missed(missed, len(compared), cores), 2))
     return said
+
+
+def _missed(rows: pd.DataFrame, count: int, cores: int) -> str:
+    """What to say of measured times outside of their interval."""
+    crowded = int((rows["ranks"] > cores).sum())
+    why = (
+        f"; in {crowded} of these, more ranks than the {cores} cores took turns on them and on their caches, which no "
+        "prediction for a core a rank includes"
+        if crowded
+        else ""
+    )
+    return f"{len(rows)} of {count} measured times are outside of the interval, 1 in 10 is expected{why}"
 
 
 def _pair(rows: pd.DataFrame, name: str) -> str:
@@ -79,16 +102,25 @@ def _summary(what: str, rows: pd.DataFrame) -> str:
     more = f"; {refused} marked insufficient" if refused else ""
     if not len(carried):
         return f"{what}: all {len(rows)} marked insufficient"
+    worst = carried.loc[errors.idxmax()]
+    where = (
+        f"{errors.max():.1%} at most ({worst['metric']} of {worst['kernel']} at {worst['ranks']:g} ranks, size "
+        f"{worst['size']:g}: {_amount(worst['predicted'])} predicted, {_amount(worst['measured'])} measured)"
+    )
     return (
-        f"{what}: {len(carried)} values, error {errors.median():.2%} in the median, {errors.max():.1%} at most, "
+        f"{what}: {len(carried)} values, error {errors.median():.2%} in the median, {where}, "
         f"{carried['inside'].mean():.0%} inside the 90 % interval{more}"
     )
+
+
+def _amount(value: float) -> str:
+    return format_si(float(value)) if value else "none"
 
 
 def tell_wall_time(
     model: Model, ranks: Sequence[int], size: Mapping[str, float], platform: str, cores: int
 ) -> list[Block]:
-    """The wall time that the model predicts, and why it is not held against a run."""
+    """The wall time that the model predicts, and why it is not compared with a run."""
     if not any(name == "time" for name in model.fitted.metrics):
         return ["", "No time per function was measured here (perf is missing), so no wall time is predicted."]
     points = np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
@@ -97,7 +129,7 @@ def tell_wall_time(
     sizes = "".join(f", {name} {value:g}" for name, value in size.items() if name in model.parameters)
     said: list[Block] = [
         "",
-        f"This machine has {cores} cores: more ranks than that share them, and their wall time is no truth.",
+        f"The machine measured on has {cores} cores: more ranks share them, so their wall time is not compared.",
         f"Predicted for as many cores as ranks{sizes}, on the network of platform {platform}"
         if network
         else f"Predicted computation for as many cores as ranks{sizes} (platform {platform} describes no network)",
@@ -129,7 +161,7 @@ def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Blo
     columns = [Column("kernel", "name"), Column("time"), Column("share"), Column("verdict", "text")]
     said: list[Block] = ["", Text(head, style="bold"), Table(columns, rows, 2)]
     if left := sorted(set(table["kernel"]) - set(kept["kernel"])):
-        said.append(f"Left out, as the measurements do not carry their time there: {', '.join(left)}")
+        said.append(f"Insufficient data for the time of: {', '.join(left)}")
     scaling = found.scaling()
     growing = scaling[scaling["named"]].to_dict("records")
     for row in growing:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight._names import short_names
+from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+from ranksight.analysis.diagnosis.ranking import clear
+from ranksight.analysis.diagnosis.verdicts import UNTOLD
+from ranksight.core.names import short_names
+from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.model.application.communication import MEANINGS
-from ranksight.model.diagnosis.diagnosis import Diagnosis
-from ranksight.model.diagnosis.ranking import clear
-from ranksight.model.diagnosis.verdicts import UNTOLD
 from ranksight.model.uncertainty.forecast import BORROWED, REASONS
-from ranksight.reports import terms
+from ranksight.reports import equation_terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
-from ranksight.units import format_factor, format_si, in_full
 
 SMALL = 0.01
 """Share of the time below which a kernel is counted, not listed."""
@@ -232,13 +232,13 @@ def _terms(found: Diagnosis, most: int) -> list[Block]:
     table = found.terms().astype(object).where(lambda held: held.notna(), None)
     rows: list[dict[str, Any]] = [{str(name): x for name, x in row.items()} for row in table.to_dict("records")]
     places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in terms.spread_over(len(places), TERM_PLACES)}
+    kept = {places[at] for at in equation_terms.spread_over(len(places), TERM_PLACES)}
     described = {row["kernel"] for row in rows}
     verdicts = found.verdicts()
     last = verdicts.loc[(verdicts[list(found.model.parameters)] == found.target).all(axis=1)]
     largest = [kernel for kernel in _heavy(last)["kernel"] if kernel in described][: min(TERM_KERNELS, most)]
     shown = [row for row in rows if tuple(row["configuration"].items()) in kept]
-    made = terms.tables(shown, largest, found.level)
+    made = equation_terms.tables(shown, largest, found.level)
     return [Text("terms of the equation", style="bold"), *made, ""] if made else []
 
 

@@ -1,23 +1,129 @@
-"""Formulas as people read them: ``1.33e6 · size³ / ranks + 2e3 · size²``.
+"""Formulas as people read them, ``1.33e6 · size³ / ranks + 2e3 · size²``, as LaTeX and as Python.
 
 The text of a function (:meth:`ranksight.model.structure.functions.Functions.formula`) stays as it is in JSON and CSV.
+It is read here once, and every notation says how it writes numbers, powers, quotients and cases.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ranksight.core.units import format_si
 
 DIGITS = 3
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-_POWER = re.compile(r"(.+?)\^(?:\((-?[\d./]+)\)|([\d.]+))")
-_PLACE = re.compile(r"( (?:above|at) \S+ = [^ ,]+(?:, )?| below| on a .*$)")
+_POWER = re.compile(r"(?P<base>.+?)\^(?:\((?P<signed>-?[\d./]+)\)|(?P<plain>[\d.]+))")
+_CALL = re.compile(r"log2\((?P<name>[^()]+)\)")
+_TWO = re.compile(r"2\^\((?:(?P<factor>\(?-?[\d./]+\)?) )?(?P<name>[^()]+)\)")
+_GRID = re.compile(r"(?P<law>.*) (?P<grid>on an? [^()]*(?: \(\d+ grids fit\))?)", re.DOTALL)
+_CASE = re.compile(
+    r"(?P<sum>.*?) (?:(?P<how>at|above) (?P<name>[^\s()]+) = (?P<value>[^\s()]+)|(?P<below>below))", re.DOTALL
+)
+Piece = tuple[str, str, str, str]
+"""A function as text, ``at``, ``above`` or ``below`` (empty where it holds everywhere), a parameter and its value."""
 _SQUARES = {"2": "²", "3": "³"}
 
 
-def readable(text: str) -> str:
-    """`text` with numbers of three digits, powers as signs and negative powers as divisors; the rest stays."""
-    pieces = _PLACE.split(text)
-    return "".join(piece if at % 2 else _sum(piece) for at, piece in enumerate(pieces))
+@dataclass(frozen=True)
+class Notation:
+    """How formulas are written.
+
+    Attributes
+    ----------
+    number : callable
+        A number without sign, from its text.
+    name : callable
+        A parameter.
+    power : callable
+        A base as written, and a positive exponent other than 1.
+    logarithm, exponential : callable
+        ``log2`` of a name as written, and 2 to the power of a factor ("" for 1) and a name.
+    quotient : callable
+        The factors above and below, neither empty but the first.
+    times : str
+        Between factors.
+    group : callable
+        A sum within a product.
+    cases : callable
+        Pieces as written, each with ``at`` or ``above`` and a name and value, or ``below``.
+    grid : callable
+        A law as written and the grid it holds on.
+    """
+
+    number: Callable[[str], str]
+    name: Callable[[str], str]
+    power: Callable[[str, str], str]
+    logarithm: Callable[[str], str]
+    exponential: Callable[[str, str], str]
+    quotient: Callable[[Sequence[str], Sequence[str]], str]
+    times: str
+    group: Callable[[str], str]
+    cases: Callable[[Sequence[Piece]], str]
+    grid: Callable[[str, str], str]
+
+
+def readable(text: str, unit: str | None = None) -> str:
+    """`text` with numbers of three digits, powers as signs and negative powers as divisors.
+
+    Parameters
+    ----------
+    text : str
+    unit : str, optional
+        SI unit of the value: a function that is a number, alone or in every case, is written with it.
+    """
+    return write(text, PLAIN, unit)
+
+
+def latex(text: str) -> str:
+    """`text` as LaTeX, for mathematics mode; cases need amsmath."""
+    return write(text, LATEX)
+
+
+def python(text: str, parameters: Sequence[str]) -> str:
+    """`text` as a Python expression of the `parameters` and of ``log2`` (module math); empty where it depends on the
+    grid of the ranks, which no expression of them has."""
+    if " on a " in text or text == "none":
+        return ""
+    safe = Notation(**{**PYTHON.__dict__, "name": lambda name: identifier(name) if name in parameters else name})
+    return write(text, safe)
+
+
+def escaped(text: str) -> str:
+    """Text as LaTeX shows it."""
+    return re.sub(r"([_#%&${}])", r"\\\1", text.replace("\\", "/"))
+
+
+def identifier(name: str) -> str:
+    """A name that Python takes, from any text."""
+    plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "value"
+    return f"_{plain}" if plain[0].isdigit() or keyword.iskeyword(plain) else plain
+
+
+def write(text: str, way: Notation, unit: str | None = None) -> str:
+    """`text` in a notation; see :func:`readable` for the unit."""
+    if text == "none":
+        return text
+    on = _GRID.fullmatch(text)
+    if on is not None and on["law"].count("(") == on["law"].count(")"):
+        return way.grid(write(on["law"], way, unit), on["grid"])
+    found = [(piece, _CASE.fullmatch(piece)) for piece in _split(text, (", ",))[::2]]
+    cases = [(piece, "", "", "") if case is None else _case(case, way) for piece, case in found]
+    valued = all(_NUMBER.fullmatch(piece.removeprefix("-")) for piece, *_ in cases)
+    pieces = [
+        (format_si(float(piece), unit) if unit and valued else _sum(piece, way), how, name, value)
+        for piece, how, name, value in cases
+    ]
+    return pieces[0][0] if len(pieces) == 1 and not pieces[0][1] else way.cases(pieces)
+
+
+def _case(case: re.Match[str], way: Notation) -> Piece:
+    """The function of a case, and where it holds: ``at`` or ``above`` a value of a parameter, or ``below``."""
+    value = "" if case["value"] is None else way.number(case["value"])
+    return case["sum"], case["how"] or "below", way.name(case["name"] or ""), value
 
 
 def _split(text: str, signs: tuple[str, ...]) -> list[str]:
@@ -34,36 +140,124 @@ def _split(text: str, signs: tuple[str, ...]) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _sum(text: str) -> str:
-    return "".join(part if at % 2 else _product(part) for at, part in enumerate(_split(text, (" + ", " - "))))
+def _sum(text: str, way: Notation) -> str:
+    parts = _split(text, (" + ", " - "))
+    while len(parts) > 2 and parts[0] in ("0", "(0)") and parts[1] == " + ":
+        parts = parts[2:]
+    return "".join(part if at % 2 else _product(part, way) for at, part in enumerate(parts))
 
 
-def _product(text: str) -> str:
+def _product(text: str, way: Notation) -> str:
     above: list[str] = []
     below: list[str] = []
     for factor in _split(text, (" * ",))[::2]:
-        written, divides = _factor(factor)
+        written, divides = _factor(factor, way)
         (below if divides else above).append(written)
-    if not below:
-        return " · ".join(above)
+    return way.quotient(above, below) if below else way.times.join(above)
+
+
+def _factor(text: str, way: Notation) -> tuple[str, bool]:
+    """One factor, and whether it divides."""
+    sign, plain = ("-", text[1:]) if text.startswith("-") else ("", text)
+    if _NUMBER.fullmatch(plain):
+        return sign + way.number(plain), False
+    if text.startswith("(") and text.endswith(")"):
+        inner = text[1:-1]
+        written = write(inner, way)
+        return (written if len(_split(inner, (" ", "-"))) == 1 else way.group(written)), False
+    if (two := _TWO.fullmatch(text)) is not None:
+        return way.exponential((two["factor"] or "").strip("()"), way.name(two["name"])), False
+    found = _POWER.fullmatch(text)
+    base, power = (text, "1") if found is None else (found["base"], found["signed"] or found["plain"])
+    call = _CALL.fullmatch(base)
+    written = way.name(base) if call is None else way.logarithm(way.name(call["name"]))
+    size = power.removeprefix("-")
+    return (written if size == "1" else way.power(written, size)), power.startswith("-")
+
+
+def _short(text: str) -> str:
+    return re.sub(r"e([+-])0*", lambda found: f"e{found[1].strip('+')}", f"{float(text):.{DIGITS}g}")
+
+
+def _plain_power(base: str, power: str) -> str:
+    if power == "1/2":
+        return f"√{base}"
+    return base + (_SQUARES.get(power) or (f"^({power})" if "/" in power else f"^{power}"))
+
+
+def _plain_quotient(above: Sequence[str], below: Sequence[str]) -> str:
     under = below[0] if len(below) == 1 else f"({' · '.join(below)})"
     return f"{' · '.join(above) or '1'} / {under}"
 
 
-def _factor(text: str) -> tuple[str, bool]:
-    """One factor, and whether it divides."""
-    sign, plain = ("-", text[1:]) if text.startswith("-") else ("", text)
-    if _NUMBER.fullmatch(plain):
-        return sign + re.sub(r"e([+-])0*", lambda found: f"e{found[1].strip('+')}", f"{float(plain):.{DIGITS}g}"), False
-    if text.startswith("(") and text.endswith(")") and len(_split(text, (" ",))) == 1:
-        return f"({_sum(text[1:-1])})", False
-    found = _POWER.fullmatch(text)
-    if found is None or found[1] == "2":
-        return text, False
-    power = (found[2] or found[3]).removeprefix("-")
-    divides = (found[2] or "").startswith("-")
-    if power == "1":
-        return found[1], divides
-    if power == "1/2":
-        return f"√{found[1]}", divides
-    return found[1] + (_SQUARES.get(power) or (f"^({power})" if "/" in power else f"^{power}")), divides
+def _plain_cases(pieces: Sequence[Piece]) -> str:
+    return ", ".join(
+        f"{text} {how} {name} = {value}" if value else f"{text} {how}".rstrip() for text, how, name, value in pieces
+    )
+
+
+PLAIN = Notation(
+    number=_short,
+    name=str,
+    power=_plain_power,
+    logarithm="log2({})".format,
+    exponential=lambda factor, name: f"2^({f'{factor} ' if factor else ''}{name})",
+    quotient=_plain_quotient,
+    times=" · ",
+    group="({})".format,
+    cases=_plain_cases,
+    grid="{} {}".format,
+)
+
+
+def _latex_number(text: str) -> str:
+    digits, _, power = _short(text).partition("e")
+    return f"{digits} \\cdot 10^{{{power}}}" if power else digits
+
+
+def _latex_cases(pieces: Sequence[Piece]) -> str:
+    signs = {"at": "=", "above": ">", "below": r"\leq"}
+    # What is below stands below the value that the piece before it is above of.
+    _, _, name, value = next((piece for piece in pieces if piece[3]), ("", "", "", ""))
+    rows = [f"{text} & {own or name} {signs.get(how, '')} {at or value}" for text, how, own, at in pieces]
+    return "\\begin{cases} " + r" \\ ".join(rows) + " \\end{cases}"
+
+
+def _latex_name(name: str) -> str:
+    return f"\\mathrm{{{escaped(name)}}}" if name else ""
+
+
+LATEX = Notation(
+    number=_latex_number,
+    name=_latex_name,
+    power=lambda base, power: f"{base}^{{{power}}}",
+    logarithm=r"\log_2\left({}\right)".format,
+    exponential=lambda factor, name: f"2^{{{factor} {name}}}",
+    quotient=lambda above, below: f"\\frac{{{r' '.join(above) or '1'}}}{{{' '.join(below)}}}",
+    times=r" \, ",
+    group=r"\left({}\right)".format,
+    cases=_latex_cases,
+    grid=lambda law, grid: f"{law} \\quad\\text{{{grid}}}",
+)
+
+
+def _python_cases(pieces: Sequence[Piece]) -> str:
+    at = {value: text for text, how, _, value in pieces if how == "at"}
+    if len(at) == len(pieces):
+        return "{" + ", ".join(f"{value}: {text}" for value, text in at.items()) + f"}}[{pieces[0][2]}]"
+    (above, _, name, value), (below, _, _, _) = pieces
+    return f"({above} if {name} > {value} else {below})"
+
+
+PYTHON = Notation(
+    number=lambda text: repr(float(text)) if not text.isdigit() else text,
+    name=str,
+    power=lambda base, power: f"{base}**{f'({power})' if '/' in power else power}",
+    logarithm="log2({})".format,
+    exponential=lambda factor, name: f"2**({f'({Fraction(factor)}) * ' if factor else ''}{name})",
+    quotient=lambda above, below: " / ".join((" * ".join(above) or "1", *below)),
+    times=" * ",
+    group="({})".format,
+    cases=_python_cases,
+    grid="{} {}".format,
+)

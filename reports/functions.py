@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric as described
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric as described
+from ranksight.core.units import in_full
 from ranksight.model.fitting.composition import contradictions
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
-from ranksight.reports.formula import readable
+from ranksight.reports.formula import LATEX, escaped, identifier, latex, python, readable
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
-from ranksight.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -40,23 +40,31 @@ COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", 
 """What a table for machines has of :func:`functions`."""
 
 
-def functions(model: Model) -> list[dict[str, Any]]:
-    """A row a function, as documents for machines hold it; a number that is not known is NaN."""
+def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[str, Any]]:
+    """A row a function, as documents for machines hold it; a number that is not known is NaN.
+
+    Parameters
+    ----------
+    model : Model
+    chosen : sequence of int, optional
+        The functions wanted; all of them when not given.
+    """
     fitted = model.fitted
-    remarks = fitted.remarks()
+    which = range(len(fitted)) if chosen is None else chosen
+    remarks = fitted.remarks(frozenset(fitted.kernels[i] for i in which))
     for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
         remarks[i] = "; ".join(filter(None, (remarks.get(i), text)))
-    for i in np.flatnonzero(fitted.samples < MANY).tolist():
-        number = max(float(fitted.samples[i]), HALF)
-        told = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
-        remarks[i] = "; ".join(filter(None, (remarks.get(i), told)))
     rows = []
-    for i, (kernel, metric) in enumerate(zip(fitted.kernels, fitted.metrics, strict=True)):
+    for i in which:
+        if fitted.samples[i] < MANY:
+            number = max(float(fitted.samples[i]), HALF)
+            told = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
+            remarks[i] = "; ".join(filter(None, (remarks.get(i), told)))
         reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
         rows.append(
             {
-                "kernel": kernel,
-                "metric": metric,
+                "kernel": fitted.kernels[i],
+                "metric": fitted.metrics[i],
                 "formula": model.functions.formula(i),
                 "weight": float(fitted.weight[i, 0]),
                 "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
@@ -85,40 +93,48 @@ def _two_values(model: Model, i: int) -> str:
     return f"two values of {levels.parameter} ({low}, {high}): no growth law in {levels.parameter}; measure a third"
 
 
-def _order(row: dict[str, Any]) -> tuple[int, str, float]:
-    """Metrics that are asked for most first, then the largest kernels."""
-    name = row["metric"]
-    return (FIRST.index(name) if name in FIRST else len(FIRST), name, -row["share"])
-
-
-def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> list[Block]:
-    """A table for each metric, the largest kernels first; what is refused stands below, by its reason.
+def shown(model: Model) -> list[int]:
+    """The functions that a table shows, in its order: metrics that are asked for most first, then the largest kernels.
 
     Kernels without weight in a metric are left to the other formats.
+    """
+    fitted, shares = model.fitted, model.shares
+    known = sorted(set(fitted.metrics), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
+    metrics = np.array(fitted.metrics, dtype=object)
+    heavy = (shares >= LIGHT) | (np.array(fitted.kernels, dtype=object) == WHOLE)
+    # What no kernel has any of (an event that never came) says nothing.
+    some = heavy | (shares > 0) | (fitted.status != 0)
+    found: list[int] = []
+    for name in known:
+        mine = np.flatnonzero(metrics == name)
+        mine = mine[np.argsort(-shares[mine], kind="stable")]
+        few = mine[:FEW]
+        take = mine[heavy[mine]] if heavy[mine].any() and len(mine) > FEW else few[some[few]]
+        found += take[: SHOWN - len(found)].tolist()
+        if len(found) == SHOWN:
+            break
+    return found
+
+
+def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
+    """A table for each metric, the largest kernels first; what is refused stands below, by its reason.
 
     Parameters
     ----------
-    rows : list of dict
-        Of :func:`functions`.
+    model : Model
     checked : mapping, optional
         What functions without the largest configuration said there.
     """
-    shown: list[dict[str, Any]] = []
-    for _, group in itertools.groupby(sorted(rows, key=_order), key=lambda row: row["metric"]):
-        mine = list(group)
-        heavy = [row for row in mine if row["share"] >= LIGHT or row["kernel"] == WHOLE]
-        # What no kernel has any of (an event that never came) says nothing.
-        some = [row for row in mine[:FEW] if row in heavy or row["share"] > 0 or row["status"] != "ok"]
-        shown += heavy if heavy and len(mine) > FEW else some
-    shown = shown[:SHOWN]
+    rows = functions(model, shown(model))
     found: list[Block] = []
-    for metric in dict.fromkeys(row["metric"] for row in shown):
-        here = [row for row in shown if row["metric"] == metric]
+    for metric in dict.fromkeys(row["metric"] for row in rows):
+        here = [row for row in rows if row["metric"] == metric]
+        unit = described(metric).unit
         reasons: dict[str, list[str]] = {}
         lines: list[list[str | Cell]] = []
         for row in here:
             error = f"{row['out_of_sample_error']:.1%}" if row["out_of_sample_error"] < 10 else "-"
-            text = readable(row["formula"]) + (f"  ({row['remark']})" if row["remark"] else "")
+            text = readable(row["formula"], unit) + (f"  ({row['remark']})" if row["remark"] else "")
             function = Cell(text) if row["status"] == "ok" else Cell("insufficient", "yellow")
             if row["status"] != "ok":
                 reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
@@ -130,15 +146,16 @@ def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> lis
             Column("error", spare=1),
             Column("function", "text"),
         ]
-        found += [Text(metric, style="bold"), Table(columns, lines, 2)]
+        found += [Text(f"{metric} ({unit})" if unit else metric, style="bold"), Table(columns, lines, 2)]
         found += [
             Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
         ]
         found.append("")
-    for note in dict.fromkeys(filter(None, (row["note"] for row in rows))):
+    # One text for all functions that have it, so the first tells.
+    if note := next(filter(None, (_two_values(model, i) for i in range(len(model.fitted)))), ""):
         found += [Text(note, style="yellow"), ""]
-    if len(rows) > len(shown):
-        found += [f"... and {len(rows) - len(shown)} more; --format csv prints all", ""]
+    if len(model.fitted) > len(rows):
+        found += [f"... and {len(model.fitted) - len(rows)} more; --format csv prints all", ""]
     if checked is not None:
         told = (
             f"without {checked['parameter']} = {in_full(checked['value'])}: predicted there with a median error of "
@@ -147,6 +164,50 @@ def blocks(rows: list[dict[str, Any]], checked: Mapping[str, Any] | None) -> lis
         )
         found += [told, ""]
     return found[:-1]
+
+
+def _order(row: Mapping[str, Any]) -> tuple[int, str, float]:
+    """Metrics that are asked for most first, then the largest kernels."""
+    name = str(row["metric"])
+    return FIRST.index(name) if name in FIRST else len(FIRST), name, -float(row["share"])
+
+
+def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) -> str:
+    """The best hypothesis of every function, to paste elsewhere.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of :func:`functions`; those without an answer, and without weight in their metric, are left out.
+    form : {"latex", "python"}
+        Lines of an ``align`` environment (package amsmath), or a module of functions of `parameters` in SI units. What
+        follows the grid of the ranks has no expression of the parameters: Python names it in a comment.
+    """
+    kept = [row for row in sorted(rows, key=_order) if row["status"] == "ok" and row["formula"] != "none"]
+    kept = [row for row in kept if row["share"] > 0 or row["kernel"] == WHOLE] or kept
+    if form == "latex":
+        signs = ", ".join(LATEX.name(name) for name in parameters)
+        names = (
+            f"\\mathrm{{{escaped(row['metric'])}}}_{{\\text{{{escaped(str(row['kernel']))}}}}}({signs})" for row in kept
+        )
+        return " \\\\\n".join(f"{name} &= {latex(row['formula'])}" for name, row in zip(names, kept, strict=True))
+    arguments = ", ".join(map(identifier, parameters))
+    lines = [
+        '"""Best hypothesis of each function; a prediction averages over all that fit."""',
+        "",
+        "from math import log2",
+    ]
+    seen: Counter[str] = Counter()
+    for row in kept:
+        text = python(row["formula"], parameters)
+        unit = described(row["metric"]).unit
+        what = f"{row['metric']} of {row['kernel']}{f', {unit}' if unit else ''}"
+        name = f"{identifier(row['metric'])}__{identifier(str(row['kernel']))}"
+        seen[name] += 1
+        name += f"_{seen[name]}" if seen[name] > 1 else ""
+        function = f"def {name}({arguments}):\n    {what!r}\n    return {text}"
+        lines.append("\n\n" + (function if text else f"# {what} follows the grid of the ranks: {row['formula']}"))
+    return "\n".join(lines)
 
 
 def left_out(series: Series) -> str:

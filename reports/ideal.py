@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.diagnosis.scaling import is_strong
+from ranksight.analysis.diagnosis.scaling import is_strong
 from ranksight.reports.sweep import RANKS, Sweep
 
 Array = NDArray[np.float64]

@@ -10,10 +10,10 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
-from ranksight.model.expectations.checking import Result
-from ranksight.model.expectations.judging import Finding
-from ranksight.model.expectations.rules import RuleFinding
-from ranksight.reports.expectations import rule_text, said
+from ranksight.analysis.expectations.checking import Result
+from ranksight.analysis.expectations.judging import Finding
+from ranksight.analysis.expectations.rules import RuleFinding
+from ranksight.reports.checks import rule_text, said
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

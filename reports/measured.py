@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.model import Model
 from ranksight.model.resource.sampling import settle
 from ranksight.model.series.reduction import reduce

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ranksight.metrics import Metric, metric
-from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
-from ranksight.model.planning.designs import WORTH
+from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
+from ranksight.analysis.planning.cost import Cost
+from ranksight.analysis.planning.designs import GAIN
+from ranksight.core.metrics import Metric, metric
+from ranksight.core.units import format_factor, in_full
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
-from ranksight.units import format_factor, in_full
 
 COLUMNS = (
     "repetitions",
@@ -32,6 +34,13 @@ SETTLED = (
 )
 NEARER = ", which only runs nearer to it tell"
 
+CHEAP = 1.1
+"""Factor of the collectors that is not worth a line."""
+COLLECTING = "under {who} together, the runs made took {factor} times as long"
+HELD = (
+    "runs of more than {ranks} ranks are not planned: the machine measured on has too few "
+    "cores; --max-ranks allows them"
+)
 SHARED = (
     "the machine measured on has fewer cores than some of these runs have ranks: there their counts are true, their "
     "times are not; --max-ranks leaves them out"
@@ -86,6 +95,10 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
     targets = f"target{'s' if len(goal.targets) > 1 else ''}"
     instead = f"running the {targets} instead {target_cost} core-hours"
     said.append(Text(f"cost: from {choice.cost.basis}; {instead}, budget {budget}", 0, 6))
+    if choice.cost.factor > CHEAP:
+        said.append(Text(_collecting(choice.cost), 6, 0))
+    if choice.candidates.held is not None:
+        said.append(Text(HELD.format(ranks=in_full(choice.candidates.held)), 0, 2))
     if not choice.runs:
         return [*said, "", _ending(choice)]
     lines = []
@@ -139,7 +152,7 @@ def _ending(choice: Choice) -> Text:
         spent = ""
     if choice.ended == WORTHLESS:
         if not choice.runs:
-            reason = f"no run within the budget is expected to take {WORTH:.0%} of the interval away, or less for less"
+            reason = f"no run within the budget is expected to narrow the interval by {GAIN:.0%}"
             return Text(reason, 0, 2)
         return Text(f"{spent}{hours(left)} are left: no other run is worth its cost before these are made", 0, 2)
     reasons = {
@@ -148,6 +161,16 @@ def _ending(choice: Choice) -> Text:
         NOTHING: "no other configuration is left under the rules",
     }
     return Text(spent + reasons[choice.ended], 0, 2)
+
+
+def _collecting(cost: Cost) -> str:
+    """How much longer the runs of the experiment took under all collectors than the program takes alone."""
+    factor = f"{cost.factor:.0f}" if cost.factor >= 10 else f"{cost.factor:.2g}"
+    return COLLECTING.format(who=_listed(cost.collectors), factor=factor)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def _interval(unit: Metric, said: Forecast, at: int) -> str:
@@ -210,6 +233,9 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "limits": {name: list(ends) for name, ends in choice.candidates.limits.items()},
         "thinned": list(choice.candidates.thinned),
         "cost_basis": choice.cost.basis,
+        "collectors": list(choice.cost.collectors),
+        "collectors_factor": choice.cost.factor,
+        "ranks_held": choice.candidates.held,
         "budget": choice.budget,
         "core_hours": choice.core_hours,
         "ended": choice.ended,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.sweep import Sweep, place
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from ranksight._names import printable, short_names
+from ranksight.core.names import printable, short_names
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight._names import printable, short_names
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.names import printable, short_names
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.sweep import Sweep
 
@@ -40,7 +40,7 @@ class Traffic:
     formulas: tuple[tuple[str, str], ...]
 
     def labels(self, width: int, rows: Sequence[int]) -> list[str]:
-        """What is shown of the names in `rows`: of kernels `width` columns (:func:`ranksight._names.short_names`)."""
+        """Names in `rows` as shown: of kernels `width` columns (:func:`ranksight.core.names.short_names`)."""
         parts = [self.names[row].rpartition(BETWEEN) for row in rows]
         shown = short_names((kernel for kernel, _, _ in parts), width)
         return [f"{shown[kernel]}{BETWEEN}{printable(operation)}" for kernel, _, operation in parts]

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.measured import Measured
 from ranksight.reports.sweep import Sweep, carried, place

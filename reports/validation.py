@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import metric
+from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.model import Model
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.resource.sampling import settle
 from ranksight.model.series.reduction import reduce
+from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.structure.levels import COUNTS
 from ranksight.model.uncertainty.forecast import OK
@@ -61,8 +64,6 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     InputError
         When the experiment has other parameters than the model, or no runs.
     """
-    from ranksight.errors import InputError
-    from ranksight.model.series.sampling import means_of_samples
 
     experiment = model.view(experiment)
     if experiment.parameters != model.parameters:
@@ -122,7 +123,6 @@ def _shares(series: Series, measured: np.ndarray) -> np.ndarray:
 
 def _computed(breakdown: object) -> list[np.ndarray]:
     """The sum over kernels, mean per rank, without imbalance and communication; its interval in proportion."""
-    from ranksight.model.application.breakdown import Breakdown
 
     assert isinstance(breakdown, Breakdown)
     total = breakdown.total

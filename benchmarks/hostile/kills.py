@@ -122,7 +122,7 @@ class Program:
 
 def complete(place: Path) -> dict[str, list[float]]:
     """Runs of an experiment and their times; raises where one is not what its configuration gives."""
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
 
     if not place.exists():
         return {}
@@ -152,7 +152,7 @@ def strangers(folder: Path, known: set[str]) -> list[str]:
 # ---- at operations on files -----------------------------------------------------------------------------------------
 
 PRELOADED = ("cli.fit", "cli.import_", "cli.measure", "cli.report", "counters.readers.csv_table", "model.assembly",
-             "reports.html.page", "reports.sweep", "_tables")  # fmt: skip
+             "reports.html.page", "reports.sweep", "core.tables")  # fmt: skip
 EVENTS = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate"})
 
 
@@ -276,7 +276,7 @@ def at_operations(folder: Path, count: int, seed: str) -> dict[str, Tally]:
 
 def _state(result: Path) -> str:
     """A text that differs where the content of a file or an experiment does."""
-    from ranksight.experiment import read
+    from ranksight.core.experiment import read
 
     if result.is_dir():
         return str(read(result).counters().drop(columns="run").to_dict("list"))

@@ -149,8 +149,8 @@ def _archives(folder: Path) -> None:
 
 def _traces(place: Path) -> None:
     """Traces of the tracer's test program on two ranks, one of them ended by a signal."""
-    from ranksight.collecting import COLLECTORS
-    from ranksight.launching import Template
+    from ranksight.campaign.collecting import COLLECTORS
+    from ranksight.campaign.launching import Template
 
     place.mkdir(parents=True)
     program = place.parent.parent / "ends"
@@ -163,7 +163,7 @@ def _traces(place: Path) -> None:
 
 def experiment(place: Path, kernels: tuple[str, ...] = ("work", "ring", "<i>wait</i>")) -> Path:
     """An experiment of known times, with counters, messages and a table of its collector."""
-    from ranksight.experiment import MESSAGE_COLUMNS, Experiment, Run
+    from ranksight.core.experiment import MESSAGE_COLUMNS, Experiment, Run
 
     made = Experiment.create(place, "known <program>", ["ranks", "size"])
     for p in (1, 2, 4, 8, 16):

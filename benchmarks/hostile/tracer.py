@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.settings import ROOT, Skipped
-from ranksight.collecting import COLLECTORS
-from ranksight.errors import RanksightError
-from ranksight.launching import Launch, Template
+from ranksight.campaign.collecting import COLLECTORS
+from ranksight.campaign.launching import Launch, Template
+from ranksight.core.errors import RanksightError
 
 PROGRAMS = ROOT / "tests" / "comm" / "programs"
 WAYS: tuple[tuple[str, ...], ...] = (

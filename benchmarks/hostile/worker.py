@@ -53,8 +53,8 @@ class Late(BaseException):
 
 def _read(reader: str, path: Path) -> str:
     """Read a file as ``import`` does."""
-    from ranksight.errors import InputError
-    from ranksight.reading import READERS, check, in_time
+    from ranksight.core.errors import InputError
+    from ranksight.core.reading import READERS, check, in_time
 
     try:
         if path.is_file():
@@ -156,7 +156,7 @@ def _size(file: Path) -> int:
 
 
 def _platform(path: Path) -> str:
-    from ranksight.errors import InputError
+    from ranksight.core.errors import InputError
     from ranksight.platforms import load
 
     try:
@@ -208,7 +208,7 @@ def main(samples: Path, seed: str, numbers: range, keep: Path | None = None) -> 
     """Make and read inputs."""
     import ranksight.cli.import_
     import ranksight.model.assembly  # noqa: F401 - what is loaded counts against no limit
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     list(READERS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

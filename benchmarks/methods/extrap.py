@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.tasks import Array, Task, batches, stack
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 
 WORKER = Path(__file__).with_name("extrap_worker.py")
 VERSION = "4.2.5"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.tasks import Task, make
-from ranksight.reading import READERS
+from ranksight.core.reading import READERS
 
 HELD = 150.0
 METRICS = ("instructions", "cycles")

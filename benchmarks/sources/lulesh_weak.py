@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.tasks import Task, make
-from ranksight.reading import READERS
+from ranksight.core.reading import READERS
 
 HELD = 343.0
 LEAST = 1e-3

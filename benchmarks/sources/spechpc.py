@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.tasks import Task, make
-from ranksight.errors import InputError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS
 
 DOMAIN = 18
 

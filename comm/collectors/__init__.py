@@ -1,1 +1,1 @@
-"""Collectors of messages; each registers itself with :data:`ranksight.collecting.COLLECTORS`."""
+"""Collectors of messages; each registers itself with :data:`ranksight.campaign.collecting.COLLECTORS`."""

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
 from ranksight.comm.tracer.building import INSTALL, Compiler, build, compiler, sample
-from ranksight.errors import InputError, ToolError
-from ranksight.launching import Launch
-from ranksight.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
-from ranksight.reading import Reading
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import MESSAGE_COLUMNS
+from ranksight.core.linking import is_abi, linked, mpi_library, mpi_of_launcher, start_each_other
+from ranksight.core.reading import Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ABI = "MPI ABI"
+_NAMES = ("mpicc", "mpicc.openmpi", "mpicc.mpich")
 
 
 class Pmpi:
@@ -47,9 +54,7 @@ class Pmpi:
 
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
         """One run, with the tracer preloaded on every rank by ``env``."""
-        using = compiler(_matching_mpicc(launch))
-        check_launcher(using, launch)
-        check_program(using, sample(using), launch.program)
+        using = _compiler(launch)
         library = build(using, folder)
         preload = ":".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
         prefix: tuple[str, ...] = ("env", f"LD_PRELOAD={preload}", f"RANKSIGHT_TRACE_DIR={folder.resolve()}")
@@ -63,6 +68,9 @@ class Pmpi:
         from ranksight.comm.tracer.gathering import read_folder, trace_files
         from ranksight.comm.tracer.tables import METRICS, tabulate
 
+        if not launch.launcher and launch.ranks == 1 and not trace_files(folder):
+            why = "the program, started without a launcher, did not initialise MPI: nothing was sent"
+            return Reading(configuration=dict(launch.configuration), messages=_nothing(), notes=(why,))
         traces, lost = read_folder(folder, launch.ranks)
         if lost:
             raise ToolError(
@@ -88,6 +96,45 @@ class Pmpi:
             warnings=tables.warnings,
             raw=() if self.events else trace_files(folder),
         )
+
+
+def _nothing() -> pd.DataFrame:
+    """The messages of a program that sends none."""
+    import pandas as pd
+
+    texts = ("kernel", "operation")
+    return pd.DataFrame({name: pd.Series(dtype="str" if name in texts else "int64") for name in MESSAGE_COLUMNS})
+
+
+def _compiler(launch: Launch) -> Compiler:
+    """The compiler wrapper of the program's MPI: the launcher's or, where there is none, one on PATH that fits.
+
+    Raises
+    ------
+    ToolError
+        When none fits; what is said is of the first.
+    """
+    using = compiler(_matching_mpicc(launch))
+    check_launcher(using, launch)
+    try:
+        check_program(using, sample(using), launch.program)
+        return using
+    except ToolError:
+        if launch.launcher or os.environ.get("RANKSIGHT_MPICC"):
+            raise
+        for path in _others(using.path):
+            with suppress(ToolError):
+                other = compiler(path)
+                check_program(other, sample(other), launch.program)
+                return other
+        raise
+
+
+def _others(path: str) -> list[str]:
+    """All compiler wrappers on PATH, under the names that distributions give them, but for `path`."""
+    folders = [folder for folder in os.get_exec_path() if folder]
+    found = (shutil.which(name, path=folder) for folder in folders for name in _NAMES)
+    return [each for each in dict.fromkeys(found) if each is not None and each != path]
 
 
 def _matching_mpicc(launch: Launch) -> str | None:

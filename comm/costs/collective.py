@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.comm.costs.fabric import Fabric, Floats, Ints
-from ranksight.errors import InputError
-from ranksight.registry import Registry
+from ranksight.core.errors import InputError
+from ranksight.core.registry import Registry
 
 Algorithm = Callable[[Ints, Floats, Fabric], Floats]
 

@@ -13,7 +13,7 @@ from ranksight.comm.costs.fabric import Fabric, Floats, Ints
 from ranksight.comm.costs.hierarchical import HIERARCHICAL, hierarchical
 from ranksight.comm.costs.selection import Selector, forced, selector
 from ranksight.comm.network import NetworkParameters
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 
 def cost(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.comm.network import NetworkParameters
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from ranksight.comm.costs.collective import checked
 from ranksight.comm.costs.fabric import Floats
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +118,8 @@ def _fit(names: tuple[str, ...], ranks: ArrayLike, size: ArrayLike, seconds: Arr
             f"measure more than {len(names)} points of other sizes" + (" and ranks" if len(names) > 2 else ""),
         )
     unit = max(float(np.abs(time).max()), np.finfo(float).tiny)
+    from scipy.optimize import nnls  # takes long to import, and few commands fit costs
+
     found, _ = nnls(matrix / scale, time / unit)
     free = found > 0
     rest = time / unit - matrix / scale @ found

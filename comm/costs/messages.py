@@ -13,7 +13,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.selection import Selector
 from ranksight.comm.network import NetworkParameters
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 
 def message_times(
@@ -30,8 +30,8 @@ def message_times(
     ----------
     messages : DataFrame
         ``operation``, ``comm_size``, ``count``, ``bytes`` (and ``peers``, used for collectives among neighbours), as
-        :data:`ranksight.experiment.MESSAGE_COLUMNS` has them. A point-to-point row whose communicator size is not known
-        (0) is taken between nodes where the fabric has them.
+        :data:`ranksight.core.experiment.MESSAGE_COLUMNS` has them. A point-to-point row whose communicator size is not
+        known (0) is taken between nodes where the fabric has them.
     network, choice
         See :func:`ranksight.comm.costs.cost.cost`.
 

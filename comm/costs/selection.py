@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ranksight.comm.costs.collective import COLLECTIVES, OPERATIONS, operation_name
 from ranksight.comm.costs.fabric import Floats, Ints, floor_log2
 from ranksight.comm.costs.hierarchical import HIERARCHICAL
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 TABLES = {"openmpi-4.1": "openmpi", "openmpi-5.0": "openmpi", "mpich": "mpich"}
 """Selectors that come with the package, and the file that holds each."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ranksight.comm.patterns.rule import exact_root
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
 
 _NAMED: dict[str, Callable[[int], int]] = {"ranks": lambda p: p, "sqrt(ranks)": exact_root}
 for _d in (2, 3):

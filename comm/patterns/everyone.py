@@ -10,7 +10,7 @@ import numpy as np
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS
 from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
-from ranksight.dims import dims_create
+from ranksight.core.dims import dims_create
 
 
 @FAMILIES.register("everyone")

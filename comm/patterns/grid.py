@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
 
 RINGS = ("others", "peers", "shift")
 """What a program sends along a periodic dimension of few ranks; see :class:`Cartesian`."""
@@ -57,7 +57,7 @@ class Cartesian:
             )
 
     def extents(self, ranks: int) -> tuple[int, ...]:
-        """Ranks along each dimension, by :func:`ranksight.dims.dims_create`."""
+        """Ranks along each dimension, by :func:`ranksight.core.dims.dims_create`."""
         found = dims_create(ranks, self.dimensions)
         return found[::-1] if self.rising else found
 

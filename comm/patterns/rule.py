@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.registry import Registry
+from ranksight.core.errors import InputError
+from ranksight.core.registry import Registry
 
 Ints = NDArray[np.int64]
 MOST_RANKS = 1 << 20

@@ -1,6 +1,6 @@
 """Steps on a Cartesian process grid: neighbours along axes, diagonals, whatever vector of -1, 0 and 1.
 
-A program places its ranks on a grid, :func:`ranksight.dims.dims_create`'s or the same extents in rising
+A program places its ranks on a grid, :func:`ranksight.core.dims.dims_create`'s or the same extents in rising
 order, numbers them in row-major order as ``MPI_Cart_create`` does, and every rank talks to the one a step away.
 (Extents in falling order numbered column-major are those in rising order numbered row-major, read backwards.)
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS
 from ranksight.comm.patterns.rule import FAMILIES, Links, Rule, Talk, limited
-from ranksight.dims import dims_create
+from ranksight.core.dims import dims_create
 
 
 @FAMILIES.register("step")

@@ -1,1 +1,1 @@
-"""Readers of traces and message profiles, one format a file; each registers with :data:`ranksight.reading.READERS`."""
+"""Readers of traces and message profiles, one per file; each registers with :data:`ranksight.core.reading.READERS`."""

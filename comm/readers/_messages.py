@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight import limits
-from ranksight._files import regular_file
-from ranksight.errors import InputError
-from ranksight.experiment import MESSAGE_COLUMNS
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import MESSAGE_COLUMNS
+from ranksight.core.files import regular_file
 
 """Rows and peers that a table may hold: bounds the memory that a hostile or senseless file can take."""
 
@@ -81,7 +81,7 @@ class Tally:
                 known.add(peer)
 
     def table(self) -> pd.DataFrame:
-        """The table with :data:`ranksight.experiment.MESSAGE_COLUMNS`; times that the source lacks are NaN."""
+        """The table with :data:`ranksight.core.experiment.MESSAGE_COLUMNS`; times that the source lacks are NaN."""
         keys = list(self.rows)
         content: dict[str, list[Any]] = {name: [key[i] for key in keys] for i, name in enumerate(MESSAGE_COLUMNS[:5])}
         for i, name in enumerate(("count", "bytes", "seconds")):

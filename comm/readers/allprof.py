@@ -18,9 +18,9 @@ from pathlib import Path
 import pandas as pd
 
 from ranksight.comm.readers import _messages
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.reading import READERS, Reading
 
 _FILE = re.compile(r"pmpi-trace-rank-(\d+)\.txt")
 MICROSECOND = 1e-6

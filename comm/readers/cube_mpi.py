@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight._cube import opened
-from ranksight._files import regular_file
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages, _score_p
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core.cube import opened
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 
 
 class CubeMpi:

@@ -15,14 +15,14 @@ from xml.parsers import expat
 
 import pandas as pd
 
-from ranksight import limits
-from ranksight._files import regular_file
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.readers import _messages
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 
 _CHUNK = 1 << 20
 

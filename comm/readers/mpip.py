@@ -18,9 +18,9 @@ import pandas as pd
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.reading import READERS, Reading
 
 _TIMES, _SENT, _RMA = (
     "Callsite Time statistics (all, milliseconds)",

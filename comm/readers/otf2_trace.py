@@ -18,15 +18,15 @@ from typing import Any
 
 import pandas as pd
 
-from ranksight import limits
-from ranksight._files import regular_file
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.comm.readers._events import EventLog
 from ranksight.comm.readers._otf2_events import COLLECTIVE, ENTER, LEAVE, METRIC, events, silent
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core import limits
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 
 Collective = tuple[str, int, str, int, float, float]
 """Kernel, rank, operation, ranks of the communicator, bytes sent and received in one call."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight import limits
 from ranksight.comm.loggp import OPERATIONS
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 
 CALLS = {"MPI_Send": "send", "MPI_Isend": "isend", "MPI_Recv": "recv"}
 

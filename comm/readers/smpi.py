@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight._files import regular_file
 from ranksight.comm.readers import _messages
 from ranksight.comm.readers._events import EventLog
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 
 _LINE = re.compile(r"(?:rank-|p)?(\d{1,9})\s+(\S+)\s*(.*)")
 _LISTED = re.compile(r"[^\s/][^\s]*\.txt")

@@ -22,11 +22,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranksight._files import new_folder
 from ranksight.comm.tracer import fortran, wrappers
 from ranksight.comm.tracer.prototypes import parse
-from ranksight.errors import ToolError
-from ranksight.telling import progress
+from ranksight.core.errors import ToolError
+from ranksight.core.files import new_folder
+from ranksight.core.log import progress
 
 LIBRARY = "libranksight-pmpi.so"
 FLAGS = ("-O2", "-fno-tree-vectorize", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-pthread")

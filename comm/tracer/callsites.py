@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.tracer.rawfile import RankTrace
-from ranksight.symbols import plain_names, read_symbols, unnamed
+from ranksight.core.symbols import plain_names, read_symbols, unnamed
 
 UNKNOWN = "(unknown)"
 """Kernel of a call from code that lies in no file: generated at run time, or unloaded since."""

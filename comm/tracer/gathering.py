@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ranksight.comm.tracer.rawfile import RankTrace, read
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 
 def trace_files(folder: Path) -> list[Path]:

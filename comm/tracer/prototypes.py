@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 
 _PROTOTYPE = re.compile(
     r"(?:^|[;{}\s])(?P<type>[A-Za-z_][\w\s]*?[\s*]+)(?P<name>P?MPI_[A-Z]\w*)\s*\((?P<params>[^(){};]*)\)\s*;"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
-from ranksight._files import read_bytes
-from ranksight.errors import InputError
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.files import read_bytes
 
 MAGIC = b"RNKSIGHT"
 VERSION = 2

@@ -16,7 +16,7 @@ from pathlib import Path
 from ranksight.comm.tracer import wrappers
 from ranksight.comm.tracer.building import compiler
 from ranksight.comm.tracer.prototypes import parse
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 
 SOURCES = ("gather", "groups", "lifecycle", "output", "requests", "tables")
 FLAGS = ("-std=gnu11", "-w", "-DRS_SIMULATED", "-Wl,-Bsymbolic")

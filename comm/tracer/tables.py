@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ranksight.comm.tracer.callsites import CallSites
 from ranksight.comm.tracer.gathering import named
 from ranksight.comm.tracer.rawfile import RankTrace, ThreadTables
-from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
+from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
 
 SENDING = "spc"
 """Kinds of operations whose calls are messages and whose bytes are sent: point to point, one-sided, collective."""
@@ -37,7 +37,7 @@ class TraceTables:
     Attributes
     ----------
     messages : DataFrame
-        :data:`ranksight.experiment.MESSAGE_COLUMNS` and ``kind`` (see :mod:`ranksight.comm.tracer.operations`);
+        :data:`ranksight.core.experiment.MESSAGE_COLUMNS` and ``kind`` (see :mod:`ranksight.comm.tracer.operations`);
         `size_class` is the upper bound in bytes of a power-of-two class, 0 for calls without bytes; `peers` counts
         distinct ranks.
     peers : DataFrame
@@ -50,9 +50,9 @@ class TraceTables:
         One row a rank: ``rank``, ``ended``, ``threads``, ``init_time`` (of MPI_Init), and the metrics of the whole
         program.
     counters : DataFrame
-        ``kernel``, ``rank`` and metrics, as :class:`ranksight.reading.Reading` wants them.
+        ``kernel``, ``rank`` and metrics, as :class:`ranksight.core.reading.Reading` wants them.
     notes, warnings : tuple of str
-        As :class:`ranksight.reading.Reading` has them.
+        As :class:`ranksight.core.reading.Reading` has them.
     """
 
     messages: pd.DataFrame

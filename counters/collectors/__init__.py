@@ -1,1 +1,1 @@
-"""Live collectors of counters, one a file; each registers itself with :data:`ranksight.collecting.COLLECTORS`."""
+"""Live collectors of counters, one per file; each registers with :data:`ranksight.campaign.collecting.COLLECTORS`."""

@@ -9,7 +9,7 @@ import subprocess
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from ranksight.linking import linked_libraries
+from ranksight.core.linking import linked_libraries
 
 _MPI = re.compile(r"^\s*lib(?:mpi|mpich|mpi_\w+|mpicxx|mpifort|fmpich)[\w-]*\.so", re.MULTILINE)
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ranksight.collecting import Availability
+from ranksight.campaign.collecting import Availability
+from ranksight.core.errors import ToolError
 from ranksight.counters.collectors._perf import core_pmu, has_hardware, may_sample
-from ranksight.errors import ToolError
 from ranksight.platforms.events import Event, EventTable, load, recognise, this_processor
 
 ALWAYS = ("cycles", "instructions")

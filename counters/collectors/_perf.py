@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight.collecting import Availability
+from ranksight.campaign.collecting import Availability
+from ranksight.campaign.launching import Launch
+from ranksight.core.errors import ToolError
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.perfscript import BLOCK, Samples, by_object, read
-from ranksight.errors import ToolError
-from ranksight.launching import Launch
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")
@@ -188,7 +188,7 @@ class Sampled:
     by_name: float
 
     def by_object(self, metric: str | None = None, scale: float = 1.0) -> pd.DataFrame:
-        """What became no kernel (:mod:`ranksight.leftout`), in `scale` of the periods' unit.
+        """What became no kernel (:mod:`ranksight.core.leftout`), in `scale` of the periods' unit.
 
         Of each event by its own name; as `metric` where one is named, of a recording of a single event.
         """

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from ranksight.core.errors import ToolError
 from ranksight.counters.objects import kernel_name, owner_of
-from ranksight.errors import ToolError
 
 _SAMPLE = re.compile(
     r"\s*(?P<period>\d+)\s+(?P<event>\S+):\s+(?P<ip>[0-9a-f]+)\s+(?P<symbol>.+?)\s+\((?P<object>.*)\)\s*$"

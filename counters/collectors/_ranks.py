@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ranksight.errors import InputError, ToolError
-from ranksight.launching import Launch, rank_expression
+from ranksight.campaign.launching import Launch, rank_expression
+from ranksight.core.errors import InputError, ToolError
 
 
 def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...]:

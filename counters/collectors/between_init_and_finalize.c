@@ -4,6 +4,10 @@
  * Starting an MPI library executes some hundred million instructions once, most of them in code that runs but once, which
  * a simulator translates at great cost; none of it belongs to a kernel of the application. The prototypes need no
  * mpi.h: C's MPI_Init, MPI_Init_thread and MPI_Finalize take ints and pointers alone, Fortran's pointers alone.
+ *
+ * A program that was started by itself may never initialise MPI, as solvers that run serially on one rank. With
+ * RANKSIGHT_FROM_START it is simulated from when its libraries are loaded; if it does initialise MPI, what came before is
+ * forgotten.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +29,19 @@ static function next(const char *name) {
 /* A Fortran binding may call C's: the count nests. */
 static int depth;
 
-static void begin(void) { depth++; }
+static int from_start;
+
+__attribute__((constructor)) static void load(void) {
+    from_start = getenv("RANKSIGHT_FROM_START") != NULL;
+    if (from_start) CALLGRIND_START_INSTRUMENTATION;
+}
+
+static void begin(void) {
+    if (depth++ == 0 && from_start) {
+        CALLGRIND_STOP_INSTRUMENTATION;
+        CALLGRIND_ZERO_STATS;
+    }
+}
 
 static void end(void) {
     if (--depth == 0) CALLGRIND_START_INSTRUMENTATION;

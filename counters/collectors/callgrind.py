@@ -12,7 +12,8 @@ It counts and does not time. Every rank has the caches for itself: a last level 
 
 The MPI library is left out: what it executes while it waits repeats in no two runs; the run's notes tell its
 instructions. Where the program uses a shared MPI library, only what lies between MPI_Init and MPI_Finalize is
-simulated, which halves the time that short runs take.
+simulated, which halves the time that short runs take; without a launcher it may never initialise MPI, and is simulated
+from when it was loaded.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight import leftout
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core import leftout
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.reading import Reading
 from ranksight.counters.attribution import Attributed, attribute
-from ranksight.counters.callgrind import read
+from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.refine import By, split, wanted
-from ranksight.errors import InputError, ToolError
-from ranksight.launching import Launch
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
-from ranksight.reading import Reading
 
 INSTRUCTIONS = "32768,8,64"
 """First-level cache of instructions; platforms describe what serves data, and every core since has had about this."""
@@ -105,8 +106,9 @@ class Callgrind:
         """One run with the second-level cache as last level, one with the third."""
         refuse_script(launch)
         library = build(folder) if uses_shared_mpi(launch.program) else None
+        alone = "" if launch.launcher else "RANKSIGHT_FROM_START=1 "
         start = " --instr-atstart=no" if library else ""
-        preload = f'env LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" ' if library else ""
+        preload = f'env {alone}LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" ' if library else ""
         first, second, last = self.caches()
         steps = []
         for level, cache, more in (("l2", second, ""), ("l3", last, " --simulate-wb=yes")):

@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core.errors import ToolError
+from ranksight.core.reading import Reading
 from ranksight.counters.callgrind_parts import read_parts
 from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.collectors.callgrind import INSTRUCTIONS, Callgrind
 from ranksight.counters.mpi_calls import CALLS
-from ranksight.errors import ToolError
-from ranksight.launching import Launch
 from ranksight.platforms import Platform
-from ranksight.reading import Reading
 
 INTERVALS = "intervals"
 """Table of a run: ``rank``, ``number`` (of the call, from 0), ``operation`` (the call that ends the stretch) and the

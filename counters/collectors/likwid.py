@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.linking import linked_libraries
+from ranksight.core.reading import Reading
 from ranksight.counters.collectors._perf import has_hardware
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.readers.likwid import Likwid as Reader
-from ranksight.errors import InputError, ToolError
-from ranksight.launching import Launch
-from ranksight.linking import linked_libraries
-from ranksight.reading import Reading
+from ranksight.counters.readers.likwid_output import Likwid as Reader
 
 _GROUP = re.compile(r"[A-Za-z0-9_]{1,40}")
 _SOCKET = re.compile(r"^(?:MEM|UPI|QPI|HBM|ENERGY)")

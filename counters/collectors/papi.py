@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.reading import Reading
 from ranksight.counters.collectors._ranks import ranks_in_words
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.readers.papi import Papi as Reader
-from ranksight.errors import InputError, ToolError
-from ranksight.launching import Launch
-from ranksight.reading import Reading
+from ranksight.counters.readers.papi_json import Papi as Reader
 
 ALWAYS = ("PAPI_TOT_CYC", "PAPI_TOT_INS")
 AT_ONCE = 4

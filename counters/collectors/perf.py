@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight import leftout
-from ranksight.collecting import COLLECTORS, Step
+from ranksight.campaign.collecting import COLLECTORS, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core import leftout
+from ranksight.core.reading import Reading
+from ranksight.core.sampled import TABLE, sampling
 from ranksight.counters.collectors._events import HardwareEvents
 from ranksight.counters.collectors._perf import buffer_pages, gather, record, refuse_software
 from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
-from ranksight.launching import Launch
-from ranksight.reading import Reading
-from ranksight.sampled import TABLE, sampling
 
 FEW = 100
 """Samples that tell a count to a tenth."""

@@ -1,9 +1,9 @@
 """Time of every function by sampling the processor clock in software: works in virtual machines and without a PMU.
 
 Each rank's threads are interrupted 997 times per second of processor time (a prime, so as to fall into step with no
-loop) and the function hit is charged with the interval (:mod:`ranksight.sampled`). The call chain's first user frame,
-exact even for code without frame pointers, tells for whom the operating system worked; time of MPI libraries goes to
-no kernel.
+loop) and the function hit is charged with the interval (:mod:`ranksight.core.sampled`). The call chain's first
+user frame, exact even for code without frame pointers, names the function that the operating system worked for; time
+of MPI libraries goes to no kernel.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight import leftout
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core import leftout
+from ranksight.core.reading import Reading
+from ranksight.core.sampled import TABLE
 from ranksight.counters.collectors._perf import buffer_pages, gather, may_sample, record
 from ranksight.counters.collectors._perf_lines import in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
-from ranksight.launching import Launch
-from ranksight.reading import Reading
-from ranksight.sampled import TABLE
 
 NANOSECOND = 1e-9
 

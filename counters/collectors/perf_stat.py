@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.collecting import COLLECTORS, Step
+from ranksight.campaign.collecting import COLLECTORS, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core.errors import ToolError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.reading import Reading
 from ranksight.counters.collectors._events import HardwareEvents
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
 from ranksight.counters.readers._perf_stat_rows import separated_rows
-from ranksight.errors import ToolError
-from ranksight.experiment import WHOLE
-from ranksight.launching import Launch
-from ranksight.reading import Reading
 
 _SHARED_OUT = 99.0
 

@@ -11,12 +11,12 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from ranksight.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import COUNTER_KEYS
+from ranksight.core.reading import Reading
 from ranksight.counters.readers.csv_table import Columns, read_table
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import COUNTER_KEYS
-from ranksight.launching import Launch
-from ranksight.reading import Reading
 
 VARIABLE = "RANKSIGHT_TABLE"
 FILE = "table.csv"

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from ranksight.core.errors import InputError
+from ranksight.core.units import format_si
 from ranksight.counters.doctor.findings import Examination, Finding, Machine
-from ranksight.errors import InputError
 from ranksight.platforms.events import recognise, this_processor
 from ranksight.platforms.recognition import described, options, related
 from ranksight.platforms.topology import Topology, read_topology
-from ranksight.units import format_si
 
 _ENOUGH = 2 << 30
 _GOOD_CLOCKS = ("tsc", "arch_sys_counter", "timebase", "kvm-clock", "hyperv_clocksource_tsc_page")

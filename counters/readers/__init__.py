@@ -1,1 +1,1 @@
-"""Readers of other tools' profiles, one format a file; each registers itself with :data:`ranksight.reading.READERS`."""
+"""Readers of other tools' profiles, one per file; each registers with :data:`ranksight.core.reading.READERS`."""

@@ -13,15 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
-from ranksight import leftout, limits
-from ranksight._files import leads_out, regular_file
+from ranksight.core import leftout, limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.files import leads_out, regular_file
+from ranksight.core.reading import Reading, check_values
+from ranksight.core.sampled import TABLE, effective, sampling
 from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS
-from ranksight.reading import Reading, check_values
-from ranksight.sampled import TABLE, effective, sampling
 
 LARGEST = limits.VALUE
 """What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
@@ -112,11 +112,11 @@ def build(
     distinct : bool
         Whether no kernel can stand twice on a rank, so that this need not be looked for.
     worth : mapping of str to ndarray, shape (n,), or float, optional
-        What a sample is worth in the columns that are made of samples (:mod:`ranksight.sampled`).
+        What a sample is worth in the columns that are made of samples (:mod:`ranksight.core.sampled`).
     tables : mapping of str to DataFrame, optional
         Further tables of the reading.
     **more
-        Further attributes of :class:`ranksight.reading.Reading`.
+        Further attributes of :class:`ranksight.core.reading.Reading`.
 
     Raises
     ------

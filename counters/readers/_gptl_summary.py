@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.reading import Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS
-from ranksight.reading import Reading
 
 _TASKS = re.compile(r"Total ranks in communicator\s*=\s*(\d+)|\(\s*(\d+)\s+MPI TASKS\s*\)")
 _OWN = re.compile(r"^name\s+ncalls\s+nranks\s+mean_time\s+std_dev\s+wallmax\s*\(")

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
-from ranksight._files import read_bytes
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.files import read_bytes
 from ranksight.counters.readers._calltree import SEPARATOR
-from ranksight.errors import InputError
 
 _FUNCTION = 0
 _INLINED = 2

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 _HEADER = re.compile(r"TABLE,(?:Region (?P<region>.*),)?Group (?P<group>\d{1,9}) (?P<kind>Raw|Metric)(?P<stat> STAT)?,"
                      r"(?P<name>.*?),(?P<rows>\d{1,9}),*\s*$")  # fmt: skip

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksight.core.errors import InputError
 from ranksight.counters.readers._assemble import LARGEST
 from ranksight.counters.readers._numbers import parse_number
-from ranksight.errors import InputError
 
 SEPARATORS = (",", ";", "\t", "|", ":", "^", "!")
 _STATUS = {"<not supported>": "not supported", "<not counted>": "not counted"}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from ranksight.core.errors import InputError
 from ranksight.counters.readers._delimited import Delimited, columns_of, read_delimited
-from ranksight.errors import InputError
 
 CELLS = "value"
 """Name of the column that the cells of molten columns become."""

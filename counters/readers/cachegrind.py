@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ranksight._files import regular_file
-from ranksight.counters import callgrind
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
+from ranksight.counters import callgrind_profile
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers.callgrind import check_totals, reading_of
-from ranksight.reading import READERS, Reading
+from ranksight.counters.readers.callgrind_files import check_totals, reading_of
 
 _HEAD = re.compile(r"(?:(?:desc|cmd):[^\n]*\n|#[^\n]*\n|\n)*(?:cmd:[^\n]*\n)events: ?[A-Z]\w*(?: \w+)* ?\n(?:f[lni]=)")
 
@@ -42,6 +42,6 @@ READERS.register("cachegrind")(Cachegrind())
 
 def _read(path: Path) -> Reading:
     regular_file(path)
-    profile = callgrind.read(path)
+    profile = callgrind_profile.read(path)
     check_totals(path, profile, "summary")
     return reading_of(path, profile, "cachegrind")

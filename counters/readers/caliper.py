@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble, _caliper_names, _calltree
 from ranksight.counters.readers._threads import reduce_threads
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import ALL_RANKS
-from ranksight.reading import READERS, Reading
 
 _RANKS = ("mpi.rank", "mpirank", "rank")
 _THREADS = ("omp.thread.id", "pthread.id", "thread", "cali.thread.id")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.metrics import metric
+from ranksight.core.reading import Reading
 from ranksight.counters.readers._delimited import Delimited, read_delimited
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.counters.readers._reshaping import Shape
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
-from ranksight.metrics import metric
-from ranksight.reading import Reading
 
 SHOWN = 5
 """Rows that a message names; the others are counted."""
@@ -125,7 +126,7 @@ class _Table:
 
     def _numbers(self, name: str, role: str) -> NDArray[np.float64]:
         texts = self.text.columns[name]
-        chosen = [text for text, kept in zip(texts, self.kept, strict=True) if kept]
+        chosen = texts if self.kept.all() else list(itertools.compress(texts, self.kept))
         decimal = self.columns.decimal or decimal_mark(chosen, self.text.delimiter)
         if decimal is None:
             example = next(text for text in chosen if "," in text)
@@ -182,7 +183,7 @@ class _Table:
         if not self.kept.any():
             raise InputError(f"{self.path}: no row is left to import", "; ".join(self.notes))
         data["kernel"] = self._kernels()
-        data["label"] = self.text.columns[columns.repetition] if columns.repetition else ""
+        data["label"] = pd.Categorical(self.text.columns[columns.repetition]) if columns.repetition else ""
         return pd.DataFrame(data)[self.kept]
 
     def _scale(self, name: str, source: str) -> float:
@@ -202,7 +203,7 @@ class _Table:
         if not others or len(self.lines) > LARGE or reshaped:
             return
         texts = read_delimited(self.path, others, self.columns.delimiter).columns
-        group = frame.groupby(keys, sort=False).ngroup().to_numpy()
+        group = frame.groupby(keys, sort=False, observed=True).ngroup().to_numpy()
         differ = []
         for name in others:
             cell = pd.Series(texts[name], dtype=object).iloc[frame.index].reset_index(drop=True)
@@ -222,17 +223,16 @@ class _Table:
         if self.columns.kernel is None:
             return WHOLE
         names = self.text.columns[self.columns.kernel]
-        unnamed = np.array([not name for name in names]) & self.kept
-        if unnamed.any():
+        if "" in names and (unnamed := np.array([not name for name in names]) & self.kept).any():
             raise InputError(f"{self.path}: no kernel is named ({self._named(unnamed)})", "choose rows with --where")
         total = self.columns.total
         if total is None:
-            return names
+            return pd.Categorical(names)
         if total not in names:
             raise InputError(
                 f"{self.path}: no kernel is named {total!r}", "--total names the kernel that is the whole program"
             )
-        return [WHOLE if name == total else name for name in names]
+        return pd.Categorical([WHOLE if name == total else name for name in names])
 
     def readings(self) -> Iterator[Reading]:
         """One reading a configuration and repetition, in order of the configurations."""
@@ -246,7 +246,7 @@ class _Table:
             self._lumped(frame, [*point, "label", "kernel", "rank"])
         # Labels and copies of one configuration become 0, 1, 2, ... in the order of the file.
         runs = frame[[*point, "label", "copy"]].drop_duplicates()
-        runs["repetition"] = runs.groupby(point, sort=False).cumcount()
+        runs["repetition"] = runs.groupby(point, sort=False, observed=True).cumcount()
         frame = frame.merge(runs, on=[*point, "label", "copy"], how="left")
         if self.columns.repetition and (frame["copy"] > 0).any():
             self.notes.append(
@@ -261,6 +261,8 @@ class _Table:
             *values, repetition = (float(str(part)) for part in key)
             values = values[: len(self.columns.parameters)]
             counters = group[wanted].dropna(axis=1, how="all").reset_index(drop=True)
+            if isinstance(counters["kernel"].dtype, pd.CategoricalDtype):
+                counters["kernel"] = counters["kernel"].cat.remove_unused_categories()
             yield Reading(
                 configuration=dict(zip(self.columns.parameters, values, strict=True)),
                 counters=counters,
@@ -279,11 +281,11 @@ def _copies(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
     where a kernel comes again. Kernels that only some repetitions have then stay with those. In tables in the order of
     the kernels the n-th row of each is the n-th repetition.
     """
-    count = frame.groupby([*keys, "kernel", "rank"], sort=False).cumcount()
+    count = frame.groupby([*keys, "kernel", "rank"], sort=False, observed=True).cumcount()
     if not (count > 0).any():
         return count
     blocks = pd.Series(0, index=frame.index)
-    for _, group in frame.groupby(keys, sort=False):
+    for _, group in frame.groupby(keys, sort=False, observed=True):
         seen: set[tuple[object, object]] = set()
         number, numbers = 0, []
         for row in zip(group["kernel"], group["rank"], strict=True):

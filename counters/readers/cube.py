@@ -20,14 +20,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight import limits
-from ranksight._cube import opened
-from ranksight._files import regular_file
+from ranksight.core import limits
+from ranksight.core.cube import opened
+from ranksight.core.errors import InputError
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._threads import reduce_threads
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
 
 SEPARATOR = "->"
 """Between the regions of a call path."""

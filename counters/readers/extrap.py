@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._delimited import decode
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
-from ranksight.reading import READERS, Reading
 
 KEYWORDS = ("PARAMETER", "POINTS", "METRIC", "REGION", "DATA")
 DEFAULT_METRIC = "value"
@@ -40,6 +41,13 @@ class Measurements:
     def add(self, point: Mapping[str, object], kernel: object, metric: object, values: object, where: object) -> None:
         """Add the values of one kernel and metric at one configuration; `where` names the place in messages."""
         place = f"{self.path}:{where}" if isinstance(where, int) else f"{self.path}: {where}"
+        if not isinstance(kernel, str) or not isinstance(metric, str):
+            raise InputError(f"{place}: the name of a kernel or metric is no text")
+        listed = values if isinstance(values, list) else [values]
+        self.at(point, place).setdefault(_key(kernel, metric), []).extend(_numbers(listed, place))
+
+    def at(self, point: Mapping[str, object], place: str) -> dict[tuple[str, str], list[float]]:
+        """What is held of a configuration, to add to by kernel and metric; `place` is for messages."""
         if not point:
             raise InputError(f"{place} has no parameter")
         key = tuple((str(name), _number(value, place, finite=True)) for name, value in point.items())
@@ -49,14 +57,7 @@ class Measurements:
                 raise InputError(f"{place} has the parameters {', '.join(point)}, those before {', '.join(names)}")
             given = dict(key)
             key = tuple((name, given[name]) for name in names)
-        if not isinstance(kernel, str) or not isinstance(metric, str):
-            raise InputError(f"{place}: the name of a kernel or metric is no text")
-        listed = values if isinstance(values, list) else [values]
-        name = metric.strip() or DEFAULT_METRIC
-        if name in (*COUNTER_KEYS, "run"):
-            name = f"{name}_value"
-        kept = self.points.setdefault(key, {}).setdefault((kernel.strip() or WHOLE, name), [])
-        kept.extend(_number(value, place) for value in listed)
+        return self.points.setdefault(key, {})
 
     def readings(self) -> Iterator[Reading]:
         """One reading a configuration and repetition.
@@ -69,24 +70,45 @@ class Measurements:
         if not any(math.isfinite(v) for data in self.points.values() for values in data.values() for v in values):
             raise InputError(f"{self.path} holds no measurement")
         for point, data in self.points.items():
-            for repetition in range(max(map(len, data.values()))):
-                rows: dict[str, dict[str, float]] = {}
-                for (kernel, metric), values in data.items():
-                    if repetition < len(values) and math.isfinite(values[repetition]):
-                        rows.setdefault(kernel, {})[metric] = values[repetition]
-                if not rows:
+            kernels = {kernel: at for at, kernel in enumerate(dict.fromkeys(kernel for kernel, _ in data))}
+            held = {metric: at for at, metric in enumerate(dict.fromkeys(metric for _, metric in data))}
+            table = np.full((max(map(len, data.values())), len(held), len(kernels)), np.nan)
+            for (kernel, metric), values in data.items():
+                table[: len(values), held[metric], kernels[kernel]] = values
+            names = np.array(list(kernels), dtype=object)
+            for repetition, numbers in enumerate(table):
+                known = ~np.isnan(numbers)
+                some = known.any(axis=0)
+                if not some.any():
                     continue
-                counters = pd.DataFrame.from_dict(rows, orient="index", dtype="float64")
-                counters.insert(0, "kernel", list(rows))
-                counters.insert(1, "rank", ALL_RANKS)
+                columns = {name: numbers[at][some] for name, at in held.items() if known[at].any()}
                 yield Reading(
                     configuration=dict(point),
-                    counters=counters.reset_index(drop=True),
+                    counters=pd.DataFrame({"kernel": names[some], "rank": ALL_RANKS, **columns}),
                     repetition=repetition,
-                    provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
+                    provenance=dict.fromkeys(columns, "measured"),
                     notes=tuple(self.notes),
                     source=(str(self.path),),
                 )
+
+
+def _key(kernel: str, metric: str) -> tuple[str, str]:
+    """Kernel and metric under the names that an experiment has for them."""
+    name = metric.strip() or DEFAULT_METRIC
+    return kernel.strip() or WHOLE, f"{name}_value" if name in (*COUNTER_KEYS, "run") else name
+
+
+def _numbers(values: list[object], place: str) -> list[float]:
+    """Measured values, NaN where one is missing."""
+    if all(type(value) is str for value in values):
+        try:
+            found = list(map(float, values))  # type: ignore[arg-type]
+        except ValueError:
+            pass
+        else:
+            if not any(map(math.isinf, found)):
+                return found
+    return [_number(value, place) for value in values]
 
 
 def _number(value: object, place: str, finite: bool = False) -> float:
@@ -106,6 +128,7 @@ def read_text(path: Path, text: str) -> Measurements:
     found = Measurements(path)
     parameters: list[str] = []
     points: list[tuple[float, ...]] = []
+    held: list[dict[tuple[str, str], list[float]]] = []
     kernel, metric, at = "", "", 0
 
     def ended(line: int) -> None:
@@ -133,7 +156,10 @@ def read_text(path: Path, text: str) -> Measurements:
         elif word == "DATA":
             if at >= len(points):
                 raise InputError(f"{path}:{line}: a DATA line more than there are POINTS ({len(points)})")
-            found.add(dict(zip(parameters, points[at], strict=True)), kernel, metric, rest.split(), line)
+            if at == len(held):
+                held.append(found.at(dict(zip(parameters, points[at], strict=True)), f"{path}:{line}"))
+            values = _numbers(rest.split(), f"{path}:{line}")  # type: ignore[arg-type]
+            held[at].setdefault(_key(kernel, metric), []).extend(values)
             at += 1
         else:
             raise InputError(f"{path}:{line}: {word[:40]!r} is none of {', '.join(KEYWORDS)}")

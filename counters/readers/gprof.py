@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
 
 _EACH = re.compile(r"^Each sample counts as (?P<seconds>[\d.eE+-]+) seconds")
 _HEADS = re.compile(

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._gptl_summary import is_summary, summary
 from ranksight.counters.readers._threads import reduce_threads
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
 
 _FILE = re.compile(r"(?:\w+_)?timing\.(\d{1,7})$")
 _THREAD = re.compile(r"^\s*Stats for thread (\d+):")

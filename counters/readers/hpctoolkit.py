@@ -18,16 +18,16 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight import limits
-from ranksight._files import regular_file
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.files import regular_file
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR
 from ranksight.counters.readers._hpctoolkit_db import read_store
 from ranksight.counters.readers._threads import reduce_threads
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS
-from ranksight.reading import READERS, Reading
 
 _FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
 _MAGIC = b"HPCPROF-metricdb__"

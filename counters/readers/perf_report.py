@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksight.core.errors import InputError
+from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._samples import meaning, provenance
-from ranksight.errors import InputError
-from ranksight.leftout import MPI, OTHER
-from ranksight.reading import READERS, Reading
 
 _SAMPLES = re.compile(r"^# Samples:\s+(?P<count>[\d.]+)(?P<prefix>[KMG]?)\s+of events? '(?P<event>[^']+)'")
 _COUNT = re.compile(r"^# Event count \(approx\.\):\s+(?P<count>\d+)")

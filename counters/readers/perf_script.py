@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight._files import regular_file
+from ranksight.core.errors import InputError
+from ranksight.core.files import regular_file
+from ranksight.core.leftout import MPI, OTHER, TABLE
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.perfscript import BLOCK, Samples, by_object
 from ranksight.counters.perfscript import read as read_samples
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._samples import meaning, provenance
-from ranksight.errors import InputError
-from ranksight.leftout import MPI, OTHER, TABLE
-from ranksight.reading import READERS, Reading
 
 _KEYS = ["kernel", "rank"]
 _SAMPLE = re.compile(

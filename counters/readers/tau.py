@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR, columns_of
 from ranksight.counters.readers._threads import reduce_threads
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
 
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
 _HEAD = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*$")

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.errors import InputError
+from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._delimited import header, read_delimited
 from ranksight.counters.readers._numbers import parse_numbers
-from ranksight.errors import InputError
-from ranksight.leftout import MPI, OTHER
-from ranksight.reading import READERS, Reading
 
 _EVENT = re.compile(
     r"^Hardware Event Count:(?P<event>[\w.:=,]+?)(?P<precise>_PS)?(?::Self)?(?:\s*\((?P<prefix>[KMG])\))?$"

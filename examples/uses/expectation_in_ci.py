@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import ranksight as rs
-from ranksight.model.expectations.checking import check
-from ranksight.model.expectations.document import read_study
-from ranksight.reports.expectations import blocks
+from ranksight.analysis.expectations.checking import check
+from ranksight.analysis.expectations.document import read_study
+from ranksight.reports.checks import blocks
 from ranksight.reports.terminal import show
 
 experiment = rs.read(sys.argv[1])

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown
@@ -34,6 +34,7 @@ from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
 from ranksight.model.plaindata import reading
 from ranksight.model.resource.resource import LEVELS, Parts, Resources
+from ranksight.model.series.computation import cores
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Sharing
@@ -143,12 +144,12 @@ class Application:
             return Refined(said, parts, uneven=uneven)
         self._leave(laws, points)
         laws.leave_vague()
-        near = functions.fitted.inside(points)
+        index = np.array(list(timed.values()), dtype=np.intp)
+        near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None and WHOLE in timed:
             at = list(timed).index(WHOLE)
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
-        index = np.array(list(timed.values()), dtype=np.intp)
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)
         said = self._cycles(said, mixed, timed, rows, times)
@@ -161,7 +162,11 @@ class Application:
         own = rows_of(said, index).value
         seconds = laws.split(tuple(timed), own, names, weights)
         split = {name: dict(zip(timed, part, strict=True)) for name, part in seconds.items()}
-        return Refined(said, parts, by_law, uneven, terms, split)
+        taken = {
+            name: dict(zip(timed, values, strict=True))
+            for name, values in laws.taken(tuple(timed), names, weights).items()
+        }
+        return Refined(said, parts, by_law, uneven, terms, split, taken)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
@@ -240,8 +245,8 @@ class Application:
         Where stalls were counted these loads wait as the others do; otherwise each may wait alone.
         """
         assert self.cache is not None
-        ranks = points[:, functions.fitted.parameters.index("ranks")]
-        more, _ = self.cache.spilled(counts, functions.rows, ranks)
+        at_work = cores(points, functions.fitted.parameters)
+        more, _ = self.cache.spilled(counts, functions.rows, at_work)
         if not more.any():
             return said
         mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in terms.kernels]
@@ -325,7 +330,7 @@ class Application:
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])
-        return Breakdown(summed, kernels, each, refined.terms, others, exchanged)
+        return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
 
     def _fullest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array

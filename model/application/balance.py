@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.sampled import sampling_of
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.series import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast
-from ranksight.sampled import sampling_of
 
 Array = NDArray[np.float64]
 

@@ -29,7 +29,7 @@ from scipy.special import logsumexp
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ class Breakdown:
         Seconds outside of all kernels and messages, one row; None where nothing tells them.
     exchanged : Exchanged or None
         Times of operations and BF_comm; None where no network is described.
+    taken : mapping of str to {kernel: (k,)}
+        What the law that predicts a kernel's time takes it to do, NaN where it does not say: metrics, and the part of
+        the time that its memory domain is at work (:data:`ranksight.model.application.laws.BUSY`).
     """
 
     total: Forecast
@@ -46,6 +49,7 @@ class Breakdown:
     terms: Terms | None = None
     others: Forecast | None = None
     exchanged: Exchanged | None = None
+    taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[str, Array]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ranksight.comm.costs.cost import cost
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
@@ -31,8 +31,9 @@ from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.messages.times import MOST_RANKS, Choice, operation_times
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, FORM_UNSEEN
+from ranksight.model.series.computation import THREADS
 from ranksight.model.series.series import Series
-from ranksight.model.structure.functions import Functions
+from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -226,7 +227,22 @@ class Communication:
         return Sent(counts, tuple(self.messages.predict(point, level) if yes else None for point, yes in each))
 
     def _times(self, points: Array, sent: Sent, fabric: Fabric, choice: Choice, kind: str = "") -> Forecast:
-        """:meth:`times` of the operations of one kind, or of all."""
+        """:meth:`times` of the operations of one kind, or of all; ranks of several threads are fewer on a node."""
+        names = self.functions.fitted.parameters
+        if THREADS not in names:
+            return self._on(points, sent, fabric, choice, kind)
+        teams = np.maximum(points[:, names.index(THREADS)], 1.0)
+        found: Forecast | None = None
+        for team in np.unique(teams):
+            placed = replace(fabric, ranks_per_node=max(1, int(fabric.ranks_per_node // team)))
+            said = self._on(points, sent, placed, choice, kind)
+            mine = np.broadcast_to(teams == team, said.value.shape)
+            found = said if found is None else choose(found, said, np.arange(len(mine)), mine)
+        assert found is not None
+        return found
+
+    def _on(self, points: Array, sent: Sent, fabric: Fabric, choice: Choice, kind: str) -> Forecast:
+        """:meth:`_times` with as many ranks on every node."""
 
         def price(operation: str, ranks: Array, size: Array) -> Array:
             return cost(operation, ranks, size, fabric, choice)
@@ -396,7 +412,7 @@ class Communication:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Communication:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        from ranksight.errors import InputError
+        from ranksight.core.errors import InputError
         from ranksight.model.fitting.fitted import Fitted
 
         given = content.get("fitted")

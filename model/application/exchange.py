@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.coordinates import work_per_rank
 from ranksight.model.kernel_time.counted import located
 from ranksight.model.kernel_time.perwork import Spread
@@ -24,12 +24,11 @@ from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import reading
 from ranksight.model.priors import REPEATED
 from ranksight.model.search.terms import ON_GRIDS, Factor
+from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 
-COUNTED = ("instructions", "cycles", "flops_dp", "loads")
-"""Metrics that a kernel which computes has where they were counted."""
 TREE: tuple[Factor, ...] = ((0.0, 1.0, 0.0), ON_GRIDS[-1])
 """How a collective operation grows with the ranks."""
 SHARES = (0.5, 2 / 3, 1.0)

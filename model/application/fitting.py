@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.application.application import Application
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.communication import Communication, message_series, message_table

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.comm.costs.fitted import FittedCost, fit_identifiable
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.application.blocking import kind_of
 from ranksight.model.plaindata import reading
 

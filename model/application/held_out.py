@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.log import log
 from ranksight.model.application.application import Application
 from ranksight.model.application.exchange import fit_exchange
 from ranksight.model.fitting.varied import fit_varied
@@ -28,7 +29,6 @@ from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fitting import fit_sharing
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import WholeUnits
-from ranksight.telling import told
 
 Array = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class KernelLaws:
         }
         found = learn_weights(kernels, scores)
         shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(found.laws, found.common, strict=True))
-        told("weights of the laws after %d held-out sets: %s", count, shown)
+        log("weights of the laws after %d held-out sets: %s", count, shown)
         return found
 
     def _splits(self) -> list[NDArray[np.bool_]]:

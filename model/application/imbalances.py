@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
-from ranksight.idle import at_work
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.idle import at_work
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.reduction import reduce

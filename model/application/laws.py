@@ -28,7 +28,7 @@ from ranksight.model.kernel_time.stacking import (
 )
 from ranksight.model.resource.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.sharing.shared import Shared, Sharing
+from ranksight.model.sharing.shared import READ, Shared, Sharing
 from ranksight.model.structure.functions import rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -43,6 +43,8 @@ COUNTING = (COUNTED, BANDWIDTH, CACHE, CONSTANT_CPI)
 """Laws that count what a kernel does."""
 VAGUE = 0.84
 """Standard deviations of a logarithm to both sides together from which on a 90 % interval spans a factor of 4."""
+BUSY = "busy"
+"""Part of the time that the interface of a rank's memory domain is at work."""
 SHOWN = 0.05
 """Weight below which a law is not named."""
 
@@ -83,6 +85,8 @@ class Laws:
     laws : mapping of str to Law
     parts : mapping of str to (kernels, mapping of part to (K, k))
         Seconds that a law's times are made of, of the laws that say so.
+    quantities : mapping of str to (kernels, mapping of quantity to (K, k))
+        What a law takes a kernel to do, of the laws that say so: metrics, and :data:`BUSY`.
     given_parts : Parts or None
         Of the equation of kernels whose stalls were not counted.
     given_times : Times or None
@@ -94,6 +98,7 @@ class Laws:
     level: float
     laws: dict[str, Law] = field(default_factory=dict)
     parts: dict[str, tuple[tuple[str, ...], Mapping[str, Array]]] = field(default_factory=dict)
+    quantities: dict[str, tuple[tuple[str, ...], Mapping[str, Array]]] = field(default_factory=dict)
     given_parts: Parts | None = None
     given_times: Times | None = None
     refused: dict[str, tuple[NDArray[np.bool_], Index, NDArray[Any]]] = field(default_factory=dict)
@@ -115,6 +120,8 @@ class Laws:
             held = {"execution": times.execution, "contention": times.contention}
             levels = {name: times.levels[..., at] for at, name in enumerate(LEVELS)}
             self.parts[COUNTED] = counted.kernels, {**held, **levels}
+            loads = {name: times.loads[..., at] for at, name in enumerate(LEVELS)}
+            self.quantities[COUNTED] = counted.kernels, {**loads, BUSY: times.busy}
 
     def add_resources(self, resources: Resources, parts: Parts) -> None:
         """The equation of kernels whose stalls were not counted."""
@@ -143,6 +150,8 @@ class Laws:
             "direct": shared.other,
         }
         self.parts[name] = law.kernels, held
+        if name == BANDWIDTH:
+            self.quantities[name] = law.kernels, {READ: shared.reads, BUSY: shared.busy}
 
     def only(self, name: str, kernels: set[str], said: Forecast) -> None:
         """Leave some kernels to one law, whose forecast is `said`: nothing else was measured of them."""
@@ -199,13 +208,13 @@ class Laws:
         self, said: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
     ) -> tuple[Forecast, tuple[str, ...], Array]:
         """The mixture of all laws, a row each of the kernels in `timed`, with the weights `inside` at the
-        configurations `near` (k,) and `weights` elsewhere; the names of the laws, and their weights
+        configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights
         (l, K, k)."""
         kernels = tuple(timed)
         each = weights.of(kernels, tuple(self.laws))[..., None]
         if inside is not None:
-            each = np.where(near, inside.of(kernels, tuple(self.laws))[..., None], each)
-        found, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], len(near))), self.level)
+            each = np.where(near[:, None], inside.of(kernels, tuple(self.laws))[..., None], each)
+        found, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])), self.level)
         own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
         alone = share[list(self.laws).index(FUNCTION)] > 1 - 1e-9
         keep = alone | np.isin(own.status, NO_LAW) | ~np.isfinite(found.value)
@@ -234,6 +243,16 @@ class Laws:
         with np.errstate(invalid="ignore", divide="ignore"):
             found = {name: np.where(known, part * value / total, 0.0) for name, part in found.items()}
         found["direct"] = np.where(known, found["direct"], value)
+        return found
+
+    def taken(self, kernels: tuple[str, ...], names: tuple[str, ...], share: Array) -> dict[str, Array]:
+        """What the law of largest weight takes each kernel to do, (K, k) each; NaN where it does not say."""
+        first, found = share.argmax(axis=0), dict[str, Array]()
+        for law, (theirs, quantities) in self.quantities.items():
+            mine = places(theirs, kernels)
+            leads = (first == names.index(law)) & (mine >= 0)[:, None]
+            for name, values in quantities.items():
+                found[name] = np.where(leads, values[mine], found.get(name, np.nan))
         return found
 
     def _by_equation(self, kernels: tuple[str, ...], parts: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.comm.waiting import shares_cores
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.core.units import format_si, in_full
 from ranksight.model.application.blocking import STATED, Taken, costs_time, kind_of
-from ranksight.units import format_si, in_full
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from ranksight.comm.costs.collective import OPERATIONS
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.selection import TABLES, Selector, algorithms_of, forced, selector, stated
 from ranksight.comm.network import NetworkParameters
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.application.blocking import LIBRARY, STATED
 from ranksight.model.priors import ALGORITHMS
 

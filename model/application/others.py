@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import reading
 from ranksight.model.priors import REPEATED

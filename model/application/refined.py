@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ class Refined:
         CPI, blocking factor and clock of the kernels that an equation describes.
     split : mapping of str to {kernel: (k,)}
         Seconds of each part of the kernels' times.
+    taken : mapping of str to {kernel: (k,)}
+        What the law that predicts a kernel's time takes it to do (:meth:`ranksight.model.application.laws.Laws.taken`).
     """
 
     said: Forecast
@@ -42,3 +44,4 @@ class Refined:
     uneven: Array | None = None
     terms: Terms | None = None
     split: Mapping[str, Mapping[str, Array]] | None = None
+    taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)

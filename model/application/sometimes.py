@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.series.series import Series
 
 SMALLEST = 0.01

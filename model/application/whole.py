@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 

@@ -71,12 +71,13 @@ def abstain(
         reason[rows, columns] = [
             f"{name} is {x:g}, and was above zero in all runs" for x in points[columns, axis].tolist()
         ]
-    fixed = (low_end == high_end) & (points[None] != low_end)
+    fixed = (low_end == high_end) & (points[None] != low_end) & ~fitted.apart[:, None]
     for axis, name in enumerate(fitted.parameters):
         status[fixed[:, :, axis]] = forecast.UNVARIED
         reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
-    for off, text in beside(points, fitted.parameters, fitted.ties):
-        status[:, off], reason[:, off] = forecast.UNVARIED, text
+    for used, off, text in beside(points, fitted.parameters, fitted.ties):
+        tied = np.ix_(~(fitted.apart & used).any(axis=1), off)
+        status[tied], reason[tied] = forecast.UNVARIED, text
     for s in np.flatnonzero(fitted.status != forecast.OK):
         status[s] = fitted.status[s]
         reason[s] = forecast.REASONS[fitted.status[s]].format(points=fitted.count[s], parameters=len(fitted.parameters))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.series.noise import JOBS
 from ranksight.model.uncertainty.ceiling import between
 from ranksight.model.uncertainty.late import ending

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.parallel import pick
 
 Array = NDArray[np.float64]
 
@@ -64,18 +65,27 @@ def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], .
         if len(set(triple)) != 3:
             raise InputError(f"{' = '.join(triple)} names a metric twice", "name the whole and two different parts")
     rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
-    answer = fitted.predict(points)
+    held = set(fitted.metrics)
+    products = tuple(triple for triple in products if held.issuperset(triple))
+    having = [
+        (kernel, triple, index)
+        for kernel in (dict.fromkeys(fitted.kernels) if products else ())
+        for triple in products
+        if None not in (index := [rows.get((kernel, name)) for name in triple])
+    ]
+    if not having:
+        return []
+    # Only the functions that are compared are asked.
+    asked = np.unique(np.array([index for *_, index in having], dtype=np.intp))
+    answer = pick(fitted, asked).predict(points)
     found = []
-    for kernel in dict.fromkeys(fitted.kernels):
-        for whole, left, right in products:
-            index = [rows.get((kernel, name)) for name in (whole, left, right)]
-            if any(i is None for i in index):
-                continue
-            value, low, high = (getattr(answer, name)[index] for name in ("value", "lower", "upper"))
-            with np.errstate(invalid="ignore", divide="ignore"):
-                relative = value[1] * value[2] / value[0] - 1
-            meet = (low[1] * low[2] <= high[0]) & (high[1] * high[2] >= low[0])
-            found.append(Deviation(kernel, whole, left, right, relative, meet | (np.abs(relative) <= TOLERANCE)))
+    for kernel, (whole, left, right), rows_of in having:
+        index = np.searchsorted(asked, np.array(rows_of))
+        value, low, high = (getattr(answer, name)[index] for name in ("value", "lower", "upper"))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            relative = value[1] * value[2] / value[0] - 1
+        meet = (low[1] * low[2] <= high[0]) & (high[1] * high[2] >= low[0])
+        found.append(Deviation(kernel, whole, left, right, relative, meet | (np.abs(relative) <= TOLERANCE)))
     return found
 
 

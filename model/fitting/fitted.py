@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.metrics import metric
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import metric
+from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.search.terms import values, write_term
@@ -21,7 +22,6 @@ from ranksight.model.uncertainty.drift import expected_drift, pace
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.onethread import one_thread
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -81,6 +81,9 @@ class Fitted:
         The parameter that everything is a line in: set-up, and as much again with every iteration.
     lasting : Lasting or None
         Departures from the functions, and how far they go on.
+    unaffected : (s, m) bool or None
+        Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
+        where nothing was stated.
     missed : (s, m) or None
         Mean logarithm of the values at each parameter's largest over what the others foretell, NaN where these are too
         few (:class:`ranksight.model.uncertainty.drift.LeftOut`); known after the fit alone, not kept in files.
@@ -115,6 +118,7 @@ class Fitted:
     ties: Array | None = None
     iterations: str | None = None
     lasting: Lasting | None = None
+    unaffected: NDArray[np.bool_] | None = None
     missed: Array | None = None
 
     def __len__(self) -> int:
@@ -215,15 +219,22 @@ class Fitted:
         said = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
         return np.asarray(said)
 
+    @property
+    def apart(self) -> NDArray[np.bool_]:
+        """Which parameters change nothing in each series, (s, m)."""
+        none = np.zeros((len(self), len(self.parameters)), dtype=bool)
+        return none if self.unaffected is None else self.unaffected
+
     @cached_property
     def _jobs(self) -> Array:
         return between_jobs(self.metrics)
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
-        """Which `points` (k, m) lie in the range of the runs."""
+        """Where each series is within the range of the runs, (s, k), at `points` (k, m)."""
         low = self.trained[:, :, 0].min(axis=0, initial=np.inf)
         high = self.trained[:, :, 1].max(axis=0, initial=-np.inf)
-        return np.asarray(((points >= low) & (points <= high)).all(axis=1))
+        within = (points >= low) & (points <= high)
+        return np.asarray((within[None] | self.apart[:, None]).all(axis=2))
 
     def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
@@ -253,22 +264,32 @@ class Fitted:
         return np.log(np.where(said > 0, said, np.nan))
 
     def _aside(self, points: Array, hidden: Array | None) -> tuple[Array, Array]:
-        """Relative standard deviations (s, k) that hidden parameters outside of what was measured add
-        (:mod:`ranksight.model.uncertainty.hidden`), downwards and upwards.
+        """Relative standard deviations (s, k) that hidden parameters, or those that change nothing as stated, add where
+        they are outside of what was measured (:mod:`ranksight.model.uncertainty.hidden`), downwards and upwards.
 
         Raises
         ------
         InputError
             When values are given for other hidden parameters than the series had.
         """
-        if hidden is None:
+        if hidden is None and self.unaffected is None:
             none = np.zeros((len(self), len(points)))
             return none, none
+        if hidden is None:
+            rows, axes = (np.flatnonzero(self.apart.any(axis=axis)) for axis in (1, 0))
+            ends = self.trained[rows][:, axes]
+            low, high = ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)
+            sides = self._spreads(points, *beyond(points[:, axes], np.stack([low, high], axis=1)))
+            mine = self.apart.any(axis=1)[:, None]
+            return np.where(mine, sides[0], 0.0), np.where(mine, sides[1], 0.0)
         hidden = np.atleast_2d(np.asarray(hidden, dtype=np.float64))
         if self.hidden is None or hidden.shape != (len(points), len(self.hidden)) or not np.isfinite(hidden).all():
             held = 0 if self.hidden is None else len(self.hidden)
             raise InputError(f"hidden values of shape {hidden.shape} do not give {held} finite values to every point")
-        above, below = beyond(hidden, self.hidden)
+        return self._spreads(points, *beyond(hidden, self.hidden))
+
+    def _spreads(self, points: Array, above: Array, below: Array) -> tuple[Array, Array]:
+        """What parameters `above` and `below` (k,) their ranges, in e-folds, add (s, k), downwards and upwards."""
         fall, rise = spreads(above, below, self._undivided(points), self.pace())
         # Of what is no time only the drift expected before the data is known.
         kinds = behaviours(self.metrics, self.samples)
@@ -337,11 +358,17 @@ class Fitted:
         # Where a term has no size, or none that a number may have, it stays.
         return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
 
-    def remarks(self) -> dict[int, str]:
-        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`)."""
+    def remarks(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
+        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`).
+
+        Parameters
+        ----------
+        kernels : frozenset of str, optional
+            Only of these; of all when not given.
+        """
         from ranksight.model.search.guide import remarks
 
-        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics)
+        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
         """Term, coefficient and standard error of the leading hypothesis of series `i`."""

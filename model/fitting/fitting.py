@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.metrics import Kind
+from ranksight.core.errors import InputError
+from ranksight.core.log import progress
+from ranksight.core.metrics import Kind
+from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.outcome import fitted_from
 from ranksight.model.search import prevalence
@@ -31,8 +33,6 @@ from ranksight.model.uncertainty import blocks, ceiling, discrepancy, drift
 from ranksight.model.uncertainty.bend import bend
 from ranksight.model.uncertainty.lasting import Lasting
 from ranksight.model.uncertainty.late import with_changes
-from ranksight.onethread import one_thread
-from ranksight.telling import progress
 
 Array = NDArray[np.float64]
 

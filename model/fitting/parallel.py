@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.executing import executor, in_order
+from ranksight.core.errors import InputError
+from ranksight.core.executing import executor, in_order
+from ranksight.core.log import progress
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.telling import progress
 
 Index = NDArray[np.intp]
 T = TypeVar("T")
@@ -104,6 +104,8 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
         columns["breaks"] = fitted.breaks[rows] if some else None
         columns["below"] = pick(fitted.below, place[rows][broken]) if some else None
         columns["below_rows"] = broken if some else None
+    if fitted.unaffected is not None:
+        columns["unaffected"] = fitted.unaffected[rows]
     if fitted.lasting is not None:
         columns["lasting"] = fitted.lasting.select(rows)
     if fitted.missed is not None:
@@ -157,6 +159,7 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         terms=np.concatenate([part.terms for part in parts]),
         **columns,
         missed=None if any(part.missed is None for part in parts) else plain("missed"),
+        unaffected=None if all(part.unaffected is None for part in parts) else plain("apart"),
         breaks=None,
         below=None,
         below_rows=None,

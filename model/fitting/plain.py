@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.plaindata import rounded, with_gaps
 from ranksight.model.search.gridterms import GRID_TERMS
 
@@ -62,6 +62,7 @@ def fitted_to_dict(fitted: Fitted) -> dict[str, Any]:
         **({"samples": with_gaps(rounded(fitted.samples, 6))} if np.isfinite(fitted.samples).any() else {}),
         **({} if fitted.hidden is None else {"hidden": fitted.hidden.tolist()}),
         **({} if fitted.ties is None else {"ties": fitted.ties.tolist()}),
+        **({} if fitted.unaffected is None else {"unaffected": fitted.unaffected.tolist()}),
         **({} if fitted.iterations is None else {"iterations": fitted.iterations}),
         **({} if fitted.lasting is None else {"lasting": fitted.lasting.to_dict()}),
         **_breaks_to_dict(fitted),
@@ -130,7 +131,19 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         ties=_table(content, "ties", 1 + m, "do not match the parameters"),
         iterations=iterations,
         lasting=None if content.get("lasting") is None else Lasting.from_dict(content["lasting"], s, m),
+        unaffected=_unaffected(content, s, m),
     )
+
+
+def _unaffected(content: Mapping[str, Any], count: int, parameters: int) -> NDArray[np.bool_] | None:
+    """Which parameters change nothing in each series; None where nothing was stated."""
+    if "unaffected" not in content:
+        return None
+    given = content["unaffected"]
+    rows = given if isinstance(given, list) else []
+    if len(rows) != count or any(not isinstance(row, list) or len(row) != parameters for row in rows):
+        raise _damaged("'unaffected' does not match the series")
+    return np.array([[each is True for each in row] for row in rows], dtype=bool).reshape(count, parameters)
 
 
 def _terms(content: Mapping[str, Any], parameters: int) -> Array:

@@ -79,8 +79,11 @@ def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -
     return found
 
 
-def beside(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Iterator[tuple[NDArray[np.bool_], str]]:
-    """For each tie the points (k,) away from it, by more than :data:`BESIDE`, and what people are told there."""
+def beside(
+    points: Array, parameters: tuple[str, ...], ties: Array | None
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], str]]:
+    """For each tie the parameters (m,) in it, the points (k,) away from it by more than :data:`BESIDE`, and the
+    reason."""
     for tie in () if ties is None else ties:
         used = tie[1:] != 0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -89,6 +92,7 @@ def beside(points: Array, parameters: tuple[str, ...], ties: Array | None) -> It
         term = np.zeros((len(parameters), 3))
         term[:, 0] = tie[1:]
         yield (
+            used,
             ~(np.abs(side) <= np.log1p(BESIDE)),
             f"{', '.join(names[:-1])} and {names[-1]} varied together only, at {write_term(term, parameters)} = "
             f"{np.exp(tie[0]):.4g}: measure a configuration where one varies alone",

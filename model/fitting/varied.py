@@ -23,6 +23,7 @@ from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
 from ranksight.model.fitting.unmoved import unmoved
 from ranksight.model.search.segments import LEFT, RIGHT
+from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.noise import behaviours
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.drift import expected_drift
@@ -35,8 +36,33 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
     themselves.
 
     The functions have all parameters; asked for another value of one that did not vary, or away from the tie of one
-    that did with others only, they say so.
+    that did with others only, they say so. Computation whose work per rank is stated is a function of that
+    (:mod:`ranksight.model.series.computation`): its values at other ranks count as repetitions.
     """
+    apart = apart_from_ranks(series)
+    rows = np.flatnonzero(apart.any(axis=1))
+    kept = np.flatnonzero(~apart.any(axis=0)).tolist()
+    if not len(rows) or len(np.unique(series.points[:, kept], axis=0)) < FEWEST:
+        return _fit_every(series, **settings)
+    rest = np.flatnonzero(~apart.any(axis=1))
+    other = _fit_every(series.select(rest), **settings) if len(rest) else None
+    part = _fit_every(_grouped(series.select(rows), kept)[0], **settings)
+    own = _freed(_widened(part, series, kept), kept, None if other is None else other.ties)
+    return own if other is None else join([other, own], [rest, rows])
+
+
+def _freed(part: Fitted, kept: list[int], ties: Array | None) -> Fitted:
+    """The same functions of series in which parameters other than `kept` change nothing."""
+    aside = np.setdiff1d(np.arange(len(part.parameters)), kept)
+    apart = np.zeros((len(part), len(part.parameters)), dtype=bool)
+    apart[:, aside] = True
+    part.drift[:, aside] = 0.0
+    below = None if part.below is None else _freed(part.below, kept, ties)
+    return replace(part, ties=ties, unaffected=apart, below=below)
+
+
+def _fit_every(series: Series, **settings: Any) -> Fitted:
+    """Fit every series over the parameters that varied by themselves."""
     told = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
     flat = {} if told or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
     fitted = _fit(series, **settings)

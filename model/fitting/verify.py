@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.noise import locate
 from ranksight.model.series.series import Series

@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import reading
+from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 
-DIVIDERS = ("ranks", "threads")
-"""Parameters that work is divided by, or that do not change it."""
 POWERS = (0.0, 0.5, 1.0, 2.0, 3.0)
 """Powers of any other parameter: unknowns of one line, face or volume; half for a parameter that counts cells of a
 face."""
@@ -70,15 +69,21 @@ class WorkPerRank:
 def work_per_rank(series: Series) -> WorkPerRank:
     """The powers that fit the program's counted work, summed over kernels, best in logarithms.
 
-    A parameter of a single value has the power -1 where it divides work, and 0 otherwise.
+    A parameter of a single value has the power -1 where it divides work, and 0 otherwise. Work per rank that is stated
+    (:mod:`ranksight.model.series.computation`) is divided already.
     """
-    powers = np.array([-1.0 if name in DIVIDERS else 0.0 for name in series.parameters])
+    stated = WORK_PER_RANK in series.parameters
+    powers = np.array([-1.0 if name in DIVIDERS and not stated else 0.0 for name in series.parameters])
+    known = (WORK_PER_RANK, *DIVIDERS) if stated else ()
+    powers[[name == WORK_PER_RANK for name in series.parameters]] = 1.0
     total = _total(series)
-    varied = [at for at in range(len(powers)) if len(np.unique(series.points[:, at])) > 1][:MOST]
+    free = [at for at, name in enumerate(series.parameters) if name not in known]
+    varied = [at for at in free if len(np.unique(series.points[:, at])) > 1][:MOST]
     usable = np.isfinite(total) & (total > 0) & (series.points[:, varied] > 0).all(axis=1)
     if not varied or usable.sum() < 2:
         return WorkPerRank(series.parameters, powers)
-    logs, goal = np.log(series.points[usable]), np.log(total[usable])
+    logs = np.log(series.points[usable])
+    goal = np.log(total[usable]) - (logs[:, series.parameters.index(WORK_PER_RANK)] if stated else 0.0)
     offered: list[Sequence[float]] = [(-1.0, 0.0) if series.parameters[at] in DIVIDERS else POWERS for at in varied]
     trials = np.array(list(product(*offered)))
     apart = goal - trials @ logs[:, varied].T

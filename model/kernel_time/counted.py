@@ -25,14 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_composition
 from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import EXECUTION_PER, STALLS_PER, TIME_PER
+from ranksight.model.series.computation import WORK_PER_RANK, cores
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
@@ -64,6 +65,10 @@ WIDE = 50.0
 """Logarithm that stands for an end that is not known."""
 
 
+RANKS = 2
+"""Column of ln ranks among the coordinates."""
+
+
 @dataclass(frozen=True)
 class Where:
     """Coordinates of configurations.
@@ -74,7 +79,8 @@ class Where:
     work : WorkPerRank
     domains : Domains or None
     columns : tuple of int
-        Of (ln work per rank, ln ranks in a domain, ln ranks) those that act.
+        Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
+        stated: it acts on nothing, and few ranks show little of many.
     alone : bool
         Whether all runs were on one memory domain, with another number of ranks each.
     """
@@ -86,12 +92,8 @@ class Where:
     alone: bool = False
 
     def ranks(self, points: Array) -> Array:
-        """Ranks (k,) at `points` (k, m); times threads, which occupy cores alike."""
-        found = np.ones(len(points))
-        for name in ("ranks", "threads"):
-            if name in self.parameters:
-                found = found * points[:, self.parameters.index(name)]
-        return found
+        """Ranks (k,) at `points` (k, m), times their threads, which occupy cores alike."""
+        return cores(points, self.parameters)
 
     def active(self, points: Array) -> Array:
         """Ranks (k,) that share a memory domain; 1 where no machine tells its cores."""
@@ -110,15 +112,16 @@ class Where:
         return np.stack([work, np.log(self.active(points)), ranks], axis=1)
 
     def inputs(self, points: Array, work_points: Array | None = None) -> Array:
-        """Coordinates that act (k, d), with the work per rank of `work_points` where they are given."""
+        """Coordinates (k, d) of :attr:`columns`, with the work per rank of `work_points` where they are given."""
         return self.every(points, work_points)[:, list(self.columns)]
 
     @property
     def variants(self) -> tuple[tuple[bool, ...], ...]:
         """Sets of coordinates that may act: the first alone, with any other, and all."""
-        d = len(self.columns)
-        sets = {tuple(at in (0, other) for at in range(d)) for other in range(d)} | {(True,) * d}
-        return tuple(sorted(sets))
+        inert = WORK_PER_RANK in self.parameters
+        free = [not (inert and column == RANKS) for column in self.columns]
+        sets = {tuple(yes and at in (0, other) for at, yes in enumerate(free)) for other in range(len(free))}
+        return tuple(sorted(sets | {tuple(free)}))
 
     @classmethod
     def of(cls, series: Series, domains: Domains | None) -> Where:
@@ -127,10 +130,12 @@ class Where:
         every = where.every(series.points)
         every = every - every.mean(axis=0)
         kept: list[int] = []
-        for column in range(every.shape[1]):
+        stated = WORK_PER_RANK in series.parameters
+        for column in range(every.shape[1] - stated):
             trial = every[:, [*kept, column]]
             if np.linalg.matrix_rank(trial, tol=1e-6) == len(kept) + 1:
                 kept.append(column)
+        kept += [RANKS] if stated else []
         ranks, active = where.ranks(series.points), where.active(series.points)
         alone = domains is not None and bool((ranks == active).all()) and len(np.unique(active)) > 1
         return cls(series.parameters, where.work, domains, tuple(kept) or (0,), alone)
@@ -244,28 +249,37 @@ class Counted:
         inverse = Spread(-f.centre, f.up, f.down)
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
-        new = np.broadcast_to(changed(inputs, self.total.rates[0].inputs), (len(self.kernels), len(points)))
+        acting = np.any(self.where.variants, axis=0)
+        regime = changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
+        new = np.broadcast_to(regime, (len(self.kernels), len(points)))
         whole = self.total.at([works[name] for name in self.total.names], inputs).plus(inverse)
         whole = whole.plus(Spread(np.zeros(new.shape), new, new))
         shape = whole.centre.shape
         none = Spread(*np.full((3, *shape), np.nan))
         if self.execution is None or self.stall is None:
             empty = none.centre
-            return Times(whole, none, empty, empty, np.repeat(empty[..., None], 4, axis=2), none, none, f)
+            levels = np.repeat(empty[..., None], 4, axis=2)
+            return Times(whole, none, empty, empty, levels, none, none, f, levels, empty)
         execution = self.execution.at([works[name] for name in self.execution.names], inputs)
-        waiting, levels, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
+        loads, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
+        levels = loads * self.latencies_at(np.exp(f.centre[0])).T
+        with np.errstate(divide="ignore"):
+            waiting = np.log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
         core = _sum(execution, stalls).plus(inverse)
-        time = self._shared(core, memory, points, works)
+        need = self._need(memory, points, works)
+        time = core if need is None else _longer(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
+            levels = np.ones_like(levels) if self.caches is None else levels
             held = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
             # A saturated domain hides what a core alone would wait for.
             seconds = np.exp(execution.centre - f.centre)
             contention = np.maximum(np.exp(time.centre) - np.exp(core.centre), 0.0)
+            busy = np.full(shape, np.nan) if need is None else np.exp(need.centre - time.centre)
         work = works["instructions"]
         cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
         blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
-        return Times(whole, time, seconds, contention, held, cpi, blocking, f)
+        return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy)
 
     def _drift(self, inputs: Array, kernels: int) -> Spread:
         """What no run shows: a deviation of the logarithm that grows with the distance from the measured ones."""
@@ -281,13 +295,13 @@ class Counted:
         rows: Mapping[tuple[str, str], int],
         f: Spread,
         works: dict[str, Spread],
-    ) -> tuple[Array, Array, Spread | None, dict[str, Spread]]:
-        """Logarithm of the waiting cycles (K, k), those of each level (K, k, 4), the loads from memory, and all kinds
-        of work with those of :data:`HYPOTHESES`."""
+    ) -> tuple[Array, Spread | None, dict[str, Spread]]:
+        """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with those of
+        :data:`HYPOTHESES`."""
         shape = (len(self.kernels), len(points))
         kinds = dict(works)
         if self.caches is None:
-            return np.full(shape, np.nan), np.ones((*shape, 4)), None, kinds
+            return np.full((*shape, 4), np.nan), None, kinds
         latency = self.latencies_at(np.exp(f.centre[0]))
         every = self.loads(points, work_points, counts, rows)
         for h, each in enumerate(every):
@@ -297,10 +311,9 @@ class Counted:
                     kinds[f"{name} {h}"] = Spread(np.log(some.sum(axis=0)), each[0].down, each[0].up)
         chance = self._chances()
         loads = np.exp(np.stack([[one.centre for one in each] for each in every]))
-        levels = np.einsum("hK,hlKk->Kkl", chance, np.nan_to_num(loads)) * latency.T[None]
+        total = np.einsum("hK,hlKk->Kkl", chance, np.nan_to_num(loads))
         memory = average([each[3] for each in every], np.broadcast_to(chance[..., None], (len(every), *shape)))
-        with np.errstate(divide="ignore"):
-            return np.log(levels.sum(axis=2)), levels, memory, kinds
+        return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -387,27 +400,11 @@ class Counted:
                 found[: len(held.weight), at] = held.weight[:HYPOTHESES] / held.weight[:HYPOTHESES].sum()
         return found
 
-    def _shared(self, core: Spread, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread:
-        """A core's time, or what the domain needs for the traffic where that is longer."""
-        domains = self.where.domains
-        if domains is None or domains.domain is None:
-            return core
-        need = self._need(memory, points, works)
-        if need is None:
-            return core
-        with np.errstate(invalid="ignore"):
-            longer = need.centre > core.centre
-            # An end of the interval follows whichever is longer there.
-            up = np.fmax(core.centre + core.up, need.centre + need.up) - np.fmax(core.centre, need.centre)
-            down = np.fmax(core.centre, need.centre) - np.fmax(core.centre - core.down, need.centre - need.down)
-        known = np.isfinite(need.centre)
-        return Spread(
-            np.where(longer, need.centre, core.centre), np.where(known, down, core.down), np.where(known, up, core.up)
-        )
-
     def _need(self, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread | None:
-        """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it."""
-        assert self.where.domains is not None
+        """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it; None where that is
+        not known."""
+        if self.where.domains is None or self.where.domains.domain is None:
+            return None
         read, written = works["bytes_mem_read"], works["bytes_mem_written"]
         of_bytes = np.isfinite(read.centre)
         if memory is not None:
@@ -439,6 +436,10 @@ class Times:
         ln CPI_exec and ln BF_mem.
     clock : Spread
         ln f, (1, k).
+    loads : (K, k, 4)
+        Served by each level; NaN where they were not counted.
+    busy : (K, k)
+        Part of the time that the interface of a memory domain is at work; NaN where that is not known.
     """
 
     total: Spread
@@ -449,6 +450,21 @@ class Times:
     cpi: Spread
     blocking: Spread
     clock: Spread
+    loads: Array
+    busy: Array
+
+
+def _longer(core: Spread, need: Spread) -> Spread:
+    """A core's time, or what the domain needs for the traffic where that is longer."""
+    with np.errstate(invalid="ignore"):
+        longer = need.centre > core.centre
+        # An end of the interval follows whichever is longer there.
+        up = np.fmax(core.centre + core.up, need.centre + need.up) - np.fmax(core.centre, need.centre)
+        down = np.fmax(core.centre, need.centre) - np.fmax(core.centre - core.down, need.centre - need.down)
+    known = np.isfinite(need.centre)
+    return Spread(
+        np.where(longer, need.centre, core.centre), np.where(known, down, core.down), np.where(known, up, core.up)
+    )
 
 
 def _each(spread: Spread) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 

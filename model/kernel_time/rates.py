@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import (
     CHANGE,

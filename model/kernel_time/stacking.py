@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import reading
 from ranksight.model.priors import LAW_STRENGTH, LAWS

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.rates import unseen
 from ranksight.model.plaindata import reading
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values

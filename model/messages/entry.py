@@ -9,7 +9,7 @@ from typing import Any
 from ranksight.comm.patterns.communicators import CommunicatorSize
 from ranksight.comm.patterns.recognition import Explanation
 from ranksight.comm.patterns.rule import rule_from
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.plaindata import reading
 
 PROFILES = ("even", "doubling", "halving")

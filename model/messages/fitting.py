@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ranksight.comm.patterns.recognition import Explanation, explain
 from ranksight.comm.patterns.rule import Talk
 from ranksight.comm.patterns.steps import Step
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.laws import find_law
 from ranksight.model.messages.messages import Messages

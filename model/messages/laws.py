@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.steps import Step
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
 
 Array = NDArray[np.float64]
 EXACT = 1e-6

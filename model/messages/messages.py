@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.recognition import disagree, telling_ranks
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes

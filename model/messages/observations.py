@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, communicator_sizes
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.tags import TAGGED, with_tags
 
 if TYPE_CHECKING:

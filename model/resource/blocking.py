@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from ranksight.experiment import WHOLE
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.core.experiment import WHOLE
+from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.resource import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
 from ranksight.model.resource.unsampled import SPREAD, USUAL
+from ranksight.model.series.computation import BLOCKING
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
@@ -38,7 +39,6 @@ Array = NDArray[np.float64]
 
 CALM = 0.25
 """Share of the configurations, those where memory asks least per instruction, that tell the CPI without stalls."""
-RATIO = "bf_mem"
 ENOUGH = 400
 """Samples that tell a sampled CPI to a twentieth."""
 UNLIKE = (0.3, USUAL, 1.5)
@@ -167,9 +167,9 @@ def _trend(series: Series, parts: list[_Kernel], **settings: Any) -> Functions |
         series.points,
         np.array([part.factors for part in trending])[:, :, None],
         tuple(part.name for part in trending),
-        (RATIO,) * len(trending),
+        (BLOCKING,) * len(trending),
     )
-    return Functions(fit_series(ratios, **settings), fit_levels(ratios, **settings))
+    return Functions(fit_varied(ratios, **settings), fit_levels(ratios, **settings))
 
 
 def shrinkage(count: Array, expected: Array) -> Array:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
+from ranksight.core.sampled import sampling_of
 from ranksight.model.resource.resource import Machine
-from ranksight.sampled import sampling_of
 
 ABOVE = 2.0
 """Times the platform's clock that no processor of it runs at: turbo of one core stays below."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ranksight.metrics import CHANCE, FEW, PARTS, TOLERANCE
+from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
+from ranksight.core.units import format_si
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
-from ranksight.units import format_si
 
 CONTRADICT = "counters contradict each other"
 """How every such finding begins."""

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.errors import InputError
-from ranksight.metrics import LEVELS as LEVELS
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.noise import JOBS
 from ranksight.model.structure.functions import Functions, choose

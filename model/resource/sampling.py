@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import counted_ranks
 from ranksight.model.series.series import Series

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ranksight.errors import InputError
-from ranksight.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.sampled import TABLE
+from ranksight.core.units import format_si
 from ranksight.model.plaindata import reading
 from ranksight.model.resource.clock import ESTIMATED
-from ranksight.sampled import TABLE
-from ranksight.units import format_si
 
 if TYPE_CHECKING:
     import pandas as pd

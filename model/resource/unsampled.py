@@ -1,10 +1,12 @@
-"""Times of kernels that were counted but that no sample fell on.
+"""Times of kernels that were counted but that hardly a sample fell on.
 
 A kernel that is short at the configurations measured may be what takes longest at scale: its instructions say so, its
-samples cannot. Its time is then its instructions at the program's pace, theta times as long; theta is taken as gamma
-distributed among kernels with mean 1, and none of the E samples that fall at the program's pace leave
+samples cannot, and a function of fewer than :data:`~ranksight.core.sampled.HANDFUL` samples would be one of chance.
+Its time is then its
+instructions at the program's time per instruction, theta times as long; theta is taken as gamma distributed among
+kernels with mean 1, and n samples where E were expected leave
 
-    theta ~ Gamma(a, a + E),   a = 1 / spread^2
+    theta ~ Gamma(a + n, a + E),   a = 1 / spread^2
 
 (samples are Poisson counts). How far that carries is :data:`SPREAD`, the standard deviation of log(theta).
 """
@@ -16,7 +18,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import polygamma
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
+from ranksight.core.sampled import HANDFUL
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.resource.sampling import Sampled
 from ranksight.model.series.reduction import reduce
@@ -30,7 +33,7 @@ SPREAD = float(np.sqrt(polygamma(1, SHAPE)))
 
 
 def with_unsampled(sampled: Sampled) -> Sampled:
-    """Give a time to every kernel whose instructions and loads were counted and that has none.
+    """Give a time from its counts to every kernel whose instructions and loads were counted and that hardly has one.
 
     Nothing is added where nothing was sampled: a time that is missing there was not asked for.
     """
@@ -38,12 +41,17 @@ def with_unsampled(sampled: Sampled) -> Sampled:
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     counted = [kernel for kernel, name in rows if name == "instructions" and kernel != WHOLE]
     timed = [kernel for kernel in counted if (kernel, "time") in rows]
+    none = np.zeros(len(series.points))
+    number = {kernel: sampled.samples.get(kernel, none) for kernel in counted}
     silent = [
         kernel
         for kernel in counted
-        if (kernel, "time") not in rows and any((kernel, level) in rows for level in LEVELS)
+        if ((kernel, "time") not in rows or (kernel in sampled.samples and number[kernel].sum() < HANDFUL))
+        and any((kernel, level) in rows for level in LEVELS)
     ]
-    if not sampled.samples or not timed or not silent or any(name == "cycles" for _, name in rows):
+    if not sampled.samples or len(set(timed) - set(silent)) == 0 or not silent:
+        return sampled
+    if any(name == "cycles" for _, name in rows):
         return sampled
     values = reduce(series.values, "median", axis=2)
     times = np.nan_to_num(values[[rows[kernel, "time"] for kernel in timed]])
@@ -51,19 +59,21 @@ def with_unsampled(sampled: Sampled) -> Sampled:
     taken = (times.sum(axis=0) > 0) & (instructions.sum(axis=0) > 0)
     if not taken.any():
         return sampled
-    none = np.zeros(len(series.points))
-    samples = np.sum([sampled.samples.get(kernel, none) for kernel in timed], axis=0)
+    samples = np.sum([number[kernel] for kernel in timed], axis=0)
     pace = times[:, taken].sum() / instructions[:, taken].sum()
     each = np.where(taken, samples / np.where(taken, instructions.sum(axis=0), 1.0), 0.0)
     own = values[[rows[kernel, "instructions"] for kernel in silent]]
-    theta = SHAPE / (SHAPE + np.nan_to_num(own) @ each)
+    fell = np.array([number[kernel].sum() for kernel in silent])
+    theta = (SHAPE + fell) / (SHAPE + np.nan_to_num(own) @ each)
     found = np.full((len(silent), *series.values.shape[1:]), np.nan)
     found[:, :, 0] = theta[:, None] * pace * own
+    few = [rows[kernel, "time"] for kernel in silent if (kernel, "time") in rows]
+    kept = series.select(np.setdiff1d(np.arange(len(series)), few))
     grown = replace(
-        series,
-        values=np.concatenate([series.values, found]),
-        kernels=(*series.kernels, *silent),
-        metrics=(*series.metrics, *["time"] * len(silent)),
-        worth=None if series.worth is None else np.concatenate([series.worth, np.full(found.shape, np.nan)]),
+        kept,
+        values=np.concatenate([kept.values, found]),
+        kernels=(*kept.kernels, *silent),
+        metrics=(*kept.metrics, *["time"] * len(silent)),
+        worth=None if kept.worth is None else np.concatenate([kept.worth, np.full(found.shape, np.nan)]),
     )
     return replace(sampled, series=grown, samples={**sampled.samples, **dict.fromkeys(silent, none)})

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import Basis, Listing, Products
 from ranksight.model.search.problem import pose
 from ranksight.model.search.search import Screened, screen

@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Products
 from ranksight.model.search.chosen import best_of, everywhere, solve, together

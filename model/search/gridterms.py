@@ -22,7 +22,7 @@ from math import log2, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.dims import dims_create
+from ranksight.core.dims import dims_create
 
 Array = NDArray[np.float64]
 Sides = tuple[int, ...]

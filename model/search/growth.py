@@ -103,7 +103,7 @@ class Growth:
 
     @property
     def exact(self) -> str:
-        """In big O with fractions, read back without loss by :func:`ranksight.model.expectations.grammar.growth`."""
+        """In big O with fractions, read back without loss by :func:`ranksight.analysis.expectations.grammar.growth`."""
         return f"O({self._written(str)})"
 
     def _written(self, number: Callable[[Fraction], str]) -> str:

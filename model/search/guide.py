@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.search.search import Found
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
         steep = np.asarray(np.all(outgrows, axis=0))
         odds = PREFERRED * (same.astype(np.float64) - steep)
         held = odds[weight[time] > 0]
-        if held.min() < held.max():
+        if len(held) and held.min() < held.max():  # a series that no hypothesis fits has no weight
             weight[time] *= np.exp(odds)
             weight[time] /= weight[time].sum()
             changed.append(time)
@@ -109,7 +109,12 @@ def _leads(found: Found) -> Array:
 
 
 def remarks(
-    terms: Array, members: Index, weight: Array, kernels: tuple[str, ...], metrics: tuple[str, ...]
+    terms: Array,
+    members: Index,
+    weight: Array,
+    kernels: tuple[str, ...],
+    metrics: tuple[str, ...],
+    only: frozenset[str] | None = None,
 ) -> dict[int, str]:
     """For times, what their growth says beside that of their kernel's requirements.
 
@@ -120,9 +125,13 @@ def remarks(
         Terms of the hypotheses, the fastest growing last; -1 pads.
     weight : (s, c)
         A remark is made when hypotheses of more than nine tenths of the weight agree in it.
+    only : frozenset of str, optional
+        The kernels to remark on; all when not given.
     """
     said = {}
     for time, requirements in pairs(kernels, metrics):
+        if only is not None and kernels[time] not in only:
+            continue
         others = [(_lead(terms, members[r, 0]), metrics[r]) for r in requirements]
         mine = [(float(w), _lead(terms, m)) for w, m in zip(weight[time], members[time], strict=True) if w > 0]
         faster = sum(w for w, lead in mine if all(_outgrows(lead, other) for other, _ in others))

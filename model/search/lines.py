@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.model.search.crosswise import LINE
 from ranksight.model.search.guide import EXACT
 from ranksight.model.search.offer import Listed

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import Listing
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.search import Screened, screen

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import AHEAD, Basis
 from ranksight.model.series.noise import Location
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.search import CANCELLED, Screened, average, evidence, likelihood

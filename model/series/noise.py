@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtri
 
-from ranksight.metrics import Kind, metric
+from ranksight.core.metrics import Kind, metric
 from ranksight.model.series import repetitions
 from ranksight.model.series.moderation import laws
 from ranksight.model.series.outliers import without_outliers

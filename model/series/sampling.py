@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import ALL_RANKS
-from ranksight.metrics import Reduction
-from ranksight.sampled import sampling_of
+from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.metrics import Reduction
+from ranksight.core.sampled import sampling_of
 
 if TYPE_CHECKING:
-    from ranksight.experiment import Experiment, Run
+    from ranksight.core.experiment import Experiment, Run
     from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
     Parameters
     ----------
     experiment : Experiment
-        Its runs with a table of samples (:mod:`ranksight.sampled`) are those of a sampler.
+        Its runs with a table of samples (:mod:`ranksight.core.sampled`) are those of a sampler.
     series : Series
     averaged : mapping of metric to bool
         Whether its values are means over ranks. Others stay as they are, at what a sample is worth on one rank.

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, Experiment, Run
-from ranksight.idle import at_work
-from ranksight.metrics import REDUCTIONS, Reduction, metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, Experiment, Run
+from ranksight.core.idle import at_work
+from ranksight.core.metrics import REDUCTIONS, Reduction, metric
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import with_sampling
+from ranksight.model.series.teams import per_core
 
 Array = NDArray[np.float64]
 
@@ -39,8 +40,8 @@ class Series:
         not fitted,
         but asking far outside of it widens the answer.
     worth : (s, n, r) float64 or None
-        What a sample is worth in the values that are made of samples (:mod:`ranksight.sampled`); NaN where a value is
-        exact. A value of zero is then one that no sample fell on.
+        What a sample is worth in the values that are made of samples (:mod:`ranksight.core.sampled`); NaN where a value
+        is exact. A value of zero is then one that no sample fell on.
 
     Raises
     ------
@@ -156,9 +157,10 @@ def series_from_experiment(
     Runs of one configuration and repetition by different collectors are joined: each contributes the kernels and
     metrics
     it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are reduced;
-    a value that its source had reduced already (:data:`~ranksight.experiment.ALL_RANKS`) is taken as it is.
+    a value that its source had reduced already (:data:`~ranksight.core.experiment.ALL_RANKS`) is taken as it is.
     Runs are read one at a time. Values made of samples are those of all of them
-    (:mod:`ranksight.model.series.sampling`). What cannot be below zero, as a difference of two counts may have come
+    (:mod:`ranksight.model.series.sampling`). Counts of ranks with several threads are means over cores
+    (:mod:`ranksight.model.series.teams`). What cannot be below zero, as a difference of two counts may have come
     out, is zero.
 
     Parameters
@@ -167,7 +169,7 @@ def series_from_experiment(
     metrics : sequence of str, optional
         All when not given.
     over_ranks : str or mapping of metric to str, optional
-        Reduction over ranks; without it, each metric's own (:mod:`ranksight.metrics`).
+        Reduction over ranks; without it, each metric's own (:mod:`ranksight.core.metrics`).
 
     Raises
     ------
@@ -201,7 +203,8 @@ def series_from_experiment(
         tuple(name for _, name in names),
         provenance,
     )
-    return with_sampling(experiment, found, {name: reduction == "mean" for name, reduction in how.items()})
+    found = with_sampling(experiment, found, {name: reduction == "mean" for name, reduction in how.items()})
+    return per_core(experiment, found, how)
 
 
 class _Values:

@@ -25,15 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.units import format_si
 from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.computation import cores
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.demand import loads_of, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import Platform
-from ranksight.units import format_si
 
 Array = NDArray[np.float64]
 
@@ -195,7 +196,7 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
         return None
     values = reduce(series.values, "median", axis=2)
     every, near, far = (values[[rows[kernel, metric] for kernel in counted]] for metric in ("loads", name, "loads_mem"))
-    active = instances.active(series.points[:, series.parameters.index("ranks")])
+    active = instances.active(cores(series.points, series.parameters))
     known = (every > 0) & np.isfinite(near + far) & (near + far > 0)
     kept = np.flatnonzero((known & (near >= SERVED * every)).any(axis=1))
     if not len(kept):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import Reduction
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import Reduction
 from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.computation import in_cores
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.sharing.demand import BYTES, MEMORY, Demand
@@ -101,6 +102,8 @@ def read_counts(
         return None
     wanted = tuple(name for name in ("time", "cycles", "instructions", *traffic) if name in present)
     series = series_from_experiment(experiment, wanted, over_ranks)
+    # A domain is shared by cores: from here on ranks are ranks times threads.
+    series = replace(series, points=in_cores(series.points, series.parameters))
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, "median" if how == "auto" else how, axis=2)
     nothing = np.full(len(series.points), np.nan)
@@ -186,6 +189,7 @@ def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
 def _least(experiment: Experiment, series: Series, how: str) -> Array:
     """Instructions of the rank with the fewest, at the configurations of `series`."""
     given = series_from_experiment(experiment, ("instructions",), "min")
+    given = replace(given, points=in_cores(given.points, given.parameters))
     row = given.kernels.index(WHOLE)
     values = reduce(given.values[row], "median" if how == "auto" else how, axis=1)
     places = {tuple(point): float(value) for point, value in zip(given.points.tolist(), values, strict=True)}

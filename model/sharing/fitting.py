@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.metrics import Reduction
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import Reduction
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.series import Series

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.resource.resource import LEVELS

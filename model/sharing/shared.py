@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from ranksight.experiment import WHOLE
+from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.series.computation import in_cores
 from ranksight.model.series.noise import JOBS
 from ranksight.model.sharing.beyond import UNTOLD, Beyond
 from ranksight.model.sharing.demand import MEMORY
@@ -115,7 +116,8 @@ class Sharing:
         share : (k, m), optional
             Where counts are asked, if not at `points`: with the ranks that would all have as much as the fullest.
         """
-        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        points = in_cores(np.atleast_2d(np.asarray(points, dtype=np.float64)), self.counts.parameters)
+        share = None if share is None else in_cores(share, self.counts.parameters)
         ranks = points[:, self.counts.parameters.index("ranks")]
         active = self.domains.active(ranks)
         said = self.counts.predict(points if share is None else share, level)
@@ -159,7 +161,8 @@ class Sharing:
         with np.errstate(invalid="ignore", divide="ignore"):
             part = np.nan_to_num(np.minimum(answer.value / time, 1.0), nan=1.0)
         other = np.maximum(np.nan_to_num(answer.value - time), 0.0)
-        return Shared(answer, part * (core - transfer), part * transfer, part * (time - core), other, busy)
+        held = part * (core - transfer), part * transfer, part * (time - core), other
+        return Shared(answer, *held, busy, np.where(self._counted, inputs[1], np.nan))
 
     def _times(
         self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp], gone: Array
@@ -224,6 +227,13 @@ class Sharing:
         return found
 
     @property
+    def _counted(self) -> NDArray[np.bool_]:
+        """Of which kernels the traffic was counted, (K, 1)."""
+        if self.beyond is None:
+            return np.ones((len(self.kernels), 1), dtype=bool)
+        return np.asarray(~self.beyond.guessed[:, None])
+
+    @property
     def _others(self) -> NDArray[np.bool_]:
         """Which parameters are not the ranks, (m,)."""
         return np.array([name != "ranks" for name in self.counts.parameters])
@@ -246,6 +256,7 @@ class Sharing:
     def tells(self, points: Array) -> NDArray[np.bool_]:
         """Of which kernels at which points (K, k) the domains have something to say: of all everywhere, or where more
         or fewer ranks share them, but not within one domain of kernels whose work is guessed."""
+        points = in_cores(points, self.counts.parameters)
         column = self.counts.parameters.index("ranks")
         active = self.domains.active(points[:, column])
         if self.beyond is not None:
@@ -259,6 +270,7 @@ class Sharing:
 
     def crowded(self, points: Array) -> NDArray[np.bool_]:
         """Where more ranks share a domain than were measured, (k,)."""
+        points = in_cores(points, self.counts.parameters)
         column = self.counts.parameters.index("ranks")
         most = self.measured.active(self.trained[[column], 1])[0]
         return np.asarray(self.domains.active(points[:, column]) > most)
@@ -297,6 +309,12 @@ class Sharing:
         self, points: Array, status: NDArray[np.intp], reason: NDArray[Any]
     ) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """Status and reason (k,) of a whole program's time, insufficient on several nodes where none left the first."""
+        return self._without_far(in_cores(points, self.counts.parameters), status, reason)
+
+    def _without_far(
+        self, points: Array, status: NDArray[np.intp], reason: NDArray[Any]
+    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """:meth:`without_far` at points whose ranks are cores."""
         column = self.counts.parameters.index("ranks")
         far = self.domains.nodes(points[:, column]) > 1
         far &= (self.measured.nodes(self.trained[[column], 1]) <= 1) & (status == forecast.OK)
@@ -316,7 +334,7 @@ class Sharing:
             reason[at] = np.where(bad, [f"{name}: {text}" for text in said.reason[row]], reason[at])
         if WHOLE in self.kernels:
             at = self.kernels.index(WHOLE)
-            status[at], reason[at] = self.without_far(points, status[at], reason[at])
+            status[at], reason[at] = self._without_far(points, status[at], reason[at])
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = upper / lower
         return forecast.judged_by_width(ratio, status, reason)
@@ -356,6 +374,8 @@ class Shared:
         What else grows with the ranks (:mod:`ranksight.model.sharing.beyond`).
     busy : (K, k)
         Share of the time that the memory interface of the fullest domain is busy.
+    reads : (K, k)
+        Bytes that a rank reads from memory, or from the cache; NaN where the traffic was not counted.
     """
 
     time: Forecast
@@ -364,3 +384,4 @@ class Shared:
     contention: Array
     other: Array
     busy: Array
+    reads: Array

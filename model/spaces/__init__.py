@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ranksight.core.registry import Registry
 from ranksight.model.search.offer import Offer
-from ranksight.registry import Registry
 
 Space = Callable[[int], Offer]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.search.growth import Growth
 from ranksight.model.search.offer import Offer
 from ranksight.model.spaces import SPACES

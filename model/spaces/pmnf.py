@@ -18,8 +18,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.metrics import Kind
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Listing
 from ranksight.model.search.crosswise import Crossed

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.search.growth import NONE, Growth, Order
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.terms import ONE, Factor, hypotheses

@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.metrics import Kind
+from ranksight.core.errors import InputError
+from ranksight.core.metrics import Kind
 from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.search import Screened

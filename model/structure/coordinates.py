@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
 from ranksight.model.questions import combinations
+from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
 from ranksight.platforms.events.formulas import Formula, read_formula
 
 Array = NDArray[np.float64]
@@ -49,8 +50,11 @@ class Coordinates:
     seen: Array
 
     @classmethod
-    def of(cls, experiment: Experiment, derived: Sequence[str] | Mapping[str, str]) -> Coordinates | None:
-        """Read ``NAME=FORMULA`` for the runs of an experiment; None where nothing is derived.
+    def of(
+        cls, experiment: Experiment, derived: Sequence[str] | Mapping[str, str], work: str | None = None
+    ) -> Coordinates | None:
+        """Read ``NAME=FORMULA`` for the runs of an experiment, and the formula of the work that a rank has; None where
+        nothing is derived.
 
         Raises
         ------
@@ -58,6 +62,11 @@ class Coordinates:
             When a formula cannot be read, names what is no parameter, or has no positive value at a configuration.
         """
         formulas = dict(derived) if isinstance(derived, Mapping) else _named(derived)
+        if work is not None:
+            if WORK_PER_RANK in (*formulas, *experiment.parameters):
+                what = f"{WORK_PER_RANK} is a parameter already"
+                raise InputError(what, f"leave --work out: a parameter named {WORK_PER_RANK} is the work of a rank")
+            formulas[WORK_PER_RANK] = work
         if not formulas:
             return None
         points = [[float(run.configuration[name]) for name in experiment.parameters] for run in experiment.runs]
@@ -78,8 +87,12 @@ class Coordinates:
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """What functions are of: ranks and what no formula names, then what is computed."""
-        replaced = {name for formula in self._read.values() for name in formula.events} - {RANKS}
+        """What functions are of: ranks and what no formula names, then what is computed.
+
+        Where the work per rank is stated, threads are kept as well: both say how many cores are at work.
+        """
+        kept = set(DIVIDERS) if WORK_PER_RANK in self.formulas else {RANKS}
+        replaced = {name for formula in self._read.values() for name in formula.events} - kept
         return (*(name for name in self.given if name not in replaced), *self.formulas)
 
     def points(self, points: Array) -> Array:

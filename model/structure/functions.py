@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import reading
 from ranksight.model.series.reduction import reduce
@@ -102,6 +102,7 @@ class Functions:
             # Two levels say nothing of a parameter that took one value.
             ends = self.fitted.trained[:, None, :, :]
             better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
+            better &= ~self.fitted.apart.any(axis=1)[:, None]
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
         if self.neighbours is not None:
             rows = self.rows
@@ -121,7 +122,7 @@ class Functions:
         status, reason = answer.status.copy(), answer.reason.astype(object)
         for axis, name in enumerate(self.fitted.parameters):
             away = (low[:, axis, None] == high[:, axis, None]) & (points[None, :, axis] != low[:, axis, None])
-            away &= status == forecast.OK
+            away &= (status == forecast.OK) & ~self.fitted.apart[:, axis, None]
             status[away] = forecast.UNVARIED
             reason[away] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
         return replace(answer, status=status, reason=reason)

@@ -17,7 +17,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE, Experiment
+from ranksight.core.experiment import WHOLE, Experiment
 
 Array = NDArray[np.float64]
 

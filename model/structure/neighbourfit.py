@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import Cartesian, cartesian_grids
-from ranksight.experiment import ALL_RANKS, Experiment, Run
-from ranksight.metrics import metric
+from ranksight.core.experiment import ALL_RANKS, Experiment, Run
+from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import reading
 from ranksight.model.structure.gridlaw import CLOSE, EXACT

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
 from ranksight.platforms.events.formulas import Formula, read_formula

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions, find_minor
@@ -28,7 +28,9 @@ def structured(
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
-    names = set(zip(series.kernels, series.metrics, strict=True))
+    keys = list(zip(series.kernels, series.metrics, strict=True))
+    # What follows the work per rank, as stated, does not follow the process grid.
+    names = {key for key, apart in zip(keys, fitted.apart.any(axis=1).tolist(), strict=True) if not apart}
     law = fit_neighbours(experiment, names, tables, everywhere, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
     minor = tuple(key for key in find_minor(series) if key not in lawful)

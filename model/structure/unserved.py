@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series

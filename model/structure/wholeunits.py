@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
 from ranksight.model.series.series import Series

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.series.noise import Location
 

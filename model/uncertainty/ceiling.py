@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import LEAST, RARE

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.search import Screened, evidence
 from ranksight.model.series.noise import SMALLEST, Location, moderate

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ranksight.metrics import Kind
+from ranksight.core.metrics import Kind
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.prevalence import of, shifted
 from ranksight.model.search.search import Found, evidence, keep

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, rounded, with_gaps
 from ranksight.model.search.search import Found
 from ranksight.model.series.noise import Location

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from ranksight.platforms.calibration.plateaus import Plateau, smoothed
 from ranksight.platforms.calibration.sampling import rounded
@@ -96,6 +95,8 @@ def find_boundary(
     x = np.log2(np.asarray(sizes, dtype=np.float64))
     # From the middle of the cache's plateau to that of memory's, where the curve does nothing but rise.
     first, last = (0.5 * np.log2(plateau.first * plateau.last) for plateau in (near, far))
+    from scipy.optimize import isotonic_regression  # takes long to import, and only calibration needs it
+
     inside = (x >= first) & (x <= last)
 
     def crossing(curve: Array, part: float) -> float:

@@ -20,7 +20,7 @@ from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.latency import measure_latency
 from ranksight.platforms.calibration.programs import Programs
 from ranksight.platforms.calibration.sampling import Samples, repeated, system_advice, unstable
-from ranksight.platforms.events.recognition import recognise, this_processor
+from ranksight.platforms.events.processors import recognise, this_processor
 from ranksight.platforms.platform import Platform
 from ranksight.platforms.recognition import nearest_description
 from ranksight.platforms.topology import SystemCache, Topology, read_topology

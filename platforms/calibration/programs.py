@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from types import TracebackType
 
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 from ranksight.platforms.calibration.sampling import Samples, select
 
 _FLAGS = (("-O3", "-march=native"), ("-O3", "-mcpu=native"), ("-O3",))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 from ranksight.platforms.calibration.effort import Effort
 
 if TYPE_CHECKING:

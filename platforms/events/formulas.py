@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 Values = NDArray[np.float64]
 Node: TypeAlias = "float | str | tuple[str, Node, Node]"

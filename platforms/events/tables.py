@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ranksight._toml import check_known, decode, is_line, read, table_of
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
+from ranksight.core.toml import check_known, decode, is_line, read, table_of
 from ranksight.platforms.events.formulas import Formula, read_formula
 
 SCHEMA = 1

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ranksight.errors import RanksightError
-from ranksight.experiment import WHOLE, Experiment
-from ranksight.model.expectations.checking import Result, check
-from ranksight.model.expectations.document import Study
+from ranksight.analysis.expectations.checking import Result, check
+from ranksight.analysis.expectations.document import Study
+from ranksight.analysis.planning.candidates import candidates
+from ranksight.analysis.planning.choice import Choice, choose_runs
+from ranksight.analysis.planning.cost import cost_of
+from ranksight.analysis.planning.goal import goal
+from ranksight.core.errors import RanksightError
+from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.model import Model
-from ranksight.model.planning.candidates import candidates
-from ranksight.model.planning.choice import Choice, choose_runs
-from ranksight.model.planning.cost import cost_of
-from ranksight.model.planning.goal import goal
 from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer

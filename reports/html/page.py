@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ranksight import __version__
-from ranksight._files import check_output, write_output
-from ranksight._names import printable
+from ranksight.core.files import check_output, write_output
+from ranksight.core.names import printable
 from ranksight.reports.formula import readable
 from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context

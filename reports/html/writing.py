@@ -8,10 +8,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ranksight._names import clipped, printable, short_names
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
+from ranksight.core.names import clipped, printable, short_names
+from ranksight.core.units import format_factor
 from ranksight.reports.plots._axes import micro
-from ranksight.units import format_factor
 
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
 

@@ -1,26 +1,30 @@
 """Plots. Every function draws into the axes it is given (``ax=``), or into new ones, and returns them."""
 
-from ranksight.reports.plots.breakdown import plot_breakdown
-from ranksight.reports.plots.communication import plot_factor, plot_pairs, plot_traffic
-from ranksight.reports.plots.compute import plot_compute
-from ranksight.reports.plots.kernel import plot_kernel, plot_residuals
-from ranksight.reports.plots.prediction import plot_prediction
-from ranksight.reports.plots.ranking import plot_ranking
-from ranksight.reports.plots.roofline import plot_roofline
-from ranksight.reports.plots.save import save_figure
-from ranksight.reports.plots.terms import plot_term
-from ranksight.reports.plots.validation import plot_validation
+from ranksight.reports.plots._axes import save_figure
+from ranksight.reports.plots.answers import plot_answers, plot_model, plot_runs
+from ranksight.reports.plots.plot_breakdown import plot_breakdown
+from ranksight.reports.plots.plot_communication import plot_factor, plot_pairs, plot_traffic
+from ranksight.reports.plots.plot_compute import plot_compute
+from ranksight.reports.plots.plot_kernel import plot_kernel, plot_residuals
+from ranksight.reports.plots.plot_prediction import plot_prediction
+from ranksight.reports.plots.plot_ranking import plot_ranking
+from ranksight.reports.plots.plot_roofline import plot_roofline
+from ranksight.reports.plots.plot_terms import plot_term
+from ranksight.reports.plots.plot_validation import plot_validation
 
 __all__ = [
+    "plot_answers",
     "plot_breakdown",
     "plot_compute",
     "plot_factor",
     "plot_kernel",
+    "plot_model",
     "plot_pairs",
     "plot_prediction",
     "plot_ranking",
     "plot_residuals",
     "plot_roofline",
+    "plot_runs",
     "plot_term",
     "plot_traffic",
     "plot_validation",

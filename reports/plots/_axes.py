@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.units import format_si
 from ranksight.model.uncertainty.forecast import OK
-from ranksight.units import format_si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,10 @@ NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 """Leading digits of ticks."""
 ROOM = 4.0
 """Times the supported values that an axis shows of what they do not support."""
+
+
+WIDE = (9.0, 4.2)
+"""Inches of a figure with its legend to the right."""
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
@@ -121,3 +125,16 @@ def log_values(ax: Any) -> None:
     if np.log10(high / low * wide**2) < 2.5:
         ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_locator(LogLocator(10, subs=()))
+
+
+def save_figure(figure: Any, *paths: Any) -> None:
+    """Write a figure to PNG or SVG files; text in an SVG stays text that can be searched."""
+    import matplotlib
+
+    engine = figure.get_layout_engine()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ranksight"}):
+        for path in paths:
+            figure.savefig(path, dpi=140)
+            # Room is shared out once: that takes as long as drawing.
+            figure.set_layout_engine("none")
+    figure.set_layout_engine(engine)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import VERBS, _module, verb_parser
-from ranksight.errors import UsageError
+from ranksight.core.errors import UsageError
+from ranksight.core.registry import Registry
 from ranksight.platforms import names
-from ranksight.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -26,6 +26,7 @@ def test_verbs_and_machines_are_those_of_the_package() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / "verbs.md").read_text() == module.text(), "run python docs/generate.py"
+    assert (ROOT / "docs" / "ranksight.1").read_text() == module.manual(), "run python docs/generate.py"
     listed = (ROOT / "docs" / "platforms.md").read_text()
     assert listed == module.platforms(), "run python docs/generate.py"
     assert all(f"| `{name}` |" in listed for name in names())
@@ -78,8 +79,8 @@ def test_what_can_be_added_stands_where_the_document_says() -> None:
 
 def test_the_reader_of_the_document_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ranksight.cli.main import main
-    from ranksight.experiment import read
-    from ranksight.reading import READERS
+    from ranksight.core.experiment import read
+    from ranksight.core.reading import READERS
 
     code = re.search(r"## A reader\n```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(), re.DOTALL)
     assert code is not None

@@ -8,7 +8,7 @@ import pytest
 
 from ranksight.cli import _progress
 from ranksight.cli._progress import Files, Runs, fitting
-from ranksight.experiment import Run
+from ranksight.core.experiment import Run
 
 
 def run(ranks: float) -> Run:
@@ -60,21 +60,38 @@ def test_a_terminal_gets_its_cursor_back(monkeypatch: pytest.MonkeyPatch, capsys
 def test_an_import_tells_files_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = iter([0.0, 5.0, 100.0, 102.0, 200.0])
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    now = [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
     with Files(4, quiet=False) as files:
-        for _ in files.over(range(2)):
+        for begin in files.over((0.0, 100.0)):
+            now[0] = begin + 5.0
             files(1, 2)
+            now[0] = begin + 100.0
     assert capsys.readouterr().err.splitlines() == [
         "[1/4] file 1 of 4, about 5 min left",
         "[2/4] file 2 of 4, about 3 min left",
     ]
 
 
+def test_the_time_that_reading_took_is_not_taken_for_that_of_storing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    with Files(1, quiet=False) as files:
+        for _ in files.over((0,)):
+            for run in range(1, 202):
+                now[0] = 60.0 + run  # a minute of reading, then a run a second
+                files(run, 401)
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "[0/1] file 1 of 1: 1 of 401 runs stored"
+    assert last.endswith("about 3 min left")
+
+
 def test_a_fit_tells_how_far_it_is_and_listens_no_longer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ranksight.telling import LOG, progress
+    from ranksight.core.log import LOG, progress
 
     clock = iter([0.0, 1.0, 30.0])
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 LONG = "solver<matrix<double, layout_right>, preconditioner>::operator()(std::vector<double> const&)"
 

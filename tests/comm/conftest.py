@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.collecting import COLLECTORS
+from ranksight.campaign.collecting import COLLECTORS
+from ranksight.campaign.launching import Launch, Template
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import TraceTables, tabulate
-from ranksight.launching import Launch, Template
 
 PROGRAMS = Path(__file__).parent / "programs"
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")

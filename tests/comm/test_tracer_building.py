@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.collecting import COLLECTORS
+from ranksight.campaign.collecting import COLLECTORS
+from ranksight.campaign.launching import Launch
 from ranksight.comm.collectors.pmpi import _matching_mpicc, check_launcher, check_program
 from ranksight.comm.tracer import building
 from ranksight.comm.tracer.building import Compiler, build, compiler
-from ranksight.errors import ToolError
-from ranksight.launching import Launch
+from ranksight.core.errors import ToolError
 
 
 def script(path: Path, text: str) -> Path:

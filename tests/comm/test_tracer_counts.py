@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.comm.tracer.tables import TraceTables
-from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
+from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
 
 pytestmark = pytest.mark.mpi
 P, D, F, I = 4, 8, 4, 4  # ranks; sizes of double, float, int

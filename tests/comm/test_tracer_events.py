@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.collecting import COLLECTORS
+from ranksight.campaign.collecting import COLLECTORS
 from ranksight.comm.tracer.events import tabulate_events
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.collecting import COLLECTORS
+from ranksight.campaign.collecting import COLLECTORS
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import tabulate
-from ranksight.errors import RanksightError
+from ranksight.core.errors import RanksightError
 
 P = 3
 pytestmark = pytest.mark.mpi

@@ -18,8 +18,8 @@ from ranksight.comm.tracer.operations import RULES
 from ranksight.comm.tracer.prototypes import parse
 from ranksight.comm.tracer.rawfile import HEAD, MAGIC, PEER, RECORD, THREAD, RankTrace, read
 from ranksight.comm.tracer.tables import tabulate
-from ranksight.errors import InputError, ToolError
-from ranksight.symbols import plain_names, read_symbols
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.symbols import plain_names, read_symbols
 
 HEADER = """
 # 1 "mpi.h"
@@ -250,7 +250,7 @@ def test_a_call_from_nowhere_has_no_name() -> None:
 
 
 def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:
-    from ranksight.reading import READERS
+    from ranksight.core.reading import READERS
 
     for rank in range(2):
         (tmp_path / f"rank-{rank:06d}.trace").write_bytes(trace_bytes(rank, 3))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.comm.readers import _events
-from ranksight.reading import READERS
+from ranksight.core.reading import READERS
 
 
 def rank(number: int, steps: int, flops: float) -> str:
@@ -72,8 +72,8 @@ def test_phases_of_an_imported_trace(tmp_path: Path) -> None:
         (tmp_path / f"p{p}.txt").write_text(text)
     files = [str(tmp_path / f"p{p}.txt") for p in (2, 4)]
     assert main(["import", *files, "-o", str(tmp_path / "e"), "--quiet"]) == 0
-    from ranksight.experiment import read
-    from ranksight.model.phases.analysis import analyse
+    from ranksight.analysis.phases.analysis import analyse
+    from ranksight.core.experiment import read
     from ranksight.platforms import load
 
     analysis = analyse(read(tmp_path / "e"), load("generic"))

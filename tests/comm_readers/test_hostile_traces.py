@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS
 
 from .test_traces import ALLPROF, SMPI
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ranksight.comm.readers.pingpong import load
-from ranksight.errors import InputError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS
 
 
 def written(folder: Path, text: str, name: str = "times.csv") -> Path:

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.readers import _score_p
-from ranksight.errors import InputError
-from ranksight.experiment import MESSAGE_COLUMNS, WHOLE
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
+from ranksight.core.reading import READERS, Reading
 
 DATA = Path(__file__).parent / "data"
 

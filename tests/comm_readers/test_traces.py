@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.readers._messages import plain, size_class
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 
 SMPI = """0 init
 1 init

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
+from ranksight.analysis.comparison.change import CHANGED, GONE, NEW, SAME, UNSURE, changes
+from ranksight.analysis.comparison.comparing import Subject, compare
+from ranksight.analysis.comparison.explain import explain, log_mean
+from ranksight.analysis.comparison.sides import Side, measured_side
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application.laws import Terms
-from ranksight.model.comparison.change import CHANGED, GONE, NEW, SAME, UNSURE, changes
-from ranksight.model.comparison.comparing import Subject, compare
-from ranksight.model.comparison.explain import explain, log_mean
-from ranksight.model.comparison.sides import Side, measured_side
 from ranksight.model.learning import model_of
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.forecast import Forecast

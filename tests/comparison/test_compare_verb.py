@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 
 
 def experiment(place: Path, more: float, slower: float, seed: int) -> None:

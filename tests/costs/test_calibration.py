@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli import main
-from ranksight.comm import matching
-from ranksight.comm.calibration import calibrate_network, parse
+from ranksight.comm.calibration import calibrate_network, check_launcher, parse
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.tracer.building import Compiler
-from ranksight.errors import InputError, ToolError
-from ranksight.linking import mpi_of_launcher
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.linking import mpi_of_launcher
 from ranksight.platforms import load, save
 
 
@@ -95,15 +94,15 @@ def test_launchers_say_what_they_belong_to(tmp_path: Path, said: str, family: st
 def test_a_compiler_of_another_mpi_is_refused_before_running(tmp_path: Path) -> None:
     hydra = launcher(tmp_path, "HYDRA build details:\n    Version:    4.0.2\n")
     with pytest.raises(ToolError, match=r"Open MPI 5\.0.*MPICH 4\.0"):
-        matching.check(Compiler("mpicc", "", "", "Open MPI", "5.0"), [hydra])
-    matching.check(Compiler("mpicc", "", "", "MPICH", "3.4"), [hydra])
-    matching.check(Compiler("mpicc", "", "", "", ""), [hydra])
+        check_launcher(Compiler("mpicc", "", "", "Open MPI", "5.0"), [hydra])
+    check_launcher(Compiler("mpicc", "", "", "MPICH", "3.4"), [hydra])
+    check_launcher(Compiler("mpicc", "", "", "", ""), [hydra])
     open_mpi = launcher(tmp_path, "mpirun (Open MPI) 4.1.4\n")
     with pytest.raises(ToolError, match=r"5\.0.*4\.1"):
-        matching.check(Compiler("mpicc", "", "", "Open MPI", "5.0"), [open_mpi])
-    matching.check(Compiler("mpicc", "", "", "Open MPI", "4.0"), [open_mpi])
+        check_launcher(Compiler("mpicc", "", "", "Open MPI", "5.0"), [open_mpi])
+    check_launcher(Compiler("mpicc", "", "", "Open MPI", "4.0"), [open_mpi])
     with pytest.raises(ToolError, match="not found"):
-        matching.check(Compiler("mpicc", "", "", "Open MPI", "4.0"), ["no-such-launcher"])
+        check_launcher(Compiler("mpicc", "", "", "Open MPI", "4.0"), ["no-such-launcher"])
 
 
 def test_two_programs_of_one_rank_are_told_apart_from_one_of_two() -> None:

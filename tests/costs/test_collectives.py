@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ranksight.comm.costs.collective import COLLECTIVES, OPERATIONS, block, collective, operation_name
 from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 A, G, Y = 2e-6, 1e-9, 3e-10
 LINK = NetworkParameters.linear(A, G, reduction=Y)

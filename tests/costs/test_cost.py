@@ -17,7 +17,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.fitted import fit_collective, fit_point_to_point
 from ranksight.comm.costs.selection import TABLES, forced, read_selector, selector
 from ranksight.comm.network import NetworkParameters
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 
 LINK = NetworkParameters.linear(2e-6, 1e-9, reduction=3e-10)
 NEAR = NetworkParameters.linear(2e-7, 1e-10)

@@ -7,7 +7,7 @@ import pytest
 
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 # Inside costs 1 s a message, between nodes 1000 s plus 1 s a byte and pair: the time tells how many pairs crossed.
 NEAR = NetworkParameters.linear(1.0, 0.0)

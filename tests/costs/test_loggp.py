@@ -15,7 +15,7 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.readers.pingpong import load
 from ranksight.comm.segments import fit_pieces
 from ranksight.comm.sizes import SizeTable, order_statistics, summarise
-from ranksight.errors import InputError, InsufficientError
+from ranksight.core.errors import InputError, InsufficientError
 
 SIZES = np.unique(np.round(np.geomspace(1, 1 << 20, 120)).astype(int))
 EAGER = Piecewise((0, 4096, 65536), (1.5e-6, 3e-6, 9e-6), (1e-9, 4e-10, 2e-10))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.matched import COLUMNS, waiting
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 NONE = None
 

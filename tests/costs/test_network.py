@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 TRANSFER = Piecewise((0, 1000, 5000), (1e-6, 2e-6, -4e-6), (1e-9, 5e-10, 3e-9))
 FULL = NetworkParameters(

@@ -14,7 +14,7 @@ import pytest
 
 from ranksight.comm.costs.collective import collective
 from ranksight.comm.costs.fabric import Fabric
-from ranksight.reading import READERS
+from ranksight.core.reading import READERS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,8 +13,8 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.messages import message_times
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.waiting import split
-from ranksight.errors import InputError
-from ranksight.experiment import MESSAGE_COLUMNS
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import MESSAGE_COLUMNS
 
 LINK = NetworkParameters.linear(2e-6, 1e-9)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksight.core.errors import InputError
 from ranksight.counters.attribution import attribute
-from ranksight.counters.callgrind import read
-from ranksight.errors import InputError
+from ranksight.counters.callgrind_profile import read
 
 # sizes and names as in the format's specification: main calls func1 once and func2 twice, func1 calls func2 twice
 PLAIN = """# callgrind format

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.platforms import load as load_platform
 from ranksight.platforms import names as platforms
 from ranksight.platforms.events import Processor, load, names, read_formula, recognise, this_processor

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.campaign.launching import Template
+from ranksight.core.errors import ToolError
 from ranksight.counters.collectors import _events, perf
 from ranksight.counters.collectors._events import choose, probe
 from ranksight.counters.collectors._perf import Sampled, buffer_pages, core_pmu, has_hardware, may_sample
 from ranksight.counters.collectors.perf import Perf, _written
 from ranksight.counters.derive import derive
-from ranksight.errors import ToolError
-from ranksight.launching import Template
 from ranksight.platforms.events import load, names
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ranksight.core.symbols import label
 from ranksight.counters.objects import kernel_name, owner, owner_of
-from ranksight.symbols import label
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranksight.core.errors import InputError
 from ranksight.counters.perfscript import Frame, by_object, read, resolve
-from ranksight.errors import InputError
 
 APP, MPI, LIBC, LIBM = "/home/me/heat", "/opt/lib/libmpi.so.40", "/usr/lib/libc.so.6", "/usr/lib/libm.so.6"
 KERNEL = "[kernel.kallsyms]"
@@ -207,3 +207,19 @@ def test_what_became_no_kernel_is_kept_by_object():
     assert found.loc["libopen-pal", "mpi"] == 1003009
     assert found.loc[["libc", "[kernel.kallsyms]"], "system"].tolist() == [5, 2]
     assert found.loc["libX11", "other"] == 7
+
+
+def test_samples_of_one_function_are_summed_whatever_their_periods_and_offsets():
+    """What differs from sample to sample, period and place in the function, is remembered for none of them."""
+    chain = "\t  {address:x} {name}+{offset:#x} (/home/me/app)\n\t  401136 main+0x36 (/home/me/app)\n\n"
+    given = [("step", 1000, 0x10), ("step", 2000, 0x20), ("flux", 4000, 0x10), ("step", 8000, 0x10)]
+    text = "".join(
+        f"app 7/7 [000] {at}.000001: {period} cycles: \n"
+        + chain.format(address=0x401000 + offset, name=name, offset=offset)
+        for at, (name, period, offset) in enumerate(given)
+    )
+    table = read([text.encode()], "it").table.set_index("kernel")
+    expected = {
+        name: (sum(p for n, p, _ in given if n == name), sum(n == name for n, _, _ in given)) for name in ("step", "flux")
+    }
+    assert {name: (table.loc[name, "period"], table.loc[name, "samples"]) for name in table.index} == expected

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ranksight.campaign.launching import Template
+from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import positions
-from ranksight.counters.callgrind import read
+from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors._perf import gather
 from ranksight.counters.collectors._perf_lines import _part, in_parts
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
 from ranksight.counters.refine import split, wanted
-from ranksight.errors import InputError
-from ranksight.launching import Template
 
 # 0x10 .. 0x16 is a loop (7 times) inside 0x0c .. 0x1a (2 times); 0x08 and 0x1c are outside
 PROFILE = """creator: callgrind-3.19.0

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.campaign.collecting import COLLECTORS
+from ranksight.campaign.launching import Template
 from ranksight.cli.main import main
-from ranksight.collecting import COLLECTORS
 from ranksight.comm.tracer.callsites import CallSites
-from ranksight.experiment import Experiment, Run
-from ranksight.experiment import read as read_experiment
-from ranksight.launching import Template
-from ranksight.leftout import COLUMNS, TABLE, by_object, warning
-from ranksight.symbols import beginning, read_symbols, unnamed
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.experiment import read as read_experiment
+from ranksight.core.leftout import COLUMNS, TABLE, by_object, warning
+from ranksight.core.symbols import beginning, read_symbols, unnamed
 
 WORK = "double work(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }\n"
 MAIN = r"""

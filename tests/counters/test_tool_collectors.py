@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.campaign.launching import Template
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import WHOLE
 from ranksight.counters.collectors.likwid import Likwid
 from ranksight.counters.collectors.papi import Papi
 from ranksight.counters.collectors.perf_stat import PerfStat
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import WHOLE
-from ranksight.launching import Template
 from ranksight.platforms.events import load
 
 # two "ranks" one after the other, each told its rank as a launcher would

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import read
+from ranksight.core.experiment import read
 from ranksight.model.model import Model
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.structure.levels import COUNTS

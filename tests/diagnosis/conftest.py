@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.model.application.breakdown import PARTS, Breakdown
-from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.diagnosis.evidence import Evidence
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = np.ndarray

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.model.diagnosis.causes import CAUSES, VERDICTS
-from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.diagnosis.diagnosis import causes_of
-from ranksight.model.diagnosis.evidence import Evidence
-from ranksight.model.diagnosis.few import Samples, draws
-from ranksight.model.diagnosis.whatif import CHANGES, savings
+from ranksight.analysis.diagnosis.causes import CAUSES, VERDICTS
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.analysis.diagnosis.diagnosis import causes_of
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.few import Samples, draws
+from ranksight.analysis.diagnosis.whatif import CHANGES, savings
+from ranksight.core.errors import InputError
 
 Make = Callable[..., Evidence]
 N = 1e9
@@ -182,3 +182,23 @@ def test_a_verdict_between_two_by_its_samples_is_open(evidence: Make) -> None:
     at = list(KERNELS).index("chase in L3")
     found = [causes_of(sampled(given, number, np.inf)).verdict[at, 0] for number in (1e9, 4)]
     assert [VERDICTS[each] for each in found] == ["latency-bound", "undecided"]
+
+
+def test_more_bytes_than_a_level_delivers_are_undecided(evidence: Make) -> None:
+    loads = {name: [[0.2 * N], [0.0], [0.0], [x * N]] for name, x in (("near", 0.12), ("over", 0.14))}  # of 0.125
+    names = {name: [N] for name in loads}
+    found = causes_of(evidence({name: [1.0] for name in loads}, [1], instructions=names, loads=loads))
+    assert [VERDICTS[v] for v in found.verdict[:, 0]] == ["memory-bound", "undecided"]
+    assert np.isnan(found.chance[1, 0])
+
+
+@pytest.mark.parametrize(("stalled", "passing", "memory"), [(0.05, 0.3, 0.05), (0.3, 0.9, 0.9)])
+def test_bytes_that_pass_while_a_kernel_executes_hold_nothing_up(
+    evidence: Make, stalled: float, passing: float, memory: float
+) -> None:
+    loads = {"k": [[N], [0.0], [0.0], [passing * 0.125 * N]]}
+    given = evidence({"k": [1.0]}, [1], instructions={"k": [N]}, loads=loads)
+    waits = np.full((1, 1), stalled)
+    each = {**given.broken.each, "execution": 1 - waits, "loads_mem": waits}
+    given = replace(given, counted=np.array([True]), broken=replace(given.broken, each=each))
+    assert causes_of(given).share[1:4].sum() == pytest.approx(memory, abs=0.01)

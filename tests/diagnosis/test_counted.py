@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.analysis.diagnosis.counted import Counted
+from ranksight.analysis.diagnosis.evidence import gather
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.diagnosis.counted import Counted
-from ranksight.model.diagnosis.evidence import gather
 from ranksight.model.model import Model
 from ranksight.platforms import load
 

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.analysis.diagnosis.layouts import better, layouts
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
-from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.diagnosis.layouts import better, layouts
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
 

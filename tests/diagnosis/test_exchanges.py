@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.analysis.diagnosis.exchanges import fitted_table, observe_exchanges
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.network import NetworkParameters
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.network import Network
 from ranksight.model.assembly import fit
-from ranksight.model.diagnosis.exchanges import fitted_table, observe_exchanges
 from ranksight.platforms import load
 
 RANKS, SIZES = (2, 4, 8, 16), (8, 8192)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.model.diagnosis.execution import SPREAD, USUAL, WIDTH, Execution, execution
+from ranksight.analysis.diagnosis.execution import SPREAD, USUAL, WIDTH, Execution, execution
 
 ONE = np.ones((1, 1))
 

@@ -10,7 +10,7 @@ import pytest
 
 import ranksight
 from ranksight.cli.main import main
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 
 
 @pytest.mark.parametrize(

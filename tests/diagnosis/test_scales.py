@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.analysis.diagnosis import advice, efficiencies, ranking, scaling
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.experiment import WHOLE
-from ranksight.model.diagnosis import advice, efficiencies, ranking, scaling
-from ranksight.model.diagnosis.evidence import Evidence
-from ranksight.model.diagnosis.layouts import layouts
+from ranksight.core.experiment import WHOLE
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.model.diagnosis.causes import VERDICTS
-from ranksight.model.diagnosis.diagnosis import causes_of
-from ranksight.model.diagnosis.evidence import Evidence
-from ranksight.model.diagnosis.topdown import FIRST, LEVELS, THIRD, Sides, memory_bound
+from ranksight.analysis.diagnosis.causes import VERDICTS
+from ranksight.analysis.diagnosis.diagnosis import causes_of
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.topdown import FIRST, LEVELS, THIRD, Sides, memory_bound
+from ranksight.core.errors import InputError
 
 
 def slots(count: int, seed: int = 1) -> dict[str, np.ndarray]:

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.analysis.diagnosis.advice import late_or_in_turn
+from ranksight.analysis.diagnosis.balance import fullest_ranks, observe_balance
+from ranksight.analysis.diagnosis.waits import observe_waits, table
 from ranksight.comm.waiting import shares_cores
-from ranksight.experiment import ALL_RANKS, WHOLE, Experiment, Run
-from ranksight.model.diagnosis.advice import late_or_in_turn
-from ranksight.model.diagnosis.balance import fullest_ranks, observe_balance
-from ranksight.model.diagnosis.waits import observe_waits, table
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 
 RANKS = 8
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError
 from ranksight.examples.build import build, first_errors, names, source
 
 KERNELS = {

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 Shape = Callable[[float], float]
 GROWN: dict[str, Shape] = {

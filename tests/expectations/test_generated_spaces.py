@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
-from ranksight.model.expectations.grammar import growth
-from ranksight.model.expectations.match import limit_of, match
+from ranksight.analysis.expectations.grammar import growth
+from ranksight.analysis.expectations.match import limit_of, match
+from ranksight.core.errors import InputError
 from ranksight.model.search.growth import NONE, Growth, Order
 from ranksight.model.search.offer import Listed
 from ranksight.model.spaces import SPACES

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.model.expectations.grammar import ParseError, growth
-from ranksight.model.expectations.inequality import inequality
+from ranksight.analysis.expectations.grammar import ParseError, growth
+from ranksight.analysis.expectations.inequality import inequality
 from ranksight.model.search.growth import Growth, Order, leading
 
 F = Fraction

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.analysis.expectations.document import read_study
 from ranksight.cli.main import main
-from ranksight.experiment import read
-from ranksight.model.expectations.document import read_study
+from ranksight.core.experiment import read
 from ranksight.model.spaces.rulers import terms
 
 STUDY = Path(__file__).resolve().parents[2] / "examples" / "mpi_scalability"

@@ -63,6 +63,8 @@ def test_the_pair_of_figure_8_is_told_apart(papers: ModuleType) -> None:
     # 42 and 9 % of 1.02 cycles of latency an instruction, of 0.6 cycles in all.
     assert found.loc[("stress", 2), "memory"] == pytest.approx(0.42 * 1.02 / 0.6, rel=0.02)
     assert found.loc[("transport_integral", 2), "memory"] == pytest.approx(0.09 * 1.02 / 0.6, rel=0.02)
+    assert found.loc[("stress", 20), "memory"] == pytest.approx(0.02 * 1.02 / 0.6, rel=0.05)
+    assert found.loc[("transport_integral", 20), "memory"] == pytest.approx(0.03 * 1.02 / 0.6, rel=0.05)
 
 
 def test_the_page_is_what_is_computed(papers: ModuleType) -> None:

@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 from published import COEFFICIENTS, MACHINES, MAFIA, TABLE_2, TABLE_3, N, T
 
-from ranksight.experiment import Experiment, Run
-from ranksight.model.expectations.checking import check
-from ranksight.model.expectations.document import LEAST_R2, parse_study
-from ranksight.model.expectations.grammar import growth
-from ranksight.model.expectations.judging import verdict_of
-from ranksight.model.expectations.match import limit_of, match
-from ranksight.model.expectations.rules import holds_in_the_limit
+from ranksight.analysis.expectations.checking import check
+from ranksight.analysis.expectations.document import LEAST_R2, parse_study
+from ranksight.analysis.expectations.grammar import growth
+from ranksight.analysis.expectations.judging import verdict_of
+from ranksight.analysis.expectations.match import limit_of, match
+from ranksight.analysis.expectations.rules import holds_in_the_limit
+from ranksight.core.experiment import Experiment, Run
 
 LIMIT = growth("O(p^0.5)")
 CELLS = [

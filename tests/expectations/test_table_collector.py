@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import read
+from ranksight.core.experiment import read
 
 PROGRAM = """
 import os, sys

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
-from ranksight.experiment import MESSAGE_COLUMNS, WHOLE, Experiment, Run, read
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE, Experiment, Run, read
 
 
 def counters(ranks: int, kernels: tuple[str, ...] = ("a", "b"), factor: float = 1.0) -> pd.DataFrame:

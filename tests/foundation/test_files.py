@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import _files
-from ranksight._files import Staging, new_folder, recover, write_json, write_output
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, read
-from ranksight.run import Run
+from ranksight.core import files
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.files import Staging, new_folder, recover, write_json, write_output
+from ranksight.core.run import Run
 
 
 def killed(work: Callable[[], object]) -> None:
@@ -42,7 +42,7 @@ def kill_at(number: int, function: Callable[..., object]) -> Callable[..., objec
 @pytest.fixture(params=["exchange", "two renames"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "two renames":
-        monkeypatch.setattr(_files, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(files, "_exchange", lambda one, other: False)
     return str(request.param)
 
 
@@ -60,7 +60,7 @@ def test_an_import_that_is_killed_loses_no_experiment(
     line = table(tmp_path, 2)
     # The first rename puts the run into the new experiment.
     for where, name, number in (
-        ((os, "rename", 2), (os, "rename", 3)) if way != "exchange" else ((_files, "_exchange", 1),)
+        ((os, "rename", 2), (os, "rename", 3)) if way != "exchange" else ((files, "_exchange", 1),)
     ):
         with monkeypatch.context() as patch:
             patch.setattr(where, name, kill_at(number, getattr(where, name)))
@@ -158,7 +158,7 @@ def test_what_a_killed_command_wrote_is_swept_by_the_next(tmp_path: Path, monkey
     for other in others:
         other.touch()
     (tmp_path / ".m.json.01234567").symlink_to(others[0])
-    with _files._unfinished(path) as held:  # of one that is writing
+    with files._unfinished(path) as held:  # of one that is writing
         write_output(path, "newer")
         assert {*others, path, Path(held.name), tmp_path / ".m.json.01234567"} == set(tmp_path.iterdir())
     assert path.read_text() == "newer"
@@ -167,7 +167,7 @@ def test_what_a_killed_command_wrote_is_swept_by_the_next(tmp_path: Path, monkey
 def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flock = _files.fcntl.flock
+    flock = files.fcntl.flock
     swept: list[Path] = []
 
     def late(file: int, how: int) -> None:
@@ -176,7 +176,7 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
             swept[0].unlink()
         flock(file, how)
 
-    monkeypatch.setattr(_files.fcntl, "flock", late)
+    monkeypatch.setattr(files.fcntl, "flock", late)
     write_output(tmp_path / "m.json", "text")
     assert len(swept) == 1
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("m.json", "text")]

@@ -1,4 +1,4 @@
-"""Imports run one way, as CONTRIBUTING.md says, and in no circles."""
+"""Imports run one way, as docs/architecture.md says, and in no circles, those of functions and of types counted too."""
 
 from __future__ import annotations
 
@@ -10,10 +10,38 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = {"tests", "benchmarks", "docs", "examples", "build"}
+ROOMS = {"core": 0, "campaign": 1, "platforms": 2, "comm": 2, "counters": 2, "model": 3, "analysis": 4, "reports": 5, "cli": 6,
+         "examples": 0}  # fmt: skip
 MODEL = ["series", "search", "spaces", "uncertainty", "fitting", "structure", "resource", "messages", "sharing",
-         "kernel_time", "application", "phases", "diagnosis", "expectations", "planning", "comparison"]  # fmt: skip
+         "kernel_time", "application"]  # fmt: skip
+ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison"]
 SHARED = {"formula", "plaindata", "priors", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
+UPWARDS = {("model.model", "analysis.diagnosis.diagnosis")}
+"""``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above."""
+IN_FUNCTIONS = {
+    # A collector is known before a run starts; its readers load pandas after it.
+    "comm.collectors.pmpi": {"comm.tracer.events", "comm.tracer.gathering", "comm.tracer.tables"},
+    "core.experiment": {"core.tables"},
+    # What a model answers seldom is loaded when it is asked.
+    "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.remarks", "model.resource.times",
+                    "model.fitting.ties"},
+    "model.application.communication": {"core.errors", "model.fitting.fitted"},
+    # Storing of functions, in files of its own.
+    "model.fitting.fitted": {"model.search.guide", "model.fitting.plain"},
+    "model.fitting.fitting": {"model.fitting.parallel"},
+    "model.fitting.plain": {"model.uncertainty.lasting", "model.uncertainty.forecast", "model.fitting.fitted"},
+    "model.sharing.shared": {"model.sharing.plain"},
+}  # fmt: skip
+"""Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
+ROUND = {
+    "model.series.sampling": {"model.series.series"},
+    "model.fitting.changing": {"model.fitting.fitted"},
+    "model.fitting.abstaining": {"model.fitting.fitted"},
+    "analysis.diagnosis.few": {"analysis.diagnosis.evidence"},
+    "analysis.diagnosis.balance": {"analysis.diagnosis.evidence"},
+}
+"""Imports of types only that would close a circle."""
 
 
 def _files() -> dict[str, Path]:
@@ -21,60 +49,79 @@ def _files() -> dict[str, Path]:
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
         if parts[0] not in OUTSIDE and not any(part.startswith(".") for part in parts):
-            found[".".join(("ranksight", *(part for part in parts if part != "__init__")))] = path
+            found[".".join(part for part in parts if part != "__init__")] = path
     return found
 
 
 FILES = _files()
 
 
-def _imports(tree: ast.AST, lazily: bool) -> Iterator[str]:
-    """Modules of ours that are imported when a module is loaded, with `lazily` those in functions, too; no types."""
+def _imports(tree: ast.AST, inside: str = "loading") -> Iterator[tuple[str, str]]:
+    """Modules of ours that a file imports, each with when: on ``loading``, in a ``function``, or for ``types``."""
     for node in ast.iter_child_nodes(tree):
+        within = inside
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            continue
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not lazily:
-            continue
+            within = "types"
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            within = "function"
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ranksight"):
+            module = str(node.module).removeprefix("ranksight").removeprefix(".")
             for name in node.names:
-                whole = f"{node.module}.{name.name}"
-                yield whole if whole in FILES else str(node.module)
-        yield from _imports(node, lazily)
+                whole = f"{module}.{name.name}".removeprefix(".")
+                yield (whole if whole in FILES else module), within
+        yield from _imports(node, within)
 
 
-def _layer(module: str) -> float:
-    """Height above the files in the root."""
-    parts = module.split(".")[1:]
-    if not parts or parts == ["__main__"]:
-        return 9 if parts else 0
+NEEDS = {module: set(_imports(ast.parse(path.read_text()))) for module, path in FILES.items()}
+
+
+def _height(module: str) -> float:
+    """Height above `core`; the root's own two files stand above and below all."""
+    parts = module.split(".")
+    if parts[0] not in ROOMS:
+        return {"": -1, "__main__": 9}[module]
     if parts[0] == "model" and len(parts) > 1:
-        inside = (1 + MODEL.index(parts[1])) / 100 if parts[1] in MODEL else 0 if parts[1] in SHARED else None
-        # What puts a model together stands on all but what asks it.
-        return 2 + (MODEL.index("diagnosis") + 1.5) / 100 if inside is None else 2 + inside
-    return {"platforms": 1, "comm": 1, "counters": 1, "scheduling": 1, "reports": 3, "cli": 4}.get(parts[0], 0)
+        # What puts a model together stands on all of its folders.
+        order = {name: 1 + at for at, name in enumerate(MODEL)} | dict.fromkeys(SHARED, 0)
+        return ROOMS["model"] + order.get(parts[1], len(MODEL) + 1) / 100
+    if parts[0] == "analysis" and len(parts) > 1:
+        return ROOMS["analysis"] + (ANALYSIS.index(parts[1]) if parts[1] in ANALYSIS else len(ANALYSIS)) / 100
+    return ROOMS[parts[0]]
 
 
 @pytest.mark.parametrize("module", sorted(FILES))
-def test_nothing_needs_what_stands_above_it(module: str) -> None:
-    needed = set(_imports(ast.parse(FILES[module].read_text()), lazily=True))
-    above = {other for other in needed if _layer(other) > _layer(module)}
-    assert not above
+def test_no_file_imports_from_a_room_above(module: str) -> None:
+    needed = {other for other, _ in NEEDS[module]}
+    assert not {other for other in needed if _height(other) > _height(module)} - {o for m, o in UPWARDS if m == module}
     for side, other in (("counters", "comm"), ("comm", "counters")):
-        if module.startswith(f"ranksight.{side}."):
-            assert not [name for name in needed if name.startswith(f"ranksight.{other}")]
+        if module.startswith(f"{side}."):
+            assert not [name for name in needed if name.split(".")[0] == other]
 
 
-def test_loading_goes_in_no_circle() -> None:
-    needs = {module: set(_imports(ast.parse(path.read_text()), lazily=False)) for module, path in FILES.items()}
+def test_imports_within_functions_are_those_listed() -> None:
+    for module, needed in NEEDS.items():
+        if module.split(".")[0] not in ("cli", "__main__"):
+            assert {other for other, when in needed if when == "function"} <= IN_FUNCTIONS.get(module, set()), module
+
+
+def test_imports_go_in_no_circle() -> None:
+    needs = {
+        module: {other for other, _ in needed} - ROUND.get(module, set()) - IN_FUNCTIONS.get(module, set()) - {module}
+        for module, needed in NEEDS.items()
+    }
     done: set[str] = set()
 
     def visit(module: str, way: tuple[str, ...]) -> None:
         assert module not in way, " -> ".join((*way[way.index(module) :], module))
         if module not in done:
-            for other in needs.get(module, ()):
-                if other != module:
-                    visit(other, (*way, module))
+            for other in sorted(needs.get(module, ())):
+                visit(other, (*way, module))
             done.add(module)
 
-    for module in FILES:
+    for module in sorted(FILES):
         visit(module, ())
+
+
+def test_the_root_holds_rooms_only() -> None:
+    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {name.split(".")[0] for name in FILES} - {"", "__main__"} == set(ROOMS) - {"examples"}

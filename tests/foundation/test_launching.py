@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.launchers import LAUNCHERS, rank_variables
-from ranksight.launching import Template, rank_expression
+from ranksight.campaign.launchers import LAUNCHERS, rank_variables
+from ranksight.campaign.launching import Template, rank_expression
+from ranksight.core.errors import InputError
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
+from ranksight.core.onethread import one_thread
 from ranksight.model.fitting import fitted as fitting_of_one
 from ranksight.model.fitting import outcome
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series
-from ranksight.onethread import one_thread
 
 LIBRARIES = ThreadpoolController().select(user_api="blas")
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.cli.main import VERBS, main
-from ranksight.errors import InputError, InsufficientError, RanksightError, UsageError
-from ranksight.metrics import METRICS, REDUCTIONS, metric
-from ranksight.registry import Registry
-from ranksight.units import format_factor, format_si, in_full, parse_size
+from ranksight.core.errors import InputError, InsufficientError, RanksightError, UsageError
+from ranksight.core.metrics import METRICS, REDUCTIONS, metric
+from ranksight.core.registry import Registry
+from ranksight.core.units import format_factor, format_si, in_full, parse_size
 
 
 @pytest.mark.parametrize(

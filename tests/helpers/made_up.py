@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.platforms import Platform
 
 GRID = Cartesian(3, (False, False, False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ranksight.reading import READERS, Reading
+from ranksight.core.reading import READERS, Reading
 
 
 def read(reader: str, path: Path) -> Reading:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 Call = tuple[str, str, float, float, float]
 """Kernel, operation, bytes, seconds of computation before, instructions before."""

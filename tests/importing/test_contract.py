@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.campaign.importing import Import, Naming
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import MESSAGE_COLUMNS, Experiment, Run
-from ranksight.importing import Import, Naming
-from ranksight.reading import READERS, Reading, check
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import MESSAGE_COLUMNS, Experiment, Run
+from ranksight.core.reading import READERS, Reading, check
 
 
 def reading(**columns: object) -> Reading:

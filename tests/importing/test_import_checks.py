@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from ranksight.cli import main
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import read
+from ranksight.core.reading import Reading
 from ranksight.counters.checking import HOSTS, Checks
-from ranksight.errors import InputError
-from ranksight.experiment import read
 from ranksight.platforms import load
-from ranksight.reading import Reading
 
 HASWELL = load("haswell-e5-2680v3")
 """Of 2 x 12 cores in domains of 12."""

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from ranksight.cli import main
+from ranksight.core.experiment import read
+from ranksight.core.reading import Reading
 from ranksight.counters.forming import formed
-from ranksight.experiment import read
 from ranksight.platforms.events import load
-from ranksight.reading import Reading
 
 COUNTS = {
     "INST_RETIRED.ANY": 4e9,

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ranksight.cli import main
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, read
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, read
+from ranksight.core.reading import READERS, Reading
 
 TEXT = """# by hand
 PARAMETER p

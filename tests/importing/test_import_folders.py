@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import recognising
+from ranksight.campaign import recognising
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import read
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import read
 
 REGION = """TABLE,Region {name},Group 1 Raw,MEM_DP,2,,
 Event,Counter,HWThread 0

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run, read
+from ranksight.core.experiment import Experiment, Run, read
 
 
 def made(path: Path, *runs: Run, application: str = "app", parameters: tuple[str, ...] = ("ranks",)) -> Experiment:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import WHOLE, read
+from ranksight.core.experiment import WHOLE, read
 
 HEAD = "p,job,timer,t\n"
 NAMED = ("--parameter", "ranks=p", "--kernel", "timer", "--metric", "time=t")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import limits
 from ranksight.cli import main
-from ranksight.experiment import WHOLE, read
+from ranksight.core import limits
+from ranksight.core.experiment import WHOLE, read
 
 
 def imported(folder: Path, content: str | bytes, *options: str, name: str = "t.csv") -> int:

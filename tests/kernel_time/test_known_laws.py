@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.analysis.diagnosis.evidence import gather
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 
@@ -58,6 +59,15 @@ def measured(path: Path, launch: float = 0.0, **varies: object) -> Model:
             made.add(Run({"ranks": p}, repetition), pd.DataFrame(rows))
     fit(made, platform=MACHINE).save(path / "m.json")
     return Model.load(path / "m.json")
+
+
+def test_a_diagnosis_takes_loads_from_the_law_that_predicts(tmp_path: Path) -> None:
+    model, points = measured(tmp_path), np.array([[384.0]])
+    said = model.functions.predict(points)
+    times = model.equation.counted.at(points, said, model.functions.rows)
+    evidence = gather(model, points)
+    for at, kernel in enumerate(model.equation.counted.kernels):
+        np.testing.assert_allclose(evidence.loads[:, evidence.kernels.index(kernel), 0], times.loads[at, 0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", VARIES)

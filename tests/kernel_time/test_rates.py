@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.rates import Rates, unseen
 from ranksight.model.priors import REPEATED, UNSEEN
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.stacking import COST, COUNTED, FUNCTION, Law, Weights, learn_weights, log_score, mix
 from ranksight.model.priors import LAWS

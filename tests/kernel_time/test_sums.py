@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.search.terms import Hypotheses
 

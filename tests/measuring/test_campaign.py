@@ -12,15 +12,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ranksight import campaign
-from ranksight.campaign import Plan, measure
+from ranksight.campaign import measuring
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch, Template
+from ranksight.campaign.measuring import Plan, measure
 from ranksight.cli._outcome import report
 from ranksight.cli.main import main
-from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.errors import ToolError
-from ranksight.experiment import Experiment, read
-from ranksight.launching import Launch, Template
-from ranksight.reading import Reading
+from ranksight.core.errors import ToolError
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.reading import Reading
 
 
 class Words:
@@ -171,7 +171,7 @@ def test_a_launcher_that_refuses_gets_its_remedy_and_a_cause_is_shown_once(
     error = capsys.readouterr().err
     assert "mpirun --oversubscribe" in error
     assert error.count("| slots that were requested") == 1
-    assert error.count("(the same as before)") == campaign.FAILURES_IN_A_ROW - 1
+    assert error.count("(the same as before)") == measuring.FAILURES_IN_A_ROW - 1
 
 
 def test_a_crash_by_signal_is_told(
@@ -188,7 +188,7 @@ def test_failures_in_a_row_stop_the_campaign(
     for ranks in (1, 2, 4):
         (program.parent / f"fail-{ranks}").touch()
     assert main(line(program, tmp_path / "e")) == 1
-    assert (program.parent / "log").read_text().count("\n") == campaign.FAILURES_IN_A_ROW
+    assert (program.parent / "log").read_text().count("\n") == measuring.FAILURES_IN_A_ROW
     assert "stopped" in capsys.readouterr().err
 
 
@@ -211,7 +211,7 @@ def test_a_collector_that_never_works_is_left_out_and_its_cause_told_once(
     )
     experiment = Experiment.create(tmp_path / "e", "x", ("ranks", "size"))
     outcome = measure(experiment, plan)
-    assert never.asked == len(outcome.failures) == campaign.FAILURES_IN_A_ROW
+    assert never.asked == len(outcome.failures) == measuring.FAILURES_IN_A_ROW
     assert outcome.measured == len(experiment) == 6
     assert report(experiment, outcome, quiet=True) == 1
     error = capsys.readouterr().err
@@ -231,7 +231,7 @@ def test_a_run_that_hangs_is_ended(
 def test_a_cancelled_campaign_goes_on(
     collector: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = campaign.execute
+    real = measuring.execute
     calls = []
 
     def cancel(step: Step, output: Path, timeout: float | None) -> float:
@@ -240,7 +240,7 @@ def test_a_cancelled_campaign_goes_on(
             raise KeyboardInterrupt
         return real(step, output, timeout)
 
-    monkeypatch.setattr(campaign, "execute", cancel)
+    monkeypatch.setattr(measuring, "execute", cancel)
     assert main(line(program, tmp_path / "e")) == 130
     assert len(read(tmp_path / "e")) == 3
     monkeypatch.undo()
@@ -252,7 +252,7 @@ def test_two_campaigns_keep_apart(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(line(program, tmp_path / "e", "--reps", "1")) == 0
-    with campaign.alone(tmp_path / "e"):
+    with measuring.alone(tmp_path / "e"):
         assert main(line(program, tmp_path / "e")) == 1
     assert "another campaign is measuring" in capsys.readouterr().err
     assert main(line(program, tmp_path / "e")) == 0

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import supervising
-from ranksight.campaign import RECORD, execute
-from ranksight.collecting import Step
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import Experiment
+from ranksight.campaign import supervising
+from ranksight.campaign.collecting import Step
+from ranksight.campaign.measuring import RECORD, execute
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import Experiment
 
 CAMPAIGN = """
 import sys
 import pandas as pd
 from ranksight.cli.main import main
-from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.reading import Reading
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.core.reading import Reading
 
 class Plain:
     text, deterministic, default = "", False, False
@@ -97,7 +97,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def campaign(tmp_path: Path, *command: str) -> subprocess.Popen[bytes]:
-    patch = f"import ranksight.supervising\nranksight.supervising.__file__ = {str(tmp_path / 'supervising.py')!r}\n"
+    copy = str(tmp_path / "supervising.py")
+    patch = f"from ranksight.campaign import supervising\nsupervising.__file__ = {copy!r}\n"
     words = ["measure", "--ranks", "2", "--collector", "plain", "--quiet", "-o", str(tmp_path / "e"), "--", *command]
     return subprocess.Popen(
         [sys.executable, "-c", patch + CAMPAIGN, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE

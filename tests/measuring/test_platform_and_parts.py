@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.campaign.collecting import COLLECTORS, Collector
 from ranksight.cli._adapting import adapt
 from ranksight.cli.main import main
-from ranksight.collecting import COLLECTORS, Collector
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import read
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf import Perf
 from ranksight.counters.collectors.perf_stat import PerfStat
-from ranksight.errors import InputError
 from ranksight.examples.build import build
-from ranksight.experiment import read
 from ranksight.platforms import load
 from ranksight.platforms.events import load as load_table
 

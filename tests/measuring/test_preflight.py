@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ranksight import preflight
-from ranksight.campaign import RECORD
+from ranksight.campaign import preflight
+from ranksight.campaign.launching import Launch
+from ranksight.campaign.measuring import RECORD
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, read
-from ranksight.launching import Launch
-from ranksight.linking import family_of_library, start_each_other
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, read
+from ranksight.core.linking import family_of_library, start_each_other
 
 # Starts as many processes as it is asked for; they know their number, and nothing else of each other.
 SINGLETONS = """#!/bin/sh
@@ -136,7 +136,7 @@ def test_a_folder_without_a_good_run_takes_another_command(tmp_path: Path, capsy
 
 
 def test_an_experiment_with_runs_is_not_corrected(tmp_path: Path) -> None:
-    from ranksight.run import Run
+    from ranksight.core.run import Run
 
     experiment = Experiment.create(tmp_path / "e", "x", ["ranks"])
     experiment.add(Run({"ranks": 1.0}))

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
+from ranksight.core.experiment import WHOLE, read
 from ranksight.examples.build import build
-from ranksight.experiment import WHOLE, read
 
 pytestmark = pytest.mark.mpi
 

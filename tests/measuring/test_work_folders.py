@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.launching import Launch, Template
 from ranksight.cli._continuing import measure_lines, template_of, work_options
 from ranksight.cli.main import main
-from ranksight.collecting import COLLECTORS, Availability, Step
-from ranksight.experiment import read
-from ranksight.launching import Launch, Template
-from ranksight.reading import Reading
+from ranksight.core.experiment import read
+from ranksight.core.reading import Reading
 
 
 class Sizes:

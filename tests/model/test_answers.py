@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.prediction import Prediction

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ranksight.comm.costs.cost import cost
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load

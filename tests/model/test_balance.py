@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import FIRST, LAST, MOST, Balance, fit_balance, groups, roles
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model

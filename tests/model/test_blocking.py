@@ -15,8 +15,8 @@ from ranksight.comm.costs.collective import OPERATIONS
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.selection import algorithms_of
 from ranksight.comm.network import NetworkParameters
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.blocking import Blocking, kind_of
 from ranksight.model.application.network import Network
 from ranksight.model.assembly import fit

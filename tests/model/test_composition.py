@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 
 def test_functions_that_contradict_their_product_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.structure.coordinates import Coordinates

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.structure.neighbourfit import fit_neighbours
 from ranksight.model.structure.neighbours import Neighbours

@@ -14,8 +14,8 @@ import pytest
 
 import ranksight as rs
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 
 
@@ -158,7 +158,7 @@ def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_output_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fit", str(folder / "heat.exp")]) == 1
+    assert main(["fit", str(folder / "heat.exp"), "-o", str(folder / "heat.exp.model.json")]) == 1
     assert "--force" in capsys.readouterr().err
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import ranksight
 from ranksight.cli.main import main
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.model import Model
 
 TABLE = "ranks,size,kernel,time\n" + "".join(

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.structure.indivisible import indivisible, units_on

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ranksight import fit
 from ranksight.cli.main import main
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.structure.functions import Functions, find_minor

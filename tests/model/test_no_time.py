@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
-from ranksight.units import format_si
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.units import format_si
 
 
 def fitted(folder: Path, times: dict[int, list[float]]) -> str:

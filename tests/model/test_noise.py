@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.series.noise import locate, moderate
 from ranksight.model.series.quality import judge
 from ranksight.model.series.reduction import reduce

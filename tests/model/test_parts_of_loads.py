@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
 
 

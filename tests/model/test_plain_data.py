@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.model.diagnosis.ceilings import Ceilings
-from ranksight.model.diagnosis.counted import Counted
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.analysis.diagnosis.counted import Counted
+from ranksight.core.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, rounded, with_gaps
 from ranksight.model.uncertainty.departure import Departure
 from ranksight.platforms import load

@@ -8,8 +8,8 @@ from math import log2
 import numpy as np
 import pytest
 
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied

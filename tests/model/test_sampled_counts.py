@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ranksight import fit
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.sampled import effective, sampling, sampling_of
 from ranksight.counters.derive import derive
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.model import Model
@@ -27,7 +28,6 @@ from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.uncertainty.forecast import FEW_SAMPLES, OK
 from ranksight.platforms import Platform, load
 from ranksight.platforms.events import load as load_events
-from ranksight.sampled import effective, sampling, sampling_of
 
 PERIOD, RARE = 2_000_003.0, 100_003.0
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])

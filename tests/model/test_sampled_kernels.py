@@ -10,7 +10,7 @@ import pytest
 from scipy.special import stdtrit
 
 from ranksight import fit
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.resource.blocking import UNSEEN, fit_resources, shrinkage
 from ranksight.model.resource.resource import LEVELS, Machine

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.model.series.series import Series, series_from_experiment
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.fitting.composition import check
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.search.crosswise import partitions

@@ -10,8 +10,8 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.structure.stated import Stated

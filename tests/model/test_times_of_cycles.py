@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from ranksight.cli import main
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run, read
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run, read
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.model.resource.times import Clock, Timed, untimed

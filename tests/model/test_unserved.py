@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from ranksight import fit
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.model import Model
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import OK

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.patterns.rule import Links, Rule
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 Sizes = Callable[[int, int, float], float]
 """Bytes of a message from the index of its rule, the ranks and the size."""

@@ -13,7 +13,7 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.application.application import Application
 from ranksight.model.application.network import Network
 from ranksight.model.messages.adapters import gone_through, sharing_pairs

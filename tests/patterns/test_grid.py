@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.comm.patterns.grid import RINGS, Cartesian, cartesian_grids
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from ranksight.comm.patterns.offset import Offset
 from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.messages.laws import LAWS, find_law, weight

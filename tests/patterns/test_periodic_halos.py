@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.dims import dims_create
-from ranksight.experiment import Experiment, Run
+from ranksight.core.dims import dims_create
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.structure.neighbourfit import fit_neighbours
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.uncertainty.forecast import OK

@@ -23,8 +23,8 @@ from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.comm.patterns.transpose import Transpose
 from ranksight.comm.patterns.tree import Tree
-from ranksight.dims import dims_create
-from ranksight.errors import InputError
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
 from ranksight.model.messages.sharing import share_links
 
 AXES = tuple(v for v in itertools.product((-1, 0, 1), repeat=3) if sum(map(abs, v)) == 1)

@@ -14,7 +14,7 @@ from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.comm.patterns.transpose import Transpose
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.messages.messages import Messages
 from ranksight.model.messages.tags import MOST_CLASSES, tag_classes

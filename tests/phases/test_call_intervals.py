@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.collecting import COLLECTORS
+from ranksight.campaign.collecting import COLLECTORS
+from ranksight.core.errors import InputError
 from ranksight.counters.callgrind_parts import read_parts
-from ranksight.errors import InputError
 
 PART = (
     "part: {n}\n\ndesc: Trigger: {trigger}\n\npositions: line\nevents: Ir Dr Dw\nsummary: {cost}\n\nfn=(1) main\n5 7\n"
@@ -59,9 +59,9 @@ def test_a_program_is_counted_call_by_call(tmp_path: Path) -> None:
     for tool in ("mpicc", "mpirun", "valgrind"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} not found")
-    from ranksight.campaign import execute
+    from ranksight.campaign.launching import Template
+    from ranksight.campaign.measuring import execute
     from ranksight.examples.build import build
-    from ranksight.launching import Template
 
     program = build("heat", tmp_path)
     command = (

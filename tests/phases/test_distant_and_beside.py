@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from written import sweeps, write
 
+from ranksight.analysis.phases.analysis import analyse
+from ranksight.analysis.phases.beside import beside
+from ranksight.analysis.phases.pet import Pet
 from ranksight.cli import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.breakdown import PARTS, Breakdown
-from ranksight.model.phases.analysis import analyse
-from ranksight.model.phases.beside import beside
-from ranksight.model.phases.pet import Pet
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import load
 
@@ -32,17 +32,17 @@ class Played:
         self.asked: list[int] = []
 
     def available(self):
-        from ranksight.collecting import Availability
+        from ranksight.campaign.collecting import Availability
 
         return Availability(True)
 
     def steps(self, launch, folder):
-        from ranksight.collecting import Step
+        from ranksight.campaign.collecting import Step
 
         return [Step(("true",))]
 
     def collect(self, launch, folder):
-        from ranksight.reading import Reading
+        from ranksight.core.reading import Reading
 
         self.asked.append(launch.ranks)
         run = next(
@@ -179,13 +179,13 @@ def test_predict_tells_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_trace_without_phases_is_told_by_predict(tmp_path: Path) -> None:
-    from ranksight.model.phases.keeping import phases_of
+    from ranksight.analysis.observed import phases_of
 
     experiment = write(tmp_path / "e", {(4, 240.0): sweeps})
-    found = phases_of(experiment, None)
+    found = phases_of(experiment, None, None, None)
     assert "at 4 ranks only" in found["missing"]
-    assert phases_of(Experiment.create(tmp_path / "f", "made", ["ranks"]), None) == {}
-    pet = phases_of(write(tmp_path / "g", ORIGINAL, cores=2), load("generic"))
+    assert phases_of(Experiment.create(tmp_path / "f", "made", ["ranks"]), None, None, None) == {}
+    pet = phases_of(write(tmp_path / "g", ORIGINAL, cores=2), None, load("generic"), None)
     assert pet["network"] == "generic"
     known = Pet.from_dict(json.loads(json.dumps(pet, allow_nan=False)))
     times = known.at(100)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from written import sweeps, write
 
+from ranksight.analysis.phases.analysis import analyse
+from ranksight.analysis.phases.pet import Pet
 from ranksight.cli import main
-from ranksight.errors import InputError, InsufficientError
-from ranksight.model.phases.analysis import analyse
-from ranksight.model.phases.pet import Pet
+from ranksight.core.errors import InputError, InsufficientError
 
 CACHES = [SimpleNamespace(latency=latency) for latency in (4.0, 14.0, 40.0)]
 PLATFORM: Any = SimpleNamespace(
@@ -151,7 +151,7 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_trace_no_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ranksight.experiment import Experiment
+    from ranksight.core.experiment import Experiment
 
     Experiment.create(tmp_path / "e", "made", ["ranks"])
     assert main(["phases", str(tmp_path / "e")]) == 4
@@ -161,7 +161,7 @@ def test_no_trace_no_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_damaged_traces_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ranksight.model.phases import calls
+    from ranksight.analysis.phases import calls
 
     experiment = write(tmp_path / "e", ORIGINAL)
     file = next((tmp_path / "e" / "runs").glob("ranks4-*pmpi-events*")) / "events.parquet"

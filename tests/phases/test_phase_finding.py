@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksight.model.phases.repeats import find_phases
+from ranksight.analysis.phases.repeats import find_phases
 
 
 def found(text: str, work: list[float] | None = None) -> list[tuple[str, int]]:
@@ -98,8 +98,8 @@ def test_long_traces_take_seconds() -> None:
 def test_relating_by_order_and_by_bodies() -> None:
     import pandas as pd
 
-    from ranksight.model.phases.calls import Calls
-    from ranksight.model.phases.relate import UNRELATED, relate
+    from ranksight.analysis.phases.calls import Calls
+    from ranksight.analysis.phases.relate import UNRELATED, relate
 
     def calls(p: int, text: str) -> Calls:
         table = pd.DataFrame({"kernel": "k", "operation": list(text), "computation": 1.0})
@@ -121,7 +121,7 @@ def test_relating_by_order_and_by_bodies() -> None:
 def test_numbers_of_partners_make_no_other_phase(calls: list[str]) -> None:
     import pandas as pd
 
-    from ranksight.model.phases.calls import _tokens
+    from ranksight.analysis.phases.calls import _tokens
 
     table = pd.DataFrame({"rank": 0, "kernel": "k", "operation": calls})
     assert _tokens(table)["token"].max() == 2

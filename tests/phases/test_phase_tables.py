@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from published import INSTRUCTIONS, PREDICTED, PREDICTED_TOTAL, RANKS, SMALL, SUMMARY, TOTALS, WEIGHTS
 
-from ranksight.errors import InputError, InsufficientError
-from ranksight.model.phases.distant import distant_point, least, settled, stands_for
-from ranksight.model.phases.groups import instruction_groups
-from ranksight.model.phases.instructions import CONSTANT, InstructionTable, spread, typical
-from ranksight.model.phases.power import fit_power
-from ranksight.model.phases.weights import admissible, admits, fit_weight, line
+from ranksight.analysis.phases.distant import distant_point, least, settled, stands_for
+from ranksight.analysis.phases.groups import instruction_groups
+from ranksight.analysis.phases.instructions import CONSTANT, InstructionTable, spread, typical
+from ranksight.analysis.phases.power import fit_power
+from ranksight.analysis.phases.weights import admissible, admits, fit_weight, line
+from ranksight.core.errors import InputError, InsufficientError
 
 
 def test_weights_need_the_displacement() -> None:

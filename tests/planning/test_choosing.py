@@ -7,22 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.errors import InputError, InsufficientError
-from ranksight.experiment import WHOLE
+from ranksight.analysis.planning import designs
+from ranksight.analysis.planning.belief import Belief
+from ranksight.analysis.planning.candidates import candidates
+from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, choose_runs
+from ranksight.analysis.planning.cost import MOST_SIGMA, Cost, cost_of
+from ranksight.analysis.planning.designs import Means
+from ranksight.analysis.planning.goal import goal
+from ranksight.analysis.planning.prospect import Prospect
+from ranksight.analysis.planning.values import Rule
+from ranksight.analysis.planning.worlds import Worlds
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import WHOLE
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
-from ranksight.model.planning import designs
-from ranksight.model.planning.belief import Belief
-from ranksight.model.planning.candidates import candidates
-from ranksight.model.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, choose_runs
-from ranksight.model.planning.cost import MOST_SIGMA, Cost, cost_of
-from ranksight.model.planning.designs import Means
-from ranksight.model.planning.goal import goal
-from ranksight.model.planning.prospect import Prospect
-from ranksight.model.planning.rules import Rule
-from ranksight.model.planning.worlds import Worlds
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import NO_DATA, WIDEST
@@ -132,7 +132,9 @@ def test_no_rule_of_thumb_is_expected_to_leave_less() -> None:
         assert means.spent(chosen.chosen) <= budget * designs.ROUNDING
         assert list(price[list(chosen.chosen)]) == sorted(price[list(chosen.chosen)])
         for design in designs.DESIGNS:
-            rule = designs.ordered(now, design(now.after(designs._explored(now, means)), means), means)
+            explored = designs._explored(now, means)
+            rule = designs.ordered(now, design(now.after(explored), means), means)
+            rule = designs._needed(now, rule, means, explored)
             assert means.spent(rule.chosen) <= budget * designs.ROUNDING
             assert designs.loss(chosen, means) <= designs.loss(rule, means) + 1e-12
 
@@ -180,7 +182,7 @@ def test_runs_narrow_less_what_goes_together() -> None:
 @pytest.mark.parametrize("spread", [1.0, 1.5, 1000.0])
 def test_a_run_that_may_take_long_is_dearer(spread: float) -> None:
     points, median = np.array([[4.0], [8.0]]), np.array([[10.0, 10.0]])
-    price = Cost(lambda at: (median, median * spread), np.array([False]), "made", 0).of(points, 3)
+    price = Cost(lambda at: (median[0], median[0] * spread), "made", 0).of(points, 3)
     sigma = min(np.log(spread) / 1.6448536, MOST_SIGMA)
     assert price.seconds == pytest.approx(10 * np.exp(sigma**2 / 2))
     assert price.core_hours == pytest.approx(price.seconds * points[:, 0] * 3 / 3600)
@@ -193,8 +195,13 @@ def test_why_a_plan_ends_and_what_each_run_adds() -> None:
     choice = plan(model, [64, 64], rules=rules, most=30, budget=1e9)
     assert choice.ended in (WORTHLESS, NOTHING)
     why = {tuple(run.configuration.values()): run.why for run in choice.runs}
-    assert set(why.values()) <= {"farther in ranks", "new ranks", "ranks and size together"}
-    assert "ranks and size together" in why.values()
+    adds = {text.removeprefix("explores, ") for text in why.values()}
+    assert adds <= {"farther in ranks", "new ranks", "ranks and size together"}
+    assert "ranks and size together" in adds
+    # Every run narrows the interval by a tenth of what the runs before it leave, or says that it explores.
+    widths = [float(choice.goal.width().mean()), *(float(np.log(run.factor).mean()) for run in choice.runs)]
+    for run, before, after in zip(choice.runs, widths, widths[1:], strict=False):
+        assert run.why.startswith("explores, ") or after <= 0.95 * before
     assert plan(model, [64, 64], rules=rules, most=1, budget=1e9).ended == RUNS
     cheapest = min(run.core_hours for run in choice.runs)
     small = plan(model, [64, 64], rules=rules, most=30, budget=1.5 * cheapest)

@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.cli._continuing import measure_lines, template_of
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 
 
 @pytest.fixture(scope="module")
@@ -224,11 +224,40 @@ def test_ranks_that_shared_cores_cost_no_more_than_they_had(tmp_path: Path, caps
             environment, long = {"cores": "2"}, 3600.0 * max(1.0, ranks / 2)
             run = Run({"ranks": ranks}, repetition, "synthetic", wall_time=long, environment=environment)
             made.add(run, table)
-    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "1000", "--format", "json"]) == 0
+    # No run is planned that the machine cannot hold, unless it was asked for.
+    asked = ["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "1000"]
+    assert main(asked) == 1
+    assert "every configuration of up to 8 ranks was measured" in capsys.readouterr().err
+    assert main([*asked, "--ranks-rule", "any"]) == 0
+    assert "runs of more than 8 ranks are not planned" in " ".join(capsys.readouterr().out.split())
+    asked += ["--max-ranks", "32"]
+    assert main([*asked, "--format", "json"]) == 0
     content = json.loads(capsys.readouterr().out)
+    assert content["ranks_held"] is None
     assert content["runs"]
     for run in content["runs"]:
         assert run["core_hours"] == pytest.approx(2 * run["configuration"]["ranks"], rel=0.2)
     assert "as if no ranks had shared a core" in content["cost_basis"]
-    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "1000"]) == 0
-    assert "their times are not; --max-ranks leaves them out" in " ".join(capsys.readouterr().out.split())
+    assert main(asked) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "their times are not; --max-ranks leaves them out" in text
+    assert "are not planned" not in text
+
+
+def test_runs_are_priced_without_their_collectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A simulator 50 times as slow, and made once, changes no price: it is a factor of its own."""
+    made = Experiment.create(tmp_path / "small.exp", "small", ["ranks"])
+    for ranks in (1, 2, 4, 8):
+        table = pd.DataFrame([("op", -1, 1.0)], columns=["kernel", "rank", "time"])
+        for repetition in range(3):
+            made.add(Run({"ranks": ranks}, repetition, "tracer", wall_time=36.0 + repetition), table)
+        made.add(Run({"ranks": ranks}, 0, "simulator", wall_time=50 * 37.0), table)
+    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "10", "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    for run in content["runs"]:
+        assert run["core_hours"] == pytest.approx(3 * run["configuration"]["ranks"] * 37 / 3600, rel=0.2)
+    assert content["collectors_factor"] == pytest.approx(51, rel=0.01)
+    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "10"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "own runs (tracer)" in text
+    assert "under simulator and tracer together, the runs made took 51 times as long" in text

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
-from ranksight.model.planning.rules import NAMED, Rule, infer, thin
+from ranksight.analysis.planning.values import NAMED, Rule, infer, thin
+from ranksight.core.errors import InputError
 
 
 @pytest.mark.parametrize(

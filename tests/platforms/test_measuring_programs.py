@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 from ranksight.platforms.calibration.programs import Programs
 
 needs_compiler = pytest.mark.skipif(

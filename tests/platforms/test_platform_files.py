@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.platforms import Cache, Clock, Layout, Memory, Platform, Source, load, names, save, simulated_caches
 from ranksight.platforms.events import tables
 from ranksight.platforms.files import parse

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.core.processor import read_processor
 from ranksight.counters.doctor import Finding, examine
 from ranksight.counters.doctor.findings import Machine
 from ranksight.platforms import Layout, load
 from ranksight.platforms.recognition import described, measured_on, named, options, related
 from ranksight.platforms.topology import read_topology
-from ranksight.processor import read_processor
 
 
 def layout(sockets: int, domains: int, cores: int, threads: int = 1) -> Layout:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.errors import ToolError
+from ranksight.core.errors import ToolError
 from ranksight.platforms.calibration import sampling
 from ranksight.platforms.calibration.effort import Effort
 from ranksight.platforms.calibration.sampling import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.platforms.topology import parse_cpu_list, read_topology
 
 Machine = Callable[..., Path]

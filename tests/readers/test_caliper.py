@@ -12,9 +12,9 @@ import pytest
 import readings
 from readings import cell
 
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import ALL_RANKS, WHOLE
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import ALL_RANKS, WHOLE
+from ranksight.core.reading import READERS
 
 DATA = Path(__file__).parent / "data" / "caliper"
 caliperreader = pytest.importorskip("caliperreader")

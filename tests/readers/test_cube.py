@@ -13,8 +13,8 @@ import pytest
 import readings
 from readings import cell
 
-from ranksight.errors import InputError, ToolError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.reading import READERS
 
 pytest.importorskip("pycubexr")
 

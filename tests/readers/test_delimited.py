@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.core.errors import InputError
 from ranksight.counters.readers import _delimited
 from ranksight.counters.readers._delimited import read_delimited
-from ranksight.errors import InputError
 
 TEXT = (
     '# made\nkernel,time,note\nsolve, 1.5,plain\n\nsort,2,\'x\n"two\nlines",3,"a, b"\n# a comment\ncopy,4,e\u2028nd,\n'

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.reading import READERS, Reading
 
 DATA = Path(__file__).parent / "data"
 SAMPLES = {

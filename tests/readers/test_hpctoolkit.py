@@ -15,9 +15,9 @@ import pytest
 import readings
 from readings import cell
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.reading import READERS
 
 DATA = Path(__file__).parent / "data" / "hpctoolkit"
 SWEEP = 'main->sweep<double, "x">'

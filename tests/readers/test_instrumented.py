@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from readings import cell, read
 
-from ranksight.errors import InputError
-from ranksight.experiment import ALL_RANKS
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.reading import READERS
 
 DATA = Path(__file__).parent / "data"
 SOLVE = 'solve<a, "b">'

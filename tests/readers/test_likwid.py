@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE
-from ranksight.experiment import read as read_experiment
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.experiment import read as read_experiment
+from ranksight.core.reading import READERS, Reading
 
 DATA = Path(__file__).parent / "data" / "likwid"
 REGION = 'sweep<double, 3>(int, "x")'

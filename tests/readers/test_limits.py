@@ -21,16 +21,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ranksight import limits
-from ranksight._cube import _Anchor
-from ranksight._files import read_bytes
+from ranksight.campaign.recognising import recognise
 from ranksight.cli.main import main
+from ranksight.core import limits
+from ranksight.core.cube import _Anchor
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.files import read_bytes
+from ranksight.core.reading import READERS, Reading
+from ranksight.core.symbols import read_symbols
 from ranksight.counters.readers._delimited import read_delimited
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
-from ranksight.reading import READERS, Reading
-from ranksight.recognising import recognise
-from ranksight.symbols import read_symbols
 
 
 def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> str:
@@ -43,7 +43,9 @@ def within(code: str, *words: str, memory: int = 2 << 30, seconds: int = 20) -> 
     return done.stdout.strip()
 
 
-SYMBOLS = "from pathlib import Path; from ranksight.symbols import read_symbols; print(read_symbols(Path(sys.argv[1])))"
+SYMBOLS = (
+    "from pathlib import Path; from ranksight.core.symbols import read_symbols; print(read_symbols(Path(sys.argv[1])))"
+)
 
 
 def elf(sections: list[tuple[int, bytes, int]], names: bytes = b"\0") -> bytes:
@@ -104,9 +106,9 @@ def test_names_that_overlap_do_not_fill_the_memory(tmp_path: Path) -> None:
 CUBE = """
 from pathlib import Path
 from ranksight.counters.readers._delimited import read_delimited
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.reading import READERS
 try:
     list(READERS["cube"].read(Path(sys.argv[1])))
 except InputError as error:
@@ -331,8 +333,8 @@ def test_a_dictionary_that_unpacks_to_more_than_the_memory_is_refused(tmp_path: 
     pq.write_table(table, file, store_schema=False)  # a text for whoever reads it
     assert file.stat().st_size < 100_000
     code = """
-from ranksight.errors import InputError
-from ranksight.experiment import read
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import read
 try:
     read(sys.argv[1]).counters()
 except InputError as error:

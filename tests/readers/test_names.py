@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranksight.core.metrics import METRICS
 from ranksight.counters.names import SUMS, SYNONYMS, fold, metric_name, translate, unit_scale
-from ranksight.metrics import METRICS
 
 
 @pytest.mark.parametrize(

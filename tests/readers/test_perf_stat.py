@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.reading import READERS, Reading
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
 
 DATA = Path(__file__).parent / "data" / "perf"
 

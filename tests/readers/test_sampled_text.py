@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from readings import cell, read
 
-from ranksight.errors import InputError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS
 
 DATA = Path(__file__).parent / "data"
 SWEEP = 'sweep<double, "a, b">'

@@ -10,8 +10,8 @@ import pytest
 import readings
 from readings import cell
 
-from ranksight.errors import InputError
-from ranksight.reading import READERS
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS
 
 DATA = Path(__file__).parent / "data" / "tau"
 ROOT = ".TAU application"

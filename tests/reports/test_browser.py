@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.model import Model
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 
 USES = Path(__file__).resolve().parents[2] / "examples" / "uses"

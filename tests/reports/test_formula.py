@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ranksight.cli import main
-from ranksight.reports.formula import readable
+from ranksight.reports.formula import identifier, latex, python, readable
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,11 @@ from ranksight.reports.formula import readable
         ("2 * 2^(ranks)", "2 · 2^(ranks)"),
         ("8 * ranks^(-1) above ranks = 16, 0.4567 below", "8 / ranks above ranks = 16, 0.457 below"),
         ("0.001981 at size = 12, 3e-05 at size = 24", "0.00198 at size = 12, 3e-5 at size = 24"),
-        ("(12) + neighbours_1 * (3.21456 * size^2) on a 3-d grid", "(12) + neighbours_1 · (3.21 · size²) on a 3-d grid"),
+        ("(12) + neighbours_1 * (3.21456 * size^2) on a 3-d grid", "12 + neighbours_1 · (3.21 · size²) on a 3-d grid"),
+        (
+            "(0) + neighbours_1 * (1.8e+04 at size = 8, 6e+04 at size = 16) on a 3-d grid (2 grids fit)",
+            "neighbours_1 · (1.8e4 at size = 8, 6e4 at size = 16) on a 3-d grid (2 grids fit)",
+        ),
         ("none", "none"),
     ],
 )
@@ -38,3 +44,59 @@ def test_two_values_of_a_parameter_are_no_growth_law(tmp_path: Path, capsys: pyt
     said = " ".join(capsys.readouterr().out.split())
     assert "two values of size (12, 24): no growth law in size; measure a third" in said
     assert "0.00518 / ranks" in said
+    assert "time (s)" in said
+
+
+def test_plain_values_have_their_unit() -> None:
+    assert readable("0.001981 at size = 12, 3e-05 at size = 24", "s") == "1.98 ms at size = 12, 30 us at size = 24"
+    assert readable("-0.5", "s") == "-500 ms"
+    # A value beside a function of the same table keeps the unit of the heading.
+    assert readable("8 * ranks^(-1) above ranks = 16, 0.4567 below", "s") == "8 / ranks above ranks = 16, 0.457 below"
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "value"),
+    [
+        ("1.331e+06 * ranks^(-1) * size^3 + 2000 * size^2", (4, 10), 1.331e6 * 1000 / 4 + 2000 * 100),
+        ("-3 * ranks^(-1/2) * size^(-2) + 7", (4, 10), 7 - 3 / 2 / 100),
+        ("4 * size^(3/2) * log2(ranks)^2", (8, 4), 4 * 8 * 9),
+        ("2 * 2^(ranks) - 2^((1/2) size)", (3, 4), 16 - 4),
+        ("8 * ranks^(-1) above ranks = 16, 0.5 below", (32, 1), 0.25),
+        ("8 * ranks^(-1) above ranks = 16, 0.5 below", (16, 1), 0.5),
+        ("1 * ranks at size = 12, 3 at size = 24", (5, 12), 5),
+    ],
+)
+def test_python_computes_what_the_formula_says(text: str, at: tuple[float, float], value: float) -> None:
+    found = eval(python(text, ("ranks", "size")), {"log2": math.log2}, dict(zip(("ranks", "size"), at, strict=True)))
+    assert found == pytest.approx(value)
+
+
+def test_names_that_python_lacks_are_replaced() -> None:
+    assert python("2 * my-size", ("my-size",)) == "2 * my_size"
+    assert [identifier(name) for name in ("operator()<T>", "2d", "lambda", "::")] == ["operator_T", "_2d", "_lambda", "value"]
+    assert python("1 + neighbours_1 * (3) on a 3-d grid", ("ranks",)) == ""
+
+
+def test_latex_is_balanced_and_complete() -> None:
+    text = latex("1.331e+06 * ranks^(-1) * my_size^3 + 2 * log2(ranks)^2 above ranks = 16, 3 below")
+    assert text.count("{") == text.count("}")
+    assert r"\frac{1.33 \cdot 10^{6} \mathrm{my\_size}^{3}}{\mathrm{ranks}}" in text
+    assert r"& \mathrm{ranks} > 16" in text
+    assert r"& \mathrm{ranks} \leq 16" in text
+
+
+def test_functions_are_printed_to_paste_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["ranks,kernel,time"]
+    lines += [f"{p},{name},{3e-3 / p + 1e-4}" for p in (1, 2, 4, 8, 16) for name in ("so%lve", "so_lve")]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    given = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "time=time", "--quiet"]
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *given, "-o", str(tmp_path / "e")]) == 0
+    capsys.readouterr()
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--formulas", "python"]) == 0
+    made: dict[str, Any] = {}
+    exec(capsys.readouterr().out, made)
+    for name in ("time__so_lve", "time__so_lve_2"):
+        assert made[name](4) == pytest.approx(3e-3 / 4 + 1e-4, rel=1e-2)
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "n.json"), "--formulas", "latex"]) == 0
+    said = capsys.readouterr().out
+    assert r"\mathrm{time}_{\text{so\%lve}}(\mathrm{ranks}) &= " in said

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from matplotlib import pyplot
 
-from ranksight._html import table
-from ranksight.experiment import Experiment
+import ranksight as rs
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.html import table
 from ranksight.model.model import Model
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
@@ -40,6 +45,52 @@ def test_what_a_prompt_shows_is_a_line(model: Model) -> None:
     said = repr(model.predict(ranks=64, size=200, metrics=["time"]))
     assert said == "<Prediction known <program>: 4 predictions at ranks, size; .table() shows them>"
     assert repr(model.diagnose(ranks=64, size=200)) == "<Diagnosis known <program>: 3 kernels at 1 configuration>"
+
+
+def test_a_diagnosis_shows_verdicts(model: Model) -> None:
+    html = model.diagnose(ranks=[64, 128], size=200)._repr_html_()
+    assert "at ranks 128, size 200" in html
+    assert html.count("<tr>") == 4
+    assert ESCAPED in html
+
+
+@pytest.fixture
+def shown() -> Iterator[None]:
+    pyplot.switch_backend("agg")
+    yield
+    pyplot.close("all")
+
+
+@pytest.mark.usefixtures("shown")
+def test_plots_appear_without_asking_for_a_figure(model: Model, known: Experiment, tmp_path: Path) -> None:
+    """Each method makes a figure of pyplot, which notebooks show, and returns its axes."""
+    predicted = model.predict(ranks=[32, 64, 128], size=200, metrics=["time"])
+    made = [model.plot(to=128, experiment=known), predicted.plot(), known.plot(), known.plot("time", HOSTILE)]
+    assert [ax.figure.number for ax in made] == [1, 2, 3, 4]
+    assert made[0].get_xlabel() == made[1].get_xlabel() == "ranks"
+    whole = predicted.table().query("kernel.isna()")
+    assert made[1].get_lines()[0].get_ydata() == pytest.approx(whole["value"])
+    assert HOSTILE in made[3].get_ylabel()
+    for ax in made:
+        ax.figure.savefig(tmp_path / "p.png")
+    mine = pyplot.figure().add_subplot()
+    assert predicted.plot(ax=mine) is mine
+
+
+@pytest.mark.usefixtures("shown")
+def test_plots_of_what_is_not_there(model: Model, known: Experiment) -> None:
+    with pytest.raises(InputError, match="has no metric 'tiem'; did you mean time"):
+        known.plot("tiem")
+    with pytest.raises(InputError, match="no kernel 'nobody'"):
+        known.plot("time", "nobody")
+    with pytest.raises(InputError, match="no parameter nodes"):
+        model.plot(along="nodes")
+
+
+def test_a_model_is_loaded_from_its_file(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.json")
+    loaded, kept = (each.predict(ranks=64, size=200).table() for each in (rs.load(tmp_path / "m.json"), model))
+    assert loaded["value"].to_numpy() == pytest.approx(kept["value"].to_numpy())
 
 
 def test_many_rows_are_counted_and_control_characters_shown() -> None:

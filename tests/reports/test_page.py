@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.model import Model
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import Packed, pack, unpack
@@ -193,7 +193,7 @@ def test_packed_numbers_of_both_signs_are_linear() -> None:
 def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) -> None:
     import pandas as pd
 
-    from ranksight.experiment import Run
+    from ranksight.core.experiment import Run
     from ranksight.model.assembly import assemble
 
     random = np.random.default_rng(1)

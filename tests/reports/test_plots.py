@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
-from ranksight._names import short_names
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.names import short_names
 from ranksight.model.model import Model
 from ranksight.reports import plots
 from ranksight.reports.ideal import ideal

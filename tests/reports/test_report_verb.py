@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.experiment import Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.model import Model
 from ranksight.reports.answer import with_run
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.reports.answer import answer
@@ -19,7 +19,7 @@ from ranksight.reports.html.sections.front import _obstacles
 from ranksight.reports.ideal import ideal, losses
 from ranksight.reports.measured import measured
 from ranksight.reports.plots import plot_prediction
-from ranksight.reports.plots.ranking import ranked
+from ranksight.reports.plots.plot_ranking import ranked
 from ranksight.reports.refusals import refusals
 from ranksight.reports.sweep import place, sweep
 from ranksight.reports.traffic import pairs

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight._names import clipped, short_names
+from ranksight.core.names import clipped, short_names
 from ranksight.reports.terminal import Cell, Column, Table, Text, lines, next_step, show, sparkline, width
 
 LONG = "solver<matrix<double, layout_right>, preconditioner>::operator()(std::vector<double> const&)"

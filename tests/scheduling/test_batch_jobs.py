@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.campaign.scheduling import following
+from ranksight.campaign.scheduling.jobs import COMPLETE, Request, jobs_of, write_scripts
+from ranksight.campaign.scheduling.schedulers import SCHEDULERS
 from ranksight.cli.main import main
-from ranksight.errors import InputError, ToolError
-from ranksight.experiment import read
-from ranksight.scheduling import following
-from ranksight.scheduling.jobs import COMPLETE, Request, jobs_of, write_scripts
-from ranksight.scheduling.schedulers import SCHEDULERS
+from ranksight.core.errors import InputError, ToolError
+from ranksight.core.experiment import read
 
 STAND_IN = """#!/bin/sh
 # Runs all tasks of a script at once, in order, and prints an id.

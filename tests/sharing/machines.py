@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 
 CORES, COUNT = 18, 4
 """Cores of a domain and domains of a node, as the platform icelake-8360y has them."""

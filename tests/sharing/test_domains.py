@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.errors import InputError
+from ranksight.core.errors import InputError
 from ranksight.model.sharing.contention import contended
 from ranksight.model.sharing.domains import Domains
 from ranksight.platforms import load

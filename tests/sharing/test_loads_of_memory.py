@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.sampled import sampling
 from ranksight.model.assembly import fit
 from ranksight.platforms import Platform, load
-from ranksight.sampled import sampling
 
 CORES = 18
 SHARP = 6.0

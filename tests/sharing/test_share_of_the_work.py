@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from machines import CLOCK, CORE, DOMAIN, fullest, smooth
 
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model

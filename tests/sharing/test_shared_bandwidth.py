@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import truth, write
 
 from ranksight.cli import main
-from ranksight.errors import InputError
-from ranksight.experiment import WHOLE, Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 from ranksight.platforms import load
@@ -328,8 +328,8 @@ def test_real_programs(shared, tmp_path):
         files = [str(f) for f in folder.glob(f"{name}-*") if int(f.name.split("Rank")[1].split("-")[0]) <= 18]
         out = tmp_path / f"{name}.exp"
         assert main(["import", "likwid", *files, "--parameter", r"ranks=Rank(\d+)", "-o", str(out), "--quiet"]) == 0
-        from ranksight.experiment import read
-        from ranksight.reading import READERS
+        from ranksight.core.experiment import read
+        from ranksight.core.reading import READERS
 
         (held,) = list(READERS["likwid"].read(folder / f"{name}-FritzRank72-MEM_DP.txt"))
         true = float(held.counters["time"].max())

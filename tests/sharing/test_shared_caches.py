@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from machines import smooth
 
-from ranksight.errors import InputError
-from ranksight.experiment import Experiment, Run
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model

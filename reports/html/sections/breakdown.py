@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.core.units import in_full
 from ranksight.reports.answer import parts_of
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.palette import NAMES
 from ranksight.reports.plots import plot_breakdown
-from ranksight.units import in_full
 
 APART = 0.2
 """How far the sum of the kernels may lie from the program's time before the page says so."""

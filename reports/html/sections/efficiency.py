@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.reports.equation_terms import spread_over
 from ranksight.reports.html.context import Context
 from ranksight.reports.sweep import RANKS
-from ranksight.reports.terms import spread_over
 
 NAMES = {
     "global": ("global", 0),

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ranksight import __version__
-from ranksight.experiment import Experiment, Run
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.units import in_full
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import whole
-from ranksight.units import in_full
 
 MOST_RUNS = 400
 MOST_FILES = 400

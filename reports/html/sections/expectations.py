@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksight.reports.expectations import rows, rule_text, said, summary
+from ranksight.reports.checks import rows, rule_text, said, summary
 from ranksight.reports.html.context import Context
 
 WORDS = {"total": "met", "approximate": "met approximately", "none": "violated", "insufficient": "insufficient"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.core.units import in_full
 from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
@@ -16,7 +17,6 @@ from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
 from ranksight.reports.sweep import RANKS, carried, place
 from ranksight.reports.trust import trust
-from ranksight.units import in_full
 
 MOST = 5
 OVERLAP = 1.2

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.experiment import WHOLE
-from ranksight.metrics import metric
-from ranksight.model.diagnosis.causes import CAUSES
+from ranksight.analysis.diagnosis.causes import CAUSES
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack

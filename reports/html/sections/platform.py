@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ranksight.core.units import format_si
 from ranksight.platforms.platform import Platform, measurable
 from ranksight.reports.html.context import Context
-from ranksight.units import format_si
 
 LEVELS = ("L1", "L2", "L3", "memory")
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ranksight._names import short_names
-from ranksight.model.diagnosis.ranking import clear
+from ranksight.analysis.diagnosis.ranking import clear
+from ranksight.core.names import short_names
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.plots import plot_ranking
-from ranksight.reports.plots.ranking import ranked
+from ranksight.reports.plots.plot_ranking import ranked
 from ranksight.reports.sweep import RANKS, place
 
 COUNT = 8

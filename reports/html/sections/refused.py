@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranksight.metrics import metric
+from ranksight.core.metrics import metric
 from ranksight.reports.answer import target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import spread, value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ranksight.core.units import format_si
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent
 from ranksight.reports.plots import plot_roofline
-from ranksight.reports.plots.roofline import HEAVY
-from ranksight.units import format_si
+from ranksight.reports.plots.plot_roofline import HEAVY
 
 
 def build(context: Context) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksight.model.application.terms import BLOCKING, CLOCK, CPI, OTHERS, EquationTerms
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.reports import terms
+from ranksight.reports.equation_terms import UNITS, ends, number
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.palette import LINES
@@ -54,12 +54,12 @@ def build(context: Context) -> dict[str, Any] | None:
     each: dict[str | None, dict[str, Any]] = {}
     for row in now:
         was = near.get((row["kernel"], row["term"]))
-        text, interval = terms.number(row["term"], row["value"]), terms.ends(row, " to ")
+        text, interval = number(row["term"], row["value"]), ends(row, " to ")
         each.setdefault(row["kernel"], {"method": row["method"]})[row["term"]] = {
             "value": row["value"],
             "text": text,
             "interval": interval or "–",
-            "near": "–" if was is None else terms.number(row["term"], was),
+            "near": "–" if was is None else number(row["term"], was),
         }
     kernels = [name for name in context.kernels if name in each]
     return {
@@ -90,12 +90,12 @@ def _figures(sweep: Sweep, kernels: Sequence[str]) -> list[Figure]:
 def _figure(sweep: Sweep, term: str, said: Forecast, rows: Sequence[int], names: Sequence[str]) -> Figure:
     labels = [name if len(name) <= NAME else f"{name[: NAME - 1]}…" for name in names]
     last = ", ".join(
-        f"{name} {terms.number(term, float(said.value[row, -1]))}" for name, row in zip(names, rows, strict=True)
+        f"{name} {number(term, float(said.value[row, -1]))}" for name, row in zip(names, rows, strict=True)
     )
     texts = [
-        (name, [terms.number(term, float(x)) for x in said.value[row]]) for name, row in zip(names, rows, strict=True)
+        (name, [number(term, float(x)) for x in said.value[row]]) for name, row in zip(names, rows, strict=True)
     ]
-    unit = terms.UNITS[term] or ""
+    unit = UNITS[term] or ""
     return draw(
         f"term-{term}",
         lambda ax: plot_term(sweep, said, rows, labels, AXES[term], unit, ax),

@@ -1,0 +1,1 @@
+"""Questions asked of a fitted model: diagnosis, phases, expectations, planning, comparison."""

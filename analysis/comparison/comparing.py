@@ -1,0 +1,319 @@
+"""The comparison as a whole: changes at configurations, their causes, and the scales at which they matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.comparison.change import CHANGED, Changes, changes
+from ranksight.analysis.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
+from ranksight.analysis.comparison.explain import Cause, explain
+from ranksight.analysis.comparison.origins import differences
+from ranksight.analysis.comparison.renaming import alike, renamed
+from ranksight.analysis.comparison.sides import Side, common_points, measured_side, predicted_side, time_metric
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Run
+from ranksight.core.metrics import metric
+from ranksight.model.application.laws import Terms
+from ranksight.model.model import Model
+from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+SCATTER = 0.03
+"""Relative standard deviation of times between jobs on like nodes, which repetitions within one do not show."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is compared: a model, with the values that it was made of where they are known.
+
+    Attributes
+    ----------
+    name : str
+    model : Model
+    series : Series or None
+    runs : tuple of Run
+        What it was measured by; empty of a model.
+    """
+
+    name: str
+    model: Model
+    series: Series | None = None
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two subjects compared at k configurations.
+
+    Attributes
+    ----------
+    before, after : Side
+    parameters : tuple of str
+    points : (k, m)
+    measured : bool
+        Whether the values were measured there on both sides, or are predicted.
+    timer : str
+        The metric that tells time.
+    changes : Changes
+    causes : mapping of (kernel, k) to list of Cause
+        Of times that changed.
+    crossovers : list of Crossover
+    onsets : list of Onset
+    ranks : (float, float) or None
+        Scales between which the last two were looked for.
+    level : float
+    untold : int
+        Kernels whose time one side cannot predict at the largest of these scales.
+    renamed : tuple of (str, str)
+        Kernels that seem to be one under two names (:mod:`ranksight.analysis.comparison.renaming`).
+    work : str
+        The count by which kernels are compared where most of them have no time on both sides; else empty.
+    differences : tuple of str
+        How the runs of the two differ (:mod:`ranksight.analysis.comparison.origins`).
+    """
+
+    before: Side
+    after: Side
+    parameters: tuple[str, ...]
+    points: Array
+    measured: bool
+    timer: str
+    changes: Changes
+    causes: dict[tuple[str, int], list[Cause]]
+    crossovers: list[Crossover]
+    onsets: list[Onset]
+    ranks: tuple[float, float] | None
+    level: float
+    untold: int = 0
+    renamed: tuple[tuple[str, str], ...] = ()
+    work: str = ""
+    differences: tuple[str, ...] = ()
+
+    @property
+    def one_sided(self) -> tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]:
+        """Metrics and kernels that only `before` has, and those that only `after` has."""
+        rows = [list(side.rows) for side in (self.before, self.after)]
+        each = [[list(dict.fromkeys(key[at] for key in keys)) for keys in rows] for at in (1, 0)]
+        first, second = (
+            tuple([one for one in held[at] if one not in set(held[1 - at])] for held in each) for at in (0, 1)
+        )
+        return (first[0], first[1]), (second[0], second[1])
+
+    def slower(self, percent: float, least: float = 0.01) -> list[tuple[str, int, float]]:
+        """Kernels whose time grew by more than `percent`, beyond the noise: kernel, configuration, growth in percent.
+
+        Parameters
+        ----------
+        least : float
+            Share of the program's time that a kernel must have on one side.
+        """
+        found = []
+        whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
+        for (kernel, name), row in self.changes.rows.items():
+            if name != self.timer:
+                continue
+            with np.errstate(all="ignore"):
+                growth = 100 * (self.changes.ratio[row] - 1)
+                share = np.fmax(self.changes.before[row], self.changes.after[row]) / whole
+            heavy = ~(share < least)
+            hit = (self.changes.verdict[row] == CHANGED) & (growth > percent) & heavy
+            found += [(kernel, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
+        return sorted(found, key=lambda each: -each[2])
+
+
+def compare(
+    before: Subject,
+    after: Subject,
+    points: Array | None = None,
+    *,
+    scatter: float = SCATTER,
+    level: float = 0.95,
+    names: Mapping[str, str] | None = None,
+) -> Comparison:
+    """Compare two subjects.
+
+    Parameters
+    ----------
+    points : (k, m), optional
+        Where they are compared; without, at the configurations that both were measured at.
+    scatter : float
+        Relative standard deviation of measured times between jobs.
+    level : float
+        Probability of intervals; one less it is the share of false ones that is accepted among the changes told.
+    names : mapping of str to str, optional
+        What kernels of the first are called in the second, where it is not the same.
+
+    Raises
+    ------
+    InputError
+        When the two have other parameters, no metric or no configuration in common.
+    """
+    _check_parameters(before, after)
+    common = common_points(before.model.training, after.model.training)
+    chosen = common if points is None else np.atleast_2d(np.asarray(points, dtype=np.float64))
+    if not len(chosen):
+        raise InputError(
+            f"{before.name} and {after.name} have no configuration in common",
+            "say where to compare what they predict: "
+            + " ".join(f"--{name} VALUE" for name in before.model.parameters),
+        )
+    held = {tuple(point) for point in common.tolist()}
+    known = all(tuple(point) in held for point in chosen.tolist())
+    measured = known and before.series is not None and after.series is not None
+    names = names or {}
+    old, new = (_side(each, chosen, measured, scatter) for each in (before, after))
+    sides = [renamed(old, names), new]
+    timer = time_metric(sides)
+    if timer is None and not set(sides[0].rows) & set(sides[1].rows):
+        raise InputError(
+            f"{before.name} and {after.name} have no metric of a kernel in common", "compare like with like"
+        )
+    found = changes(sides[0], sides[1], level)
+    mine, theirs = (each.model.breakdown(chosen).terms for each in (before, after))
+    if mine is not None:
+        mine = replace(mine, kernels=tuple(names.get(kernel, kernel) for kernel in mine.kernels))
+    scales = _Scales([], [], None, 0)
+    if timer:
+        scales = _scales(before, after, timer, chosen, names)
+    return Comparison(
+        before=sides[0],
+        after=sides[1],
+        parameters=before.model.parameters,
+        points=chosen,
+        measured=measured,
+        timer=timer or "",
+        changes=found,
+        causes=_causes(found, timer, sides, (mine, theirs)) if timer else {},
+        crossovers=scales.crossovers,
+        onsets=scales.onsets,
+        ranks=scales.ranks,
+        level=level,
+        untold=scales.untold,
+        renamed=alike(*sides),
+        work=_work(sides, timer),
+        differences=differences(before.runs, after.runs) if before.runs and after.runs else (),
+    )
+
+
+def _work(sides: list[Side], timer: str | None) -> str:
+    """The count that most kernels have on both sides, instructions before others; empty where as many have a time."""
+    both = [key for key in sides[0].rows if key in sides[1].rows and key[0] != WHOLE]
+    count: dict[str, int] = {}
+    for _, name in both:
+        if name == timer or metric(name).kind == "requirement":
+            count[name] = count.get(name, 0) + 1
+    timed = count.pop(timer or "", 0)
+    most = max(count, key=lambda name: (count[name], name == "instructions"), default="")
+    return most if most and count[most] > 2 * timed else ""
+
+
+def _check_parameters(before: Subject, after: Subject) -> None:
+    """Refuse models that are not over the same parameters in the same order."""
+    if set(before.model.parameters) != set(after.model.parameters):
+        raise InputError(
+            f"{before.name} has the parameters {', '.join(before.model.parameters)}, "
+            f"{after.name} {', '.join(after.model.parameters)}",
+            "compare experiments over the same parameters",
+        )
+    if before.model.parameters != after.model.parameters:
+        raise InputError(
+            f"the parameters of {before.name} and {after.name} stand in another order",
+            "measure or import both over the same parameters in the same order",
+        )
+
+
+def _causes(
+    found: Changes, timer: str, sides: list[Side], terms: tuple[Terms | None, Terms | None]
+) -> dict[tuple[str, int], list[Cause]]:
+    """Why kernels' times changed, by kernel and configuration."""
+    return {
+        (kernel, int(k)): explain(kernel, timer, sides[0], sides[1], int(k), terms)
+        for (kernel, name), row in found.rows.items()
+        if name == timer and kernel != WHOLE
+        for k in np.flatnonzero(found.verdict[row] == CHANGED)
+    }
+
+
+def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Side:
+    if measured and subject.series is not None:
+        side = _timed(measured_side(subject.name, subject.series, points, scatter), subject.model)
+    else:
+        side = predicted_side(subject.name, subject.model, points)
+    return _with_messages(side, subject.model, points)
+
+
+def _timed(side: Side, model: Model) -> Side:
+    """The side with the times of kernels on which no sample fell told apart: they were not measured."""
+    resources = model.equation.resources
+    if resources is None or not resources.borrowed.any():
+        return side
+    short = {kernel for kernel, borrowed in zip(resources.kernels, resources.borrowed, strict=True) if borrowed}
+    sound = side.sound.copy()
+    sound[[row for (kernel, name), row in side.rows.items() if name == "time" and kernel in short]] = False
+    return replace(side, sound=sound)
+
+
+def _with_messages(side: Side, model: Model, points: Array) -> Side:
+    """The side with the messages and bytes of its operations, where they were traced."""
+    communication = model.equation.communication
+    if communication is None:
+        return side
+    said = communication.functions.predict(points)
+    rows, values, errors, sound = dict(side.rows), [side.value], [side.error], [side.sound]
+    for key, row in communication.functions.rows.items():
+        if key not in rows:
+            rows[key] = len(side.value) + len(values) - 1
+            values.append(said.value[row][None])
+            with np.errstate(all="ignore"):
+                errors.append(np.nan_to_num((said.upper - said.lower)[row] / said.value[row] / 3, posinf=1.0)[None])
+            sound.append((said.status[row] == 0)[None])
+    count = len(values) - 1
+    freedom = np.concatenate([side.freedom, np.full((count, len(points)), 1e6)])
+    return replace(
+        side,
+        rows=rows,
+        value=np.concatenate(values),
+        error=np.concatenate(errors),
+        freedom=freedom,
+        sound=np.concatenate(sound),
+    )
+
+
+@dataclass(frozen=True)
+class _Scales:
+    crossovers: list[Crossover]
+    onsets: list[Onset]
+    ranks: tuple[float, float] | None
+    untold: int
+
+
+def _scales(before: Subject, after: Subject, timer: str, points: Array, names: Mapping[str, str]) -> _Scales:
+    """Crossovers and onsets over the ranks, the other parameters as at the last configuration."""
+    nothing = _Scales([], [], None, 0)
+    if "ranks" not in before.model.parameters:
+        return nothing
+    at = before.model.parameters.index("ranks")
+    low = max(before.model.training[:, at].min(), after.model.training[:, at].min())
+    most = max(before.model.training[:, at].max(), after.model.training[:, at].max())
+    high = float(max(points[:, at].max(), most))
+    if not high > low > 0:
+        return nothing
+    values = axis(float(low), high)
+    line = np.repeat(points[-1][None], len(values), axis=0)
+    line[:, at] = values
+    old, new = (predicted_side(each.name, each.model, line) for each in (before, after))
+    old = renamed(old, names)
+    untold = {
+        kernel
+        for side in (old, new)
+        for (kernel, name), row in side.rows.items()
+        if name == timer and kernel != WHOLE and not side.sound[row, -1]
+    }
+    return _Scales(
+        crossovers(old, new, timer, values), onsets(old, new, timer, values), (float(low), high), len(untold)
+    )

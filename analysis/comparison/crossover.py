@@ -1,0 +1,140 @@
+"""At which scale a change matters: where one side becomes the faster one, and from where on a change weighs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.comparison.sides import Side
+from ranksight.core.experiment import WHOLE
+from ranksight.model.uncertainty.forecast import TAIL
+
+Array = NDArray[np.float64]
+
+STEPS = 25
+"""Numbers of ranks at which both sides are asked, about evenly apart in their logarithm."""
+WEIGHS = 0.02
+"""Part of the program's time from which on a kernel's change matters."""
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """A scale at which the faster side changes.
+
+    Attributes
+    ----------
+    kernel : str
+    at : float
+        Where the two are expected to be equal.
+    low, high : float
+        Range in which the difference is within the noise; infinite (or zero) where it reaches beyond what was asked.
+    faster_above : str
+        The side that is faster from there on.
+    """
+
+    kernel: str
+    at: float
+    low: float
+    high: float
+    faster_above: str
+
+
+@dataclass(frozen=True)
+class Onset:
+    """From which scale on a kernel's change matters.
+
+    Attributes
+    ----------
+    kernel : str
+    at : float
+        Ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise.
+    part : float
+        What it is of the program's time at the largest scale asked, positive when slower.
+    """
+
+    kernel: str
+    at: float
+    part: float
+
+
+def axis(low: float, high: float) -> Array:
+    """Whole numbers from `low` to `high`, about evenly apart in their logarithm."""
+    return np.unique(np.round(np.exp(np.linspace(np.log(low), np.log(high), STEPS))))
+
+
+def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Crossover]:
+    """Where the program and its kernels become faster on the other side.
+
+    Parameters
+    ----------
+    before, after : Side
+        Predicted at `values` (k,) of one parameter, the others fixed.
+    """
+    found = []
+    for kernel, ratio, error in _ratios(before, after, timer):
+        known = np.isfinite(ratio) & np.isfinite(error)
+        if known.sum() < 2:
+            continue
+        x, y, e = np.log(values[known]), ratio[known], error[known] * TAIL
+        signs = np.sign(y)
+        turn = np.flatnonzero(signs[:-1] * signs[1:] < 0)
+        for place in turn:
+            middle = x[place] - y[place] * (x[place + 1] - x[place]) / (y[place + 1] - y[place])
+            sure = np.abs(y) > e
+            left, right = np.flatnonzero(sure[: place + 1]), np.flatnonzero(sure[place + 1 :])
+            # Without a sure difference on both sides there is no crossover that could be told from noise.
+            if not len(left) or not len(right) or signs[left[-1]] * signs[place + 1 + right[0]] > 0:
+                continue
+            low, high = np.exp(x[left[-1]]), np.exp(x[place + 1 + right[0]])
+            faster = after.name if signs[place + 1] < 0 else before.name
+            found.append(Crossover(kernel, float(np.exp(middle)), float(low), float(high), faster))
+    return sorted(found, key=lambda each: (each.kernel != WHOLE, each.at))
+
+
+def onsets(before: Side, after: Side, timer: str, values: Array) -> list[Onset]:
+    """From where on each kernel's change matters, the heaviest at the largest scale first; a kernel of one side only is
+    a change of all of its time."""
+    whole = before.of(WHOLE, timer)
+    changed = [
+        (kernel, after.of(kernel, timer) - before.of(kernel, timer), np.abs(ratio) > TAIL * error)
+        for kernel, ratio, error in _ratios(before, after, timer)
+        if kernel != WHOLE
+    ]
+    changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in _alone(before, after, timer)]
+    found = []
+    for kernel, seconds, sure in changed:
+        with np.errstate(all="ignore"):
+            part = seconds / whole
+        weighs = np.isfinite(part) & (np.abs(part) >= WEIGHS) & sure
+        if not weighs[-1]:
+            continue
+        off = np.flatnonzero(~weighs)
+        first = 0 if not len(off) else int(off[-1]) + 1
+        found.append(Onset(kernel, float(values[first]), float(part[-1])))
+    return sorted(found, key=lambda each: -abs(each.part))
+
+
+def _ratios(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Array]]:
+    """Logarithm of after over before (k,) and its standard error, for the kernels that both have."""
+    found = []
+    for (kernel, name), row in before.rows.items():
+        other = after.rows.get((kernel, name))
+        if name != timer or other is None:
+            continue
+        sound = before.sound[row] & after.sound[other]
+        with np.errstate(all="ignore"):
+            ratio = np.where(sound, np.log(after.value[other] / before.value[row]), np.nan)
+        found.append((kernel, ratio, np.hypot(before.error[row], after.error[other])))
+    return found
+
+
+def _alone(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Array]]:
+    """Seconds (k,) that kernels of one side only add or spare, and their relative standard error."""
+    found = []
+    for side, other, sign in ((before, after, -1.0), (after, before, 1.0)):
+        for (kernel, name), row in side.rows.items():
+            if name == timer and (kernel, name) not in other.rows:
+                found.append((kernel, np.where(side.sound[row], sign * side.value[row], np.nan), side.error[row]))
+    return found

@@ -1,0 +1,157 @@
+"""What to do: what mending each trouble gives at the target, and how the ranks may be laid out better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ranksight.analysis.diagnosis import whatif
+from ranksight.analysis.diagnosis.causes import VERDICTS, Causes
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.experiment import WHOLE
+from ranksight.core.units import format_factor, format_si
+
+COLUMNS = ["kind", "kernel", "saves", "text"]
+DOUBLED = 2.0
+"""Memory of a rank at the end of a line over that at the most ranks measured from which it is named."""
+HEAVY = 0.01
+"""Part of the program's time that advice must save."""
+UNDIVIDED = 0.05
+"""Part of the program's time from which work that more ranks do not shorten is named."""
+
+
+def table(
+    evidence: Evidence,
+    causes: Causes,
+    scaling: pd.DataFrame,
+    balance: pd.DataFrame,
+    teams: pd.DataFrame,
+    waits: pd.DataFrame,
+    saturation: pd.DataFrame,
+    fullest: Set[tuple[tuple[float, ...], int]] = frozenset(),
+    layout: tuple[str, float] | None = None,
+    memory: str = "",
+) -> pd.DataFrame:
+    """Troubles that are named and what helps, those that save most first.
+
+    `fullest` are configurations and the ranks that have most of an uneven kernel there, whose coming late is told with
+    it; `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
+
+    Returns
+    -------
+    DataFrame
+        ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``team imbalance``,
+        ``serialisation``, ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``),
+        ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last configuration;
+        NaN where not told), ``text``.
+    """
+    rows: list[tuple[str, str, float, str]] = []
+    total = float(evidence.whole[:, -1].sum())
+    ranks = int(evidence.ranks[-1])
+    for row in scaling[scaling["named"]].to_dict("records"):
+        gain = row["share"] * (1 - 1 / row["growth"])
+        text = f"grows with the ranks from {row['at']:.0f} on: {format_factor(row['growth'])} times as long at {ranks}"
+        rows.append(("growth", str(row["kernel"]), gain, text))
+    rows += undivided(evidence, scaling[~scaling["kernel"].isin(balance.loc[balance["named"], "kernel"])])
+    for row in balance[balance["named"]].to_dict("records"):
+        if row["having"] == 1:
+            text = f"rank {row['fullest']} alone runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
+            rows.append(("serial section", str(row["kernel"]), row["lost"], text))
+            continue
+        text = f"rank {row['fullest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
+        if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
+            text += f", the fullest {row['ahead']:.2f} times at {ranks}"
+        rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
+    for row in teams[teams["named"].astype(bool)].to_dict("records"):
+        where = f"{row['metric']}, {row['ranks']} ranks of {row['threads']} threads"
+        text = f"thread {row['thread']} does {row['ratio']:.2f} times the mean of its team ({where})"
+        rows.append(("team imbalance", str(row["kernel"]), row["lost"], text))
+    rows += late_or_in_turn(waits, fullest)
+    for row in saturation.to_dict("records"):
+        text = f"the memory domain saturates at {row['ranks']} of {row['cores']} ranks"
+        rows.append(("saturation", str(row["kernel"]), float("nan"), text))
+    if memory:
+        rows.append(("memory", "", float("nan"), memory))
+    whole = evidence.whole[:, -1]
+    saved = whatif.savings(causes, evidence.mean, evidence.whole)[:, :, -1]
+    for at in np.argsort(-whole, kind="stable").tolist():
+        if evidence.kernels[at] == WHOLE or total <= 0 or whole[at] / 2 < HEAVY * total:
+            continue
+        which = int(saved[:, at].argmax())
+        verdict = VERDICTS[causes.verdict[at, -1]]
+        text = f"{verdict}; halving its time saves {whole[at] / total / 2:.0%} of the program's"
+        if saved[which, at] > 0:
+            change, part = whatif.TEXT[whatif.CHANGES[which]], saved[which, at] * whole[at] / total
+            text += f"; {change} {part:.0%} are saved"
+        rows.append(("kernel", evidence.kernels[at], float(whole[at] / total / 2), text))
+    messages = float(evidence.communication[:, -1].sum()) / total if total > 0 else 0.0
+    if messages / 2 >= HEAVY:
+        rows.append(("network", "", messages / 2, f"messages take {messages:.0%} of the time at {ranks} ranks"))
+    if layout is not None and total > 0 and layout[1] >= HEAVY * total:
+        rows.append(("decomposition", "", layout[1] / total, layout[0]))
+    found = pd.DataFrame(rows, columns=COLUMNS)
+    return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[tuple[str, str, float, str]]:
+    """One row a kernel that computes and saturates in strong scaling, where dividing it would save much (Amdahl 1967,
+    *AFIPS Spring Joint Computer Conference*, 483)."""
+    computes = evidence.computing[:, -1] > evidence.communication[:, -1] + evidence.imbalance[:, -1]
+    mine = scaling["kernel"].isin(np.array(evidence.kernels)[computes])
+    lost = scaling["share"] * (1 - scaling["efficiency"])
+    stuck = scaling.assign(lost=lost)[(scaling["verdict"] == "saturates") & mine & (lost >= UNDIVIDED)]
+    return [
+        (
+            "undivided work",
+            str(row["kernel"]),
+            float(row["lost"]),
+            f"more ranks hardly shorten it from {row['at']:.0f} on: {format_factor(1 / row['efficiency'])} times what "
+            f"dividing it would leave at {evidence.ranks[-1]:.0f}",
+        )
+        for row in stuck.to_dict("records")
+    ]
+
+
+def late_or_in_turn(
+    waits: pd.DataFrame, fullest: Set[tuple[tuple[float, ...], int]]
+) -> list[tuple[str, str, float, str]]:
+    """One row a kernel and state, where it waits most; not where a rank is late that is the fullest there."""
+    named = waits[waits["state"].isin(["serialisation", "late arrival"])].sort_values("part", ascending=False)
+    places = zip(named["configuration"], named["late"], strict=True)
+    known = np.array([(tuple(point), int(late)) in fullest for point, late in places], dtype=bool)
+    named = named[(named["state"] == "serialisation") | ~known]
+    rows = []
+    for worst in named.drop_duplicates(["kernel", "state"]).to_dict("records"):
+        how = (
+            "ranks wait for each other in turn, the last for all"
+            if worst["state"] == "serialisation"
+            else f"ranks wait for rank {worst['late']}, which is late"
+        )
+        text = f"{worst['operation']}: {how}; {worst['part']:.0%} of the time at {worst['ranks']} ranks"
+        rows.append((str(worst["state"]), str(worst["kernel"]), float(worst["part"]), text))
+    return rows
+
+
+def memory(line: Evidence, measured: float) -> str:
+    """How the memory of a rank grows with the ranks from the most that were `measured`; empty where it does not.
+
+    It grows where even the lower end of its interval has :data:`DOUBLED` at the end of the line: data that every rank
+    holds of all ranks outgrow a node's memory long before they cost time.
+    """
+    if line.memory is None or not line.ranks[0] <= measured < line.ranks[-1]:
+        return ""
+    value, low, _ = line.memory
+    now = float(np.interp(measured, line.ranks, value))
+    if not low[-1] > DOUBLED * now:
+        return ""
+    told = f"{format_si(now, 'B')} at {measured:g}, {format_si(float(low[-1]), 'B')} or more at {line.ranks[-1]:g}"
+    return f"what a rank holds grows with the ranks: {told}"
+
+
+def observed(extras: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was kept of the measurements, empty where nothing was."""
+    given = extras.get("diagnosis")
+    return given if isinstance(given, Mapping) else {}

@@ -1,0 +1,147 @@
+"""Load balance: how much more the fullest rank does than the mean, kernel by kernel, as measured.
+
+A superstep ends with its slowest rank, so max / mean of what ranks compute, less one, is what they wait for it (load
+imbalance factor; Calotoiu et al. 2013 reduce by the maximum for the same reason). Instructions tell it without the
+scatter of times, where they were counted on every rank; cycles and times, where they were not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
+from ranksight.core.idle import at_work
+from ranksight.model.plaindata import from_gaps
+
+if TYPE_CHECKING:
+    from ranksight.analysis.diagnosis.evidence import Evidence
+
+TOLD_BY = ("instructions", "cycles", "time", "compute_cpu_time")
+"""Metrics that tell what a rank computes, the steadiest first; times only where they were not sampled."""
+UNEVEN = 1.05
+"""Largest over mean from which ranks are called uneven; a twentieth is what dividing a grid by the ranks may leave."""
+HEAVY = 0.01
+"""Part of the program's time that must be lost before a kernel is named."""
+
+
+def observe_balance(experiment: Experiment) -> dict[str, Any]:
+    """Largest over mean of what ranks do, of each kernel at each configuration with several ranks.
+
+    Returns
+    -------
+    dict
+        ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (what told it),
+        ``ratio`` (a number or None for each configuration), ``having`` (ranks that have the kernel, likewise) and
+        ``fullest`` (the rank that did most, likewise). Empty where no run has several ranks.
+    """
+    tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
+    for run in experiment.runs:
+        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        table = experiment.table(run, "counters")
+        if table is None:
+            continue
+        table = at_work(run, table)
+        table = table[table["rank"] != ALL_RANKS]  # kernels, or the whole program, that their source had reduced
+        if table["rank"].nunique() < 2:
+            continue
+        for name in TOLD_BY:
+            if name in table.columns and not run.sampled(name):
+                part = table[["kernel", "rank", name]].dropna()
+                tables.setdefault(point, {}).setdefault(name, []).append(part)
+    if not tables:
+        return {}
+    points = list(tables)
+    kernels: dict[str, dict[str, Any]] = {}
+    for name in TOLD_BY:
+        for at, point in enumerate(points):
+            for kernel, ratio, having, fullest in _ratios(tables[point].get(name, []), name):
+                none = [None] * len(points)
+                entry = kernels.setdefault(
+                    kernel, {"metric": name, "ratio": none, "having": [*none], "fullest": [*none]}
+                )
+                if entry["metric"] == name:
+                    entry["ratio"][at], entry["having"][at], entry["fullest"][at] = round(ratio, 6), having, fullest
+    return {"configurations": [list(point) for point in points], "kernels": kernels}
+
+
+def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int, int]]:
+    if not parts:
+        return []
+    ranks = max(int(part["rank"].nunique()) for part in parts)
+    rows = pd.concat(parts, ignore_index=True)
+    each = rows.groupby(["kernel", "rank"], observed=True)[name].median()
+    grouped = each.groupby("kernel", observed=True)
+    # A rank without a row did nothing in the kernel.
+    mean, most = grouped.sum() / ranks, grouped.max()
+    fullest, having = grouped.idxmax(), grouped.count()
+    return [
+        (str(kernel), float(most[kernel] / mean[kernel]), int(having[kernel]), int(fullest[kernel][1]))
+        for kernel in mean.index
+        if mean[kernel] > 0
+    ]
+
+
+def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
+    """Balance of each kernel, the one that costs most first.
+
+    Returns
+    -------
+    DataFrame
+        ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
+        ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last
+        configuration asked for; NaN where it is not), ``having`` (ranks that have the kernel where it was measured),
+        ``fullest`` (rank), ``metric`` (what told it), ``lost`` (part of the program's predicted time there that ranks
+        wait for the fullest of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
+    """
+    columns = ["kernel", "ranks", "ratio", "before", "ahead", "having", "fullest", "metric", "lost", "named"]
+    points = np.array(observed.get("configurations", []), dtype=np.float64)
+    if not len(points) or "ranks" not in evidence.parameters:
+        return pd.DataFrame(columns=columns)
+    count = points[:, evidence.parameters.index("ranks")]
+    order = np.argsort(count, kind="stable")
+    total = float(evidence.whole[:, -1].sum())
+    place = {kernel: at for at, kernel in enumerate(evidence.kernels)} if total > 0 else {}
+    rows = []
+    for kernel, entry in observed.get("kernels", {}).items():
+        ratio = from_gaps(entry["ratio"])[order]
+        known = np.flatnonzero(np.isfinite(ratio))
+        if kernel == WHOLE or not len(known):
+            continue
+        last, first = float(ratio[known[-1]]), float(ratio[known[0]])
+        ahead, lost = _predicted(evidence, place.get(kernel), last, total)
+        named = last >= UNEVEN and lost >= HEAVY
+        most, metric = count[order][known[-1]], str(entry["metric"])
+        having, fullest = (int(np.array(entry[name])[order][known[-1]]) for name in ("having", "fullest"))
+        rows.append((kernel, int(most), last, first, ahead, having, fullest, metric, lost, named))
+    found = pd.DataFrame(rows, columns=columns)
+    return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def fullest_ranks(observed: Mapping[str, Any], kernels: Collection[str]) -> set[tuple[tuple[float, ...], int]]:
+    """The configurations measured, each with a rank that did most in one of `kernels`."""
+    return {
+        (tuple(point), int(rank))
+        for kernel in kernels
+        for point, rank in zip(observed["configurations"], observed["kernels"][kernel]["fullest"], strict=True)
+        if rank is not None
+    }
+
+
+def _predicted(evidence: Evidence, at: int | None, measured: float, total: float) -> tuple[float, float]:
+    """Largest over mean at the last configuration, and what waiting for the fullest takes of `total`.
+
+    Where the model knows the kernel's imbalance it tells; else what was measured last stands.
+    """
+    if at is None:
+        return float("nan"), 0.0
+    mean, waiting = float(evidence.mean[at, -1]), float(evidence.lost[at, -1])
+    if mean > 0 and waiting > 0 and evidence.together > 0:
+        # What the others wait for it inside of kernels is lost as well.
+        waiting /= evidence.together
+        return 1 + waiting / mean, waiting / total
+    lost = (measured - 1) * mean / total
+    return float("nan"), lost / (1 + lost)

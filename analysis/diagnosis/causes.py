@@ -1,0 +1,271 @@
+"""What bounds a kernel: shares of its time by cause, and the verdict where one cause stands out.
+
+A kernel's time on the wall is what its mean rank computes, what the fullest rank computes beyond that, and its
+messages. What it computes is execution or waiting for a level of memory. Two things tell the waiting: the stalls that
+are left when execution is known (:mod:`ranksight.analysis.diagnosis.execution`), and the time that the bytes through a
+level take at the bandwidth of that level, which no faster execution can undercut (roofline; Williams, Waterman and
+Patterson, CACM 52 (2009) 65). The larger of both counts.
+
+Memory that holds a kernel up does so by bandwidth or by latency. With traffic B bytes at bandwidth b, the time that it
+holds the kernel up is t: if B / b is more than half of t, more loads in flight could not halve it, and bandwidth binds;
+if it is less, they could, and latency binds (Little's law).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ranksight.analysis.diagnosis.execution import Execution
+
+if TYPE_CHECKING:
+    from ranksight.analysis.diagnosis.evidence import Evidence
+
+Array = NDArray[np.float64]
+
+CAUSES = ("compute", "L2", "L3", "memory", "communication", "imbalance", "unknown")
+"""What a kernel's time is spent for; ``unknown`` is time of kernels whose counters do not tell."""
+VERDICTS = ("compute-bound", "cache-bound", "memory-bound", "latency-bound", "communication-bound", "imbalance-bound",
+            "undecided")  # fmt: skip
+COMPUTE, CACHE, MEMORY, LATENCY, COMMUNICATION, IMBALANCE, UNDECIDED = range(7)
+MOST_USED = 1.05
+"""Part of a level's bandwidth that a kernel can be seen to use."""
+SURE = 0.9
+"""Probability from which a verdict is given."""
+REACH = float(ndtri((1 + SURE) / 2))
+"""Standard deviations of a normal law from its middle to the ends that hold as much of it."""
+NETWORK = 1.3
+"""Factor either way within which the time of messages is known from LogGP parameters."""
+ONE_BY_ONE = 2.0
+"""Loads in flight below which a kernel waits for one load after the other."""
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Shares of K kernels' time at k configurations, and verdicts.
+
+    Attributes
+    ----------
+    share, low, high : (7, K, k)
+        Of each of :data:`CAUSES`; `share` sums to one, `low` and `high` hold with 90 %.
+    verdict : (K, k) int
+        Index into :data:`VERDICTS`.
+    level : (K, k) int
+        0, 1, 2 for L2, L3 and memory: the level that holds the kernel up most.
+    used : (3, K, k)
+        Bytes through each level at its bandwidth, over the kernel's computing time; NaN where unknown.
+    flight : (K, k)
+        Loads in flight at `level`: cycles that its loads would wait alone over those that they hold the kernel up.
+    chance : (K, k)
+        Probability of the verdict's side, execution or memory; NaN where another cause leads.
+    ahead : (K, k)
+        Probability that memory takes more of the computing time than execution, whatever else leads.
+    """
+
+    share: Array
+    low: Array
+    high: Array
+    verdict: NDArray[np.intp]
+    level: NDArray[np.intp]
+    used: Array
+    flight: Array
+    chance: Array
+    ahead: Array
+
+
+def judge(
+    known: Execution,
+    computing: Array,
+    communication: Array,
+    imbalance: Array,
+    exposed: Array,
+    used: Array,
+    slack: Array,
+    told: NDArray[np.bool_],
+    stalled: NDArray[np.bool_] | None = None,
+) -> Causes:
+    """Shares and verdicts.
+
+    Parameters
+    ----------
+    known : Execution
+    computing, communication, imbalance : (K, k)
+        Seconds.
+    exposed : (3, K, k)
+        Seconds that the loads served by L2, L3 and memory would wait one after another; NaN where not counted.
+    used : (3, K, k)
+        Bytes through each of these levels at its bandwidth, seconds; NaN where unknown.
+    slack : (3,)
+        Factor either way within which each level's bandwidth is known.
+    told : (K, k) bool
+        Whether instructions or stalls tell execution at all.
+    stalled : (K, k) bool, optional
+        Whether the kernel's own stalls were counted: bytes that pass while it executes are then no part of what memory
+        holds up, unless they take most of the time.
+    """
+    whole = computing + communication + imbalance
+    scale = np.where(whole > 0, whole, 1.0)
+    busy = computing / scale
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fill = used / np.where(computing > 0, computing, np.nan)
+    fullest = np.nan_to_num(fill, nan=-1.0).argmax(axis=0)
+    wide = slack[fullest]
+    floor, least, last = (
+        np.nan_to_num(np.fmax.reduce(np.minimum(fill * factor, 1.0), axis=0))
+        for factor in (1.0, 1 / slack[:, None, None], slack[:, None, None])
+    )
+    middle, down, up = (known.quantile(p) for p in (0.5, (1 - SURE) / 2, (1 + SURE) / 2))
+    hidden = np.zeros(floor.shape, dtype=bool) if stalled is None else stalled & (floor <= 0.5)
+    held, low_end, high_end = (
+        np.maximum(one, np.where(hidden, 0.0, other))
+        for one, other in (
+            (np.where(told, 1 - middle, 0.0), floor),
+            (np.where(told, 1 - up, 0.0), least),
+            (np.where(told, 1 - down, 1.0), last),
+        )
+    )
+    ends = low_end, high_end
+    part = _levels(exposed, fill, held)
+    rest = np.where(told, np.maximum(held - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
+    run = np.where(told, 1 - held, 0.0)
+
+    share = np.stack([run * busy, *(part * busy), communication / scale, imbalance / scale, rest * busy])
+    low, high = share.copy(), share.copy()
+    low[0], high[0] = np.where(told, 1 - ends[1], 0.0) * busy, (1 - ends[0]) * busy
+    ratio = part / np.where(held > 0, held, 1.0)
+    low[1:4], high[1:4] = ratio * ends[0] * busy, ratio * ends[1] * busy
+    low[4], high[4] = share[4] / NETWORK, np.minimum(share[4] * NETWORK, 1.0)
+    low, high = np.minimum(low, share), np.maximum(high, share)
+
+    level = np.argmax(part, axis=0)
+    take = level[None]
+    flown = np.take_along_axis(exposed, take, 0)[0]
+    mine = np.take_along_axis(part, take, 0)[0] * computing
+    with np.errstate(invalid="ignore", divide="ignore"):
+        flight = np.where(mine > 0, flown / np.where(mine > 0, mine, 1.0), np.nan)
+    verdict, chance, ahead = _decide(known, share, low, high, least, floor, wide, told, rest * busy)
+    side = verdict == CACHE  # memory's side; which of its kinds is told here
+    with np.errstate(invalid="ignore", divide="ignore"):
+        busyness = np.take_along_axis(fill, take, 0)[0] * computing / np.where(mine > 0, mine, np.nan)
+    starved = busyness * slack[level] < 0.5
+    lone = flight < ONE_BY_ONE
+    verdict = np.where(side & (level == 2), np.where(starved, LATENCY, MEMORY), verdict)
+    verdict = np.where(side & (level < 2) & lone & ~(busyness * slack[level] >= 0.5), LATENCY, verdict)
+    return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance, ahead)
+
+
+def over_the_roof(evidence: Evidence, found: Causes) -> NDArray[np.bool_]:
+    """Kernels and configurations (K, k) at which more bytes pass through a level than it delivers in the kernel's time.
+
+    The time, the bytes or the bandwidth is then wrong, and which of them is not known.
+    """
+    if evidence.ceilings is None:
+        return np.zeros(evidence.computing.shape, dtype=bool)
+    known = np.where(evidence.ceilings.certain[1:], 1.0, evidence.ceilings.slack[1:])[:, None, None]
+    return np.asarray((np.nan_to_num(found.used) > MOST_USED * known).any(axis=0))
+
+
+def _levels(exposed: Array, fill: Array, held: Array) -> Array:
+    """Share of each level (3, K, k) in what memory holds up: as its loads wait, and no less than its bytes take.
+
+    Where loads by level were not counted, what bytes do not explain stays open.
+    """
+    full = np.nan_to_num(np.minimum(fill, 1.0))
+    counted = np.isfinite(exposed).any(axis=0)
+    wait = np.where(np.isfinite(exposed), exposed, 0.0)
+    total = wait.sum(axis=0)
+    part = wait / np.where(total > 0, total, 1.0) * held
+    # Bytes pass through the levels before the fullest one while that one is waited for: only it holds up by them.
+    top = np.arange(3)[:, None, None] == full.argmax(axis=0)[None]
+    most = np.where(top, np.maximum(part, np.minimum(full, held)), 0.0)
+    others = np.where(top, 0.0, part)
+    left = held - most.sum(axis=0)
+    size = others.sum(axis=0)
+    shrunk = np.where(size > left, others * left / np.where(size > 0, size, 1.0), others)
+    return np.asarray(np.where(counted, most + shrunk, np.minimum(np.where(top, full, 0.0), held)))
+
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+"""Gauss-Hermite quadrature over a standard normal error."""
+
+
+def _memory_leads(known: Execution, floor: Array, wide: Array) -> Array:
+    """Probability that memory takes more of the computing time than execution does.
+
+    Execution takes a share x, memory 1 - x or what its bytes take, whichever is more: it leads where x < max(1/2, F).
+    F is known to a factor `wide` with 90 %.
+    """
+    deviation = np.log(wide) / REACH
+    chance = np.zeros_like(floor)
+    for node, weight in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
+        chance += weight * known.below(np.clip(floor * np.exp(node * deviation), 0.5, 1.0))
+    return chance
+
+
+def _decide(
+    known: Execution,
+    share: Array,
+    low: Array,
+    high: Array,
+    least: Array,
+    floor: Array,
+    wide: Array,
+    told: NDArray[np.bool_],
+    unknown: Array,
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """The side that leads: execution, memory (as CACHE), communication, imbalance, or none; and how likely."""
+    ahead = _memory_leads(known, floor, wide)
+    behind = 1 - ahead
+    memory = share[1:4].sum(axis=0)
+    inner_high = np.maximum(np.maximum(high[0], np.minimum(high[1:4].sum(axis=0), 1.0)), unknown)
+    verdict = np.full(memory.shape, UNDECIDED, dtype=np.intp)
+    for at, row in ((COMMUNICATION, 4), (IMBALANCE, 5)):
+        other = 9 - row
+        leads = (low[row] > inner_high) & (low[row] > high[other])
+        # Two parts of a sum known as one: where computing in all is less, it is less however it divides.
+        leads |= (low[row] > share[[0, 1, 2, 3, 6]].sum(axis=0)) & (low[row] > high[other])
+        verdict = np.where(leads, at, verdict)
+    outer = np.maximum(high[4], high[5])
+    busy = share[[0, 1, 2, 3, 6]].sum(axis=0)
+    free = verdict == UNDECIDED
+    wins = free & told & (ahead >= SURE) & (low[1:4].sum(axis=0) > outer) & (memory > unknown)
+    # Bytes at full bandwidth tell memory without a count of instructions.
+    ahead, behind = np.where(told, ahead, least > 0.5), np.where(told, behind, 0.0)
+    wins |= free & ~told & (ahead > 0) & (least * busy > outer)
+    verdict = np.where(wins, CACHE, verdict)
+    verdict = np.where(free & (behind >= SURE) & (low[0] > outer), COMPUTE, verdict)
+    chance = np.where(verdict == COMPUTE, behind, np.where(verdict == CACHE, ahead, np.nan))
+    return verdict, chance, ahead
+
+
+def pooled(found: Causes, drawn: Sequence[Causes]) -> Causes:
+    """Causes of values that were sampled, by those of many draws of what the samples may mean.
+
+    Shares lie as far apart as in nine tenths of the draws. A verdict stands where its side leads in the mean of the
+    draws with :data:`SURE` and they agree on its kind: most of them, and for latency, which is told only where
+    bandwidth cannot bind, as many as are sure.
+    """
+    verdicts, ahead = np.stack([each.verdict for each in drawn]), np.stack([each.ahead for each in drawn])
+    low, high = np.quantile([each.share for each in drawn], [(1 - SURE) / 2, (1 + SURE) / 2], axis=0)
+    outside = (verdicts == COMMUNICATION) | (verdicts == IMBALANCE)
+    by_memory = np.isin(verdicts, (CACHE, MEMORY, LATENCY))
+    executes, waits = found.verdict == COMPUTE, np.isin(found.verdict, (CACHE, MEMORY, LATENCY))
+    side = np.where(executes, 1 - ahead, np.where(waits, ahead, verdicts == found.verdict))
+    # A draw whose side is sure and that is undecided all the same has other causes as large.
+    lost = (outside | ((verdicts == UNDECIDED) & (side >= SURE))) & (executes | waits)
+    chance = np.where(lost, 0.0, side).mean(axis=0)
+    same = (verdicts == found.verdict).sum(axis=0) / np.maximum(by_memory.sum(axis=0), 1)
+    verdict = np.where(waits & (same < np.where(found.verdict == LATENCY, SURE, 0.5)), UNDECIDED, found.verdict)
+    verdict = np.where(chance >= SURE, verdict, UNDECIDED)
+    return replace(
+        found,
+        low=np.minimum(found.low, low),
+        high=np.maximum(found.high, high),
+        verdict=verdict,
+        chance=np.where((verdict != UNDECIDED) & (executes | waits), chance, np.nan),
+    )

@@ -1,0 +1,166 @@
+"""The ceilings of a machine: what its memory levels deliver, as a diagnosis needs it, kept in the model's file.
+
+A model tells times by counts and latencies; whether a kernel runs into the bandwidth of a level or into its latency is
+told by what the level can deliver. The ceilings are taken from the platform where the model is fitted, so that a model
+can be diagnosed on a machine that has no description of the measured one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core.errors import InputError
+from ranksight.model.plaindata import from_gaps, reading, with_gaps
+
+Array = NDArray[np.float64]
+
+MEASURED, ESTIMATED = 1.15, 2.0
+"""Factors either way within which a bandwidth or a latency is known: scatter of calibration runs, and values that are
+typical of a class of machines."""
+LONGER = np.array([1.15, 1.5, 2.5])
+"""Times the idle latency of L2, L3 and memory that a load may take: cores that share the third level and memory make
+each other wait, and where pages are small and addresses random each load from memory brings a page's entry as well."""
+NAMES = ("L1", "L2", "L3", "memory")
+"""Levels that serve loads, nearest first."""
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What one machine delivers.
+
+    Attributes
+    ----------
+    name : str
+    frequency : float
+        Hz.
+    latency : (4,)
+        Cycles of a load served by each of :data:`NAMES`.
+    bandwidth : (4,)
+        B/s of one core from each of :data:`NAMES`; NaN where it is not known.
+    shared : (4,)
+        B/s of an instance of each level with all its cores at work, for memory that of a ccNUMA domain; NaN where it is
+        not known.
+    cores : (4,) int
+        Of an instance.
+    node : int
+        Cores of a node.
+    line : int
+        Bytes.
+    certain : (4,) bool
+        Whether each level's values were measured or read from a manual; estimates are known to :data:`ESTIMATED`.
+    """
+
+    name: str
+    frequency: float
+    latency: Array
+    bandwidth: Array
+    shared: Array
+    cores: NDArray[np.intp]
+    node: int
+    line: int
+    certain: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, platform: Any) -> Ceilings:
+        """Of a :class:`ranksight.platforms.Platform`; a machine without a third level has none to serve from."""
+        frequency = float(platform.frequency)
+        caches = list(platform.caches)[:3]
+        guessed = set(platform.estimates())
+        memory = platform.memory
+        missing = 3 - len(caches)
+        latency = [*(float(cache.latency) for cache in caches)]
+        latency += [float(memory.latency) * frequency] * (missing + 1)
+        bandwidth = [*(cache.bandwidth for cache in caches), *[None] * missing, float(memory.bandwidth_core)]
+        full = [*(cache.bandwidth_shared for cache in caches), *[None] * missing, float(memory.bandwidth_domain)]
+        cores = [int(cache.shared_by) for cache in caches] + [1] * missing + [int(platform.layout.cores_per_domain)]
+        told = ("latency", "bandwidth", "bandwidth_shared")
+        sure = [not {f"caches.{cache.name}.{name}" for name in told} & guessed for cache in caches]
+        sure += [True] * missing + [
+            not {"memory.latency", "memory.bandwidth_core", "memory.bandwidth_domain"} & guessed
+        ]
+        return cls(
+            str(platform.name),
+            frequency,
+            np.array(latency),
+            from_gaps(bandwidth),
+            from_gaps(full),
+            np.array(cores, dtype=np.intp),
+            int(platform.cores),
+            int(platform.line),
+            np.array(sure),
+        )
+
+    def at(self, frequency: float) -> Ceilings:
+        """The same machine at another clock: the caches' latencies in cycles and what a core's own caches deliver a
+        cycle stay, what memory and the cache before it deliver a second does."""
+        times = frequency / self.frequency
+        latency, bandwidth = self.latency * [1, 1, 1, times], self.bandwidth * [times, times, 1, 1]
+        return replace(self, frequency=frequency, latency=latency, bandwidth=bandwidth)
+
+    @property
+    def longest(self) -> Array:
+        """Factor on the idle latency of L2, L3 and memory that a load may take, (3,)."""
+        return np.asarray(LONGER * np.where(self.certain, 1.0, ESTIMATED)[1:])
+
+    @property
+    def slack(self) -> Array:
+        """Factor either way within which each level's values are known, (4,)."""
+        return np.where(self.certain, MEASURED, ESTIMATED)
+
+    def share(self, ranks: Array) -> Array:
+        """Bandwidth in B/s of each of :data:`NAMES` for one rank where `ranks` (k,) run, (4, k).
+
+        Ranks are placed a core each, domain after domain, and the fullest domain, or instance of a cache, is told; its
+        cores divide what it delivers, ``min(bandwidth of a core, bandwidth of the instance / its active cores)``
+        (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
+        """
+        ranks = np.minimum(np.asarray(ranks, dtype=np.float64), self.node)[None, :]
+        active = np.clip(ranks, 1, self.cores[:, None])
+        # Where what an instance gives is not known, its cores are taken not to be in each other's way.
+        divided = np.where(np.isfinite(self.shared), self.shared, np.inf)[:, None] / active
+        return np.asarray(np.minimum(self.bandwidth[:, None], divided))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {
+            "name": self.name,
+            "frequency": self.frequency,
+            "latency": self.latency.tolist(),
+            "bandwidth": with_gaps(self.bandwidth),
+            "shared": with_gaps(self.shared),
+            "cores": self.cores.tolist(),
+            "node": self.node,
+            "line": self.line,
+            "certain": self.certain.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Ceilings:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("'ceilings'"):
+            found = cls(
+                str(content["name"]),
+                float(content["frequency"]),
+                np.array(content["latency"], dtype=np.float64),
+                from_gaps(content["bandwidth"]),
+                from_gaps(content["shared"]),
+                np.array(content["cores"], dtype=np.intp),
+                int(content["node"]),
+                int(content["line"]),
+                np.array(content["certain"], dtype=bool),
+            )
+        levels = (found.latency, found.bandwidth, found.shared, found.cores, found.certain)
+        if (
+            {each.shape for each in levels} != {(4,)}
+            or not all(0 < x < np.inf for x in (found.frequency, found.node, found.line, found.shared[3]))
+            or not all(0 < x < np.inf for x in (*found.latency, *found.cores))
+            or (found.bandwidth <= 0).any()
+            or (found.shared <= 0).any()
+        ):
+            raise InputError("'ceilings' does not fit together", "fit the model again")
+        return found

@@ -1,0 +1,73 @@
+"""Efficiencies after the POP method: where the processor time goes that more ranks do not turn into speed.
+
+With C the mean computing time of all ranks, I what the fullest rank computes beyond it, M the messages' time and
+T = C + I + M,
+
+    parallel efficiency = load balance x communication efficiency,  C / T = C / (C + I) x (C + I) / T,
+    computation scaling = instruction scaling x IPC scaling x frequency scaling,
+    global efficiency = parallel efficiency x computation scaling,
+
+the scaling factors relative to the first configuration: work there over work here, summed over ranks in strong and a
+rank's in weak scaling; IPC here over IPC there (Rosas, Gimenez and Labarta, "Scalability prediction for fundamental
+performance factors", Supercomputing Frontiers and Innovations 1 (2014) 4; POP Centre of Excellence).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.experiment import WHOLE
+
+HALF = 0.5
+"""Part of the imbalance that must stand outside of kernels for their times to tell the balance of load."""
+
+
+def table(line: Evidence, strong: bool) -> pd.DataFrame:
+    """Efficiencies at each rank count of `line`, relative to its first.
+
+    Returns
+    -------
+    DataFrame
+        ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``computation_scaling`` (NaN where
+        nothing tells of them),
+        ``instruction_scaling``, ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a
+        model knows one clock), ``ipc``.
+    """
+    mine = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
+    computing, imbalance = line.mean[mine].sum(axis=0), line.lost[mine].sum(axis=0)
+    messages = line.communication[mine].sum(axis=0)
+    whole = computing + imbalance + messages
+    times = line.ranks if strong else np.ones(len(line.ranks))
+    counted = mine & np.isfinite(line.instructions).all(axis=1)
+    work = (line.instructions * line.having)[counted].sum(axis=0)
+    instructions = work if counted.any() else np.full(len(whole), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        balance = computing / (computing + imbalance)
+        communication = (computing + imbalance) / whole
+        scaling = computing[0] * times[0] / (computing * times)
+        executed = instructions[0] * times[0] / (instructions * times)
+        rate = instructions / (computing * line.frequency)
+        ipc = (instructions / computing) / (instructions[0] / computing[0])
+    overall = balance * communication * scaling
+    # Where most of the waiting is inside of kernels, their times tell it from nothing else.
+    balance = balance if (imbalance > 0).any() and line.together >= HALF else np.full(len(whole), np.nan)
+    communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)
+    # The time of a whole program is computing only as far as something tells it from waiting.
+    alone = line.kernels == (WHOLE,) and np.isnan(balance).all() and np.isnan(communication).all()
+    scaling = np.full(len(whole), np.nan) if alone else scaling
+    return pd.DataFrame(
+        {
+            "ranks": line.ranks,
+            "global": overall,
+            "parallel": balance * communication,
+            "load_balance": balance,
+            "communication": communication,
+            "computation_scaling": scaling,
+            "instruction_scaling": executed,
+            "ipc_scaling": ipc,
+            "frequency_scaling": np.where(np.isfinite(ipc), 1.0, np.nan),
+            "ipc": rate,
+        }
+    )

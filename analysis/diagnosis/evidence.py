@@ -1,0 +1,388 @@
+"""What a model knows of its kernels at some configurations, as a diagnosis needs it: one array a quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.diagnosis import counted, few, topdown
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.core.experiment import WHOLE
+from ranksight.model.application.application import Application
+from ranksight.model.application.breakdown import Breakdown
+from ranksight.model.resource.resource import LEVELS
+from ranksight.model.series.computation import cores
+from ranksight.model.sharing.demand import loads_of
+from ranksight.model.uncertainty.forecast import BORROWED, OK, UNTOLD, Forecast
+
+if TYPE_CHECKING:
+    from ranksight.model.model import Model
+
+Array = NDArray[np.float64]
+FARTHEST = 100.0
+"""Ratio of the ends of an interval up to which it can still be compared with another."""
+MEMORY = ("memory_pss", "memory_peak")
+"""Metrics that tell how much memory a rank holds, the one that counts shared pages once before."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """K kernels at k configurations; NaN where something is not known.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    parameters : tuple of str
+    points : (k, m)
+    broken : Breakdown
+        Its parts as those of the ranks that have a kernel.
+    computing, imbalance, communication : (K, k)
+        Seconds a rank; `computing` is the mean of the ranks that have the kernel, as are counts.
+    having : (K, k)
+        Part of all ranks that have the kernel.
+    shared : (3, K, k)
+        Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that was
+        not told (:mod:`ranksight.model.sharing`).
+    low, high : (K, k)
+        90 % interval of `computing`.
+    ok : (K, k) bool
+        Whether the evidence carries the kernel's time.
+    reason : (K, k) str
+    told : (K, k) bool
+        Whether the interval of the kernel's time says something: runs enough, of the parameters asked for, or of the
+        very configuration.
+    counted_ok : (K, k) bool
+        Whether the evidence carries the kernel's count of instructions.
+    instructions, flops : (K, k)
+        A rank.
+    fetched : (3, K, k)
+        Bytes that a rank reads from L2, L3 and memory, at least, as counters of their traffic tell.
+    loads : (4, K, k)
+        Served by the first, second and third cache level and memory.
+    stores : (3, K, k)
+        Stores that the second, the third level and memory served; 0 where they were not counted.
+    stalled : (K, k)
+        Part of the slots bound by memory, by the top-down method.
+    cpi : (K, k)
+        CPI without the stalls that the equation tells, at each configuration.
+    calm : (K,)
+        Cycles that loads may wait, per instruction, where memory asked least.
+    factor, factor_error : (K, k)
+        BF_mem and its standard error.
+    counted : (K,) bool
+        Whether stalls were counted.
+    source : tuple of str
+        What each kernel's parts were told from.
+    ceilings : Ceilings or None
+    memory : (3, k) or None
+        Bytes that a rank holds, and the ends of their interval; None where it was not measured.
+    together : float
+        Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of kernels.
+    samples : (K, k) or None
+        The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
+        infinite where nothing of it was sampled, None where nothing of any kernel was.
+    drawn : tuple of Evidence
+        The same, drawn again and again as samples may have fallen; none where nothing was sampled.
+    """
+
+    kernels: tuple[str, ...]
+    parameters: tuple[str, ...]
+    points: Array
+    broken: Breakdown
+    computing: Array
+    imbalance: Array
+    communication: Array
+    having: Array
+    shared: Array
+    low: Array
+    high: Array
+    ok: NDArray[np.bool_]
+    reason: NDArray[np.object_]
+    told: NDArray[np.bool_]
+    counted_ok: NDArray[np.bool_]
+    instructions: Array
+    flops: Array
+    fetched: Array
+    loads: Array
+    stores: Array
+    stalled: Array
+    cpi: Array
+    calm: Array
+    factor: Array
+    factor_error: Array
+    counted: NDArray[np.bool_]
+    source: tuple[str, ...]
+    ceilings: Ceilings | None
+    memory: Array | None = None
+    together: float = 1.0
+    samples: Array | None = None
+    drawn: tuple[Evidence, ...] = ()
+
+    @property
+    def ranks(self) -> Array:
+        """Number of ranks at each configuration, (k,); 1 where the model has no such parameter."""
+        if "ranks" not in self.parameters:
+            return np.ones(len(self.points))
+        return np.asarray(self.points[:, self.parameters.index("ranks")], dtype=np.float64)
+
+    @property
+    def cores(self) -> Array:
+        """Cores at work at each configuration, (k,): ranks times threads."""
+        return cores(self.points, self.parameters)
+
+    @property
+    def frequency(self) -> float:
+        """Clock in Hz; NaN where no machine was told."""
+        return float("nan") if self.ceilings is None else self.ceilings.frequency
+
+    @property
+    def mean(self) -> Array:
+        """Seconds of computing of the mean of all ranks, (K, k)."""
+        return self.computing * self.having
+
+    @property
+    def lost(self) -> Array:
+        """Seconds that the fullest rank computes beyond the mean of all ranks, (K, k)."""
+        return self.imbalance + self.computing * (1 - self.having)
+
+    @property
+    def whole(self) -> Array:
+        """Seconds of each kernel on the wall with all its parts, (K, k)."""
+        return self.computing + self.imbalance + self.communication
+
+    @property
+    def bounded(self) -> NDArray[np.bool_]:
+        """Whether a kernel's time is carried, or at least lies between two ends that can be compared, (K, k)."""
+        ends = (self.low > 0) & (self.high <= FARTHEST * self.low)
+        return np.asarray(self.ok | ends)
+
+    @property
+    def waiting(self) -> Array:
+        """Seconds that what L2, L3 and memory serve would wait one after another, (3, K, k)."""
+        if self.ceilings is None:
+            return np.full((3, *self.computing.shape), np.nan)
+        return (self.loads[1:] + self.stores) * self.ceilings.latency[1:, None, None] / self.frequency
+
+    @property
+    def longest(self) -> Array:
+        """The most that a kernel may wait for its loads and stores, seconds (K, k); infinite where none were counted.
+
+        Idle latencies are exceeded where translations miss too and where others use the level
+        (:attr:`ranksight.analysis.diagnosis.ceilings.Ceilings.longest`).
+        """
+        waiting = self.waiting
+        if self.ceilings is None:
+            return np.full(self.computing.shape, np.inf)
+        most = np.nansum(waiting * self.ceilings.longest[:, None, None], axis=0)
+        return np.where(np.isfinite(waiting).any(axis=0), most, np.inf)
+
+    @property
+    def traffic(self) -> Array:
+        """Bytes that each rank reads from L2, L3 and memory, (3, K, k): lines that a level or one behind it serves."""
+        line = 64.0 if self.ceilings is None else float(self.ceilings.line)
+        # Stores read their line first, unless a processor sees that all of it is overwritten. Where it is not known
+        # what a level behind serves, the bytes are at least those of the levels that are.
+        served = self.loads[1:] + self.stores
+        behind = np.cumsum(np.nan_to_num(served)[::-1], axis=0)[::-1] * line
+        behind = np.where(np.isfinite(served), behind, np.nan)
+        return np.asarray(np.fmax(behind, self.fetched))
+
+
+def gather(
+    model: Model, points: Array, level: float = 0.9, asked: tuple[Forecast, Breakdown] | None = None
+) -> Evidence:
+    """What `model` knows at `points` (k, m); `asked` is :meth:`ranksight.model.model.Model.ask` where it is at hand."""
+    points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    equation = model.equation
+    said, broken = model.ask(points, level) if asked is None else asked
+    kernels, shape = broken.kernels, (len(broken.kernels), len(points))
+    extras = model.extras.get("diagnosis", {})
+    extras = extras if isinstance(extras, dict) else {}
+    kept = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
+    answers = _Answers(said, model.functions.rows, kernels, points, kept, broken.taken)
+    of = answers.of
+
+    told = equation.imbalances
+    having = np.ones(shape) if told is None else told.part(kernels, points)
+    # Computing is the mean of those that have a kernel, of all where times hold the imbalance; so are counts.
+    each_of = np.ones(shape) if told is None or not told.held else told.among(kernels, points)
+
+    def count(name: str) -> Array:
+        return answers.of(name) * each_of
+
+    beside = ("imbalance", "communication")
+    each = {name: value if name in beside else value / having for name, value in broken.each.items()}
+    computing = sum((each[name] for name in each if name not in beside), np.zeros(shape))
+    # The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
+    computing = np.maximum(computing, 0.0)
+    time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
+    status, reason = answers.state("time")
+    measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
+    least, calm, factor, error, stalls, source = _equation(model, broken)
+    instructions = count("instructions")
+    given = extras.get("ceilings")
+    found = Evidence(
+        kernels=kernels,
+        parameters=model.parameters,
+        points=points,
+        broken=replace(broken, each=each),
+        computing=computing,
+        imbalance=np.maximum(each["imbalance"] - computing * (1 - having), 0.0),
+        communication=each["communication"],
+        having=having,
+        shared=_shared(equation, kernels, each),
+        low=computing * np.minimum(down, 1.0),
+        high=computing * np.maximum(up, 1.0),
+        ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
+        reason=reason,
+        told=~np.isin(status, UNTOLD) | measured[None],
+        counted_ok=answers.carried("instructions"),
+        instructions=instructions,
+        flops=_first(count("flops"), _sum(count("flops_dp"), count("flops_sp"))),
+        # Lines that go back to a cache came from it: what passes both ways is read for a half at least.
+        fetched=np.stack(
+            [count("bytes_l2") / 2, count("bytes_l3") / 2, _first(count("bytes_mem_read"), count("bytes_mem"))]
+        ),
+        loads=np.stack([count(name) for name in LEVELS]),
+        stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
+        stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
+        cpi=np.where(np.isfinite(least), least, _pace(each["execution"], instructions, extras)),
+        calm=calm,
+        factor=factor,
+        factor_error=error,
+        counted=stalls,
+        source=source,
+        ceilings=None if given is None else Ceilings.from_dict(given),
+        memory=_memory(said, model.functions.rows),
+        together=told.together if told is not None and told.held else 1.0,
+    )
+    return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What is known of the metrics of K kernels at k points: as measured there where that was kept, as the law takes it
+    that predicts the kernel's time, or as learned."""
+
+    said: Forecast
+    rows: Mapping[tuple[str, str], int]
+    kernels: tuple[str, ...]
+    points: Array
+    kept: counted.Counted | None
+    taken: Mapping[str, Mapping[str, Array]]
+
+    def of(self, name: str, which: str = "value") -> Array:
+        """A metric (K, k), or an end of its interval; NaN where it is not known."""
+        index = self._index(name)
+        if not len(self.said.value):
+            return np.full((len(index), len(self.points)), np.nan)
+        learned = np.where(index[:, None] >= 0, getattr(self.said, which)[index], np.nan).astype(np.float64)
+        if which == "value" and name in self.taken:
+            none = np.full(len(self.points), np.nan)
+            taken = np.stack([self.taken[name].get(kernel, none) for kernel in self.kernels])
+            learned = np.where(np.isfinite(taken) & (index >= 0)[:, None], taken, learned)
+        if which == "value" and self.kept is not None and name in counted.METRICS:
+            measured = self.kept.at(self.kernels, name, self.points)
+            return np.where(np.isfinite(measured), measured, learned)
+        return np.asarray(learned)
+
+    def state(self, name: str) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+        """Status of a metric (K, k) and the reason for it; OK where a kernel has no such metric."""
+        index = self._index(name)
+        if not len(self.said.value):
+            shape = (len(index), len(self.points))
+            return np.full(shape, OK), np.full(shape, "", dtype=object)
+        there = (index >= 0)[:, None]
+        status = np.where(there, self.said.status[index], OK)
+        return status, np.where(there & (status != OK), self.said.reason[index], "").astype(object)
+
+    def carried(self, name: str) -> NDArray[np.bool_]:
+        """Whether the evidence carries a metric (K, k); not where a kernel has no such metric."""
+        index = self._index(name)
+        if not len(self.said.status):
+            return np.zeros((len(index), len(self.points)), dtype=bool)
+        return np.asarray((self.said.status[index] == OK) & (index >= 0)[:, None])
+
+    def _index(self, name: str) -> NDArray[np.intp]:
+        """Row of each kernel's metric, -1 where it has none."""
+        return np.array([self.rows.get((kernel, name), -1) for kernel in self.kernels], dtype=np.intp)
+
+
+def _memory(said: Forecast, rows: Mapping[tuple[str, str], int]) -> Array | None:
+    """Memory of a rank with its interval, (3, k), by the first of :data:`MEMORY` that was measured."""
+    row = next((rows[WHOLE, name] for name in MEMORY if (WHOLE, name) in rows), None)
+    return None if row is None else np.stack([said.value[row], said.lower[row], said.upper[row]])
+
+
+def served(first: Array, second: Array, third: Array) -> Array:
+    """Stores that L2, L3 and memory served (3, ...), from those that missed L1, L2 and L3; 0 where not counted."""
+    return np.stack([np.maximum(first - second, 0.0), np.maximum(second - third, 0.0), third])
+
+
+def _pace(execution: Array, instructions: Array, extras: Any) -> Array:
+    """Cycles an instruction of execution, where the equation tells it."""
+    given = extras.get("ceilings") if isinstance(extras, dict) else None
+    if given is None:
+        return np.full(execution.shape, np.nan)
+    cycles = execution * Ceilings.from_dict(given).frequency
+    known = (execution > 0) & (instructions > 0)
+    return np.where(known, cycles / np.where(known, instructions, 1.0), np.nan)
+
+
+def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, Array]) -> Array:
+    """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth tells, (3, K, k)."""
+    found = np.zeros((3, *each["contention"].shape))
+    cached = equation.by_cache(kernels)
+    for law in equation.laws:
+        mine = np.isin(np.array(kernels, dtype=object), law.kernels)
+        mine &= cached if law is equation.cached else ~cached
+        level = loads_of(law.resource)
+        found[LEVELS.index(level) - 1, mine] = (each[level] + each["contention"])[mine]
+    return found
+
+
+def _first(one: Array, other: Array) -> Array:
+    return np.where(np.isfinite(one), one, other)
+
+
+def _sum(one: Array, other: Array) -> Array:
+    """The sum of what is known of two parts."""
+    return np.where(np.isfinite(one) | np.isfinite(other), np.nan_to_num(one) + np.nan_to_num(other), np.nan)
+
+
+def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
+    """CPI and waiting where memory asked least, BF_mem with error, whether stalls were counted, and the source, of all
+    kernels.
+
+    The CPI is the equation's own: its parts are drawn to the kernel's time where another law tells that better.
+    """
+    kernels, terms = broken.kernels, broken.terms
+    count, k = len(kernels), broken.total.value.shape[1]
+    least, calm = np.full((count, k), np.nan), np.full(count, np.nan)
+    factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
+    counted = np.zeros(count, dtype=bool)
+    source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
+    if terms is None:
+        return least, calm, factor, error, counted, tuple(source)
+    place = {kernel: at for at, kernel in enumerate(kernels)}
+    mine = [(at, place[kernel]) for at, kernel in enumerate(terms.kernels) if kernel in place and kernel != WHOLE]
+    if not mine:
+        return least, calm, factor, error, counted, tuple(source)
+    theirs, here = (np.array(column) for column in zip(*mine, strict=True))
+    factor[here] = terms.blocking.value[theirs]
+    error[here] = (terms.blocking.upper - terms.blocking.lower)[theirs] / 3.29
+    least[here] = terms.cpi.value[theirs]
+    counted[here] = terms.counted[theirs]
+    extras = model.extras.get("diagnosis", {})
+    told = extras.get("calm", {}) if isinstance(extras, dict) else {}
+    for at, to in mine:
+        source[to] = terms.method[at]
+        value = told.get(terms.kernels[at])
+        calm[to] = float(value) if isinstance(value, (int, float)) else np.nan
+    return least, calm, factor, error, counted, tuple(source)

@@ -1,0 +1,98 @@
+"""Communication where its time was measured: BF_comm over configurations, and the papers' fitted forms.
+
+BF_comm is the measured time of communication over the modelled one (:mod:`ranksight.model.application.blocking`). What
+one call of an operation took is fitted, apart from any network, by ``t = a s + b`` (point-to-point) and ``t = a log2 P
++ b s + c`` (collectives), of the least over ranks, which waits for nobody (:mod:`ranksight.comm.costs.fitted`). Runs
+whose ranks shared cores give neither: the scheduler's waiting is in their times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.comm.costs.fitted import fit_collective, fit_point_to_point
+from ranksight.comm.costs.pointtopoint import SENDS
+from ranksight.comm.waiting import shares_cores
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import Experiment
+from ranksight.model.application.communication import EXCHANGED
+
+if TYPE_CHECKING:
+    from ranksight.model.model import Model
+
+Array = NDArray[np.float64]
+
+FITTED = ("operation", "formula", "scatter", "points", "reason")
+KEYS = ["operation", "comm_size", "size_class"]
+
+
+def observe_exchanges(experiment: Experiment) -> dict[str, Any]:
+    """What messages took at the configurations measured with several ranks, none of which shared a core.
+
+    Returns
+    -------
+    dict
+        ``fitted``: a row an operation of :data:`FITTED`, where operations were timed.
+    """
+    calls: list[pd.DataFrame] = []
+    for run in experiment.runs:
+        table = experiment.table(run, "messages")
+        if table is None or run.configuration.get("ranks", 1) < 2:
+            continue
+        if shares_cores(run, experiment.table(run, "counters")):
+            continue
+        if (table["rank"] < 0).any() or not {"seconds", *KEYS} <= set(table.columns):
+            continue
+        calls.append(_calls(table))
+    forms = _forms(pd.concat(calls, ignore_index=True)) if calls else []
+    return {"fitted": forms} if forms else {}
+
+
+def _calls(table: pd.DataFrame) -> pd.DataFrame:
+    """Bytes and seconds of one call of each operation, communicator and size class, the least over ranks."""
+    rows = table[table["count"] > 0]
+    sums = rows.groupby([*KEYS, "rank"], observed=True)[["count", "bytes", "seconds"]].sum().reset_index()
+    each = sums.assign(bytes=sums["bytes"] / sums["count"], seconds=sums["seconds"] / sums["count"])
+    return each.groupby(KEYS, observed=True)[["bytes", "seconds"]].min().reset_index()
+
+
+def _forms(calls: pd.DataFrame) -> list[dict[str, Any]]:
+    """The fitted form of each operation whose time alone tells its cost: those that return when all is done."""
+    found = []
+    for operation, rows in calls.groupby(calls["operation"].astype(str)):
+        name = operation_name(str(operation))
+        collective = name in OPERATIONS
+        if not collective and name not in SENDS:
+            continue
+        row: dict[str, Any] = {"operation": str(operation), "formula": "", "scatter": np.nan, "points": len(rows)}
+        try:
+            if collective:
+                form = fit_collective(rows["comm_size"], rows["bytes"], rows["seconds"])
+            else:
+                form = fit_point_to_point(rows["bytes"], rows["seconds"])
+        except (InsufficientError, InputError) as error:
+            found.append({**row, "reason": error.what, "scatter": None})
+            continue
+        found.append({**row, "formula": form.formula, "scatter": form.residual, "reason": ""})
+    return found
+
+
+def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
+    """BF_comm at `points` (k, m): columns :data:`ranksight.model.application.communication.EXCHANGED`; empty where no
+    communication time was measured or no network is described."""
+    sent, network = model.equation.communication, model.equation.network
+    rows: list[dict[str, Any]] = []
+    if sent is not None and sent.blocking is not None and network is not None:
+        rows = sent.exchanged(points, network, level).table(model.parameters, points)
+    return pd.DataFrame(rows, columns=list(EXCHANGED))
+
+
+def fitted_table(observed: Mapping[str, Any]) -> pd.DataFrame:
+    """Fitted form of each operation: :data:`FITTED`; ``formula`` is empty and ``reason`` says why where none fits."""
+    return pd.DataFrame(observed.get("fitted", []), columns=list(FITTED))

@@ -1,0 +1,130 @@
+"""How far verdicts rest on samples: the evidence of kernels drawn again and again as their samples may have fallen.
+
+n samples of worth w tell a value whose law, before anything else is known, is w times a gamma variate of shape n + 1/2
+(Poisson counts with Jeffreys' prior). At configurations that were not measured a kernel has as many samples as in the
+mean of those that were. A drawn time is no shorter than its work can take on the machine, as far as its samples allow:
+no core retires more than W instructions a cycle, no level delivers more than its bandwidth, and what a kernel takes
+beyond the waits of all its loads is execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv
+
+from ranksight.analysis.diagnosis.causes import REACH
+from ranksight.analysis.diagnosis.counted import Counted
+from ranksight.analysis.diagnosis.execution import WIDTH
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.resource.resource import LEVELS
+
+if TYPE_CHECKING:
+    from ranksight.analysis.diagnosis.evidence import Evidence
+
+Array = NDArray[np.float64]
+STORES = ("store_misses_l1", "store_misses_l2", "store_misses_l3")
+SMALL = 0.05
+"""Part of a kernel's time that memory may hold up without its samples being worth a word."""
+DRAWS = 32
+"""A power of two, as Sobol's points ask for."""
+
+
+def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
+    """The evidence with the fewest samples behind it, and drawn :data:`DRAWS` times as its samples may have fallen."""
+    kernels, points = evidence.kernels, evidence.points
+    rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
+
+    def number(name: str, value: Array) -> Array:
+        """Samples (K, k) of a metric of such values; infinite where it was not sampled."""
+        index = np.array([rows.get((kernel, name), -1) for kernel in kernels], dtype=np.intp)
+        usual = np.where(index >= 0, fitted.samples[index], np.inf)[:, None]
+        with np.errstate(invalid="ignore"):
+            here = value / kept.worth_at(kernels, name, points)
+        return np.asarray(np.where(np.isfinite(here) & np.isfinite(usual), here, usual), dtype=np.float64)
+
+    unknown = np.full(evidence.computing.shape, np.nan)
+    timed = np.fmin(number("time", evidence.computing), number("cycles", evidence.computing * evidence.frequency))
+    counts = number("instructions", evidence.instructions)
+    loads = np.stack([number(name, evidence.loads[at]) for at, name in enumerate(LEVELS)])
+    stores = np.min([number(name, unknown) for name in STORES], axis=0)
+    stalls = np.where(evidence.counted[:, None], number("stall_cycles", unknown), np.inf)
+    waiting = np.nan_to_num(evidence.waiting)
+    most = np.take_along_axis(loads[1:], waiting.argmax(axis=0)[None], 0)[0]
+    held = evidence.factor * waiting.sum(axis=0) > SMALL * evidence.computing
+    fewest = np.fmin(np.fmin(timed, counts), np.where(held, np.fmin(stalls, most), np.inf))
+    if not np.isfinite(fewest).any():
+        return evidence
+    worth = np.stack([kept.worth_at(kernels, name, points) for name in LEVELS])
+    behind = Samples(timed, counts, loads, stores, worth)
+    return replace(evidence, samples=fewest, drawn=tuple(draws(evidence, behind)))
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples behind the values of K kernels at k configurations; infinite where a value was not sampled.
+
+    Attributes
+    ----------
+    time, instructions, stores : (K, k)
+    loads : (4, K, k)
+        Of what each level served.
+    worth : (4, K, k)
+        What a sample of these loads is worth; NaN where it is not known.
+    """
+
+    time: Array
+    instructions: Array
+    loads: Array
+    stores: Array
+    worth: Array
+
+
+def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
+    """The evidence :data:`DRAWS` times, at quasi-random points (Sobol) of the law of what its samples tell."""
+    from scipy.stats import qmc  # takes longer to import than most commands run
+
+    empty = (evidence.loads == 0) & np.isfinite(samples.worth)
+    longest = evidence.computing * np.where(np.isfinite(samples.time), _longest(samples.time), 1.0)
+    places = qmc.Sobol(4 + len(LEVELS), seed=0).random(DRAWS)  # the same for all kernels, which are judged one by one
+    for time, pace, count, store, *each in places:
+        moved = evidence.loads * np.stack([_factor(n, at) for n, at in zip(samples.loads, each, strict=True)])
+        first = gammaincinv(0.5, np.array(each))[:, None, None] * np.nan_to_num(samples.worth)
+        one = replace(
+            evidence,
+            computing=evidence.computing * _factor(samples.time, time),
+            cpi=evidence.cpi * _factor(samples.time, pace),
+            instructions=evidence.instructions * _factor(samples.instructions, count),
+            loads=np.where(empty, first, moved),
+            stores=evidence.stores * _factor(samples.stores, store),
+        )
+        yield _possible(one, longest)
+
+
+def _factor(samples: Array, at: float) -> Array:
+    """A value of so many samples is multiplied by this at one quantile of its law."""
+    number = np.where(np.isfinite(samples), np.maximum(samples, 1e-12), 1.0)
+    return np.where(np.isfinite(samples), gammaincinv(number + 0.5, at) / number, 1.0)
+
+
+def _longest(number: Array) -> Array:
+    """Upper end of the interval of a value of so many samples, over the value."""
+    apart = REACH / np.sqrt(np.maximum(number, 1e-12))
+    return np.asarray(1 + apart + apart**2)
+
+
+def _possible(drawn: Evidence, longest: Array) -> Evidence:
+    """The draw moved to where its work can be done in its time, as far as the `longest` that its samples allow."""
+    if drawn.ceilings is None:
+        return drawn
+    clock, ceilings = drawn.frequency, drawn.ceilings
+    bytes_ = drawn.traffic / (ceilings.share(drawn.cores) * ceilings.slack[:, None])[1:, None, :]
+    least = np.nan_to_num(np.fmax.reduce([*bytes_, drawn.instructions / (WIDTH * clock)], axis=0))
+    computing = np.maximum(drawn.computing, np.minimum(least, longest))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        beyond = (computing - drawn.longest) * clock / drawn.instructions
+    return replace(drawn, computing=computing, cpi=np.where(drawn.cpi < beyond, beyond, drawn.cpi))

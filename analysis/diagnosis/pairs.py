@@ -1,0 +1,67 @@
+"""Kernels that look alike by their cycles per instruction and are not: memory holds one up more than the other.
+
+Two kernels with the same CPI at the smallest scale may differ in how far memory blocks them. As ranks share the work,
+working sets shrink into caches and memory blocks less; the kernel with more of its cycles in stalls gains more. The
+blocking factor tells them apart where CPI cannot (Ding et al. 2018, stress against transport_integral).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ranksight.analysis.diagnosis.causes import Causes
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.experiment import WHOLE
+
+ALIKE = 1.1
+"""Ratio of two CPIs below which they look the same."""
+APART = 2.0
+"""Ratio of two blocking factors, or of the shares that memory holds up, from which kernels differ."""
+LIGHT = 0.01
+MOST = 40
+"""Largest kernels that are compared with each other."""
+
+
+def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
+    """Pairs of kernels with the same CPI and unlike blocking by memory, at the first configuration asked for.
+
+    Returns
+    -------
+    DataFrame
+        ``kernel`` (memory holds it up more) and ``other``; ``cpi``, ``other_cpi``; ``bf_mem``, ``other_bf_mem``;
+        ``held``, ``other_held`` (share of their computing that L2, L3 and memory hold up); ``gain`` (how much more of
+        its time ``kernel`` saves than ``other`` with these twice as fast); those that differ most first.
+    """
+    columns = ["kernel", "other", "cpi", "other_cpi", "bf_mem", "other_bf_mem", "held", "other_held", "gain"]
+    computing = evidence.computing[:, 0]
+    total = evidence.whole[:, 0].sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cpi = computing * evidence.frequency / evidence.instructions[:, 0]
+    inner = causes.share[[0, 1, 2, 3, 6], :, 0].sum(axis=0)
+    held = np.divide(causes.share[1:4, :, 0].sum(axis=0), inner, out=np.zeros_like(inner), where=inner > 0)
+    factor = evidence.factor[:, 0]
+    kept = np.isfinite(cpi) & (computing >= LIGHT * total) & evidence.ok[:, 0]
+    kept &= np.array([kernel != WHOLE for kernel in evidence.kernels])
+    index = np.flatnonzero(kept)
+    index = index[np.argsort(-computing[index], kind="stable")[:MOST]]
+    first, second = (index[each] for each in np.triu_indices(len(index), 1))
+    swap = held[first] < held[second]
+    first, second = np.where(swap, second, first), np.where(swap, first, second)
+    alike = np.abs(np.log(cpi[first] / cpi[second])) <= np.log(ALIKE)
+    # Shares of computing tell more than factors do, whose scale is that of each kernel's own loads.
+    low, high = (ends[1:4, :, 0].sum(axis=0) / np.where(inner > 0, inner, 1.0) for ends in (causes.low, causes.high))
+    apart = (held[first] >= 0.1) & (held[first] >= APART * held[second]) & (low[first] > high[second])
+    mine = np.flatnonzero(alike & apart)
+    a, b = first[mine], second[mine]
+    names = np.array(evidence.kernels, dtype=object)
+    found = pd.DataFrame(
+        dict(
+            zip(
+                columns,
+                (names[a], names[b], cpi[a], cpi[b], factor[a], factor[b], held[a], held[b], (held[a] - held[b]) / 2),
+                strict=True,
+            )
+        )
+    )
+    return found.sort_values("gain", ascending=False, kind="stable").reset_index(drop=True)

@@ -1,0 +1,132 @@
+"""Kernels by size at every scale, and where one overtakes another (Ding et al. 2018, ranking over scale).
+
+Between rank counts, times are interpolated in their logarithms. A kernel's time is known within its interval, here as a
+log-normal law whose error is common to all rank counts, so that a kernel that is slower than modelled is so throughout;
+the probability that a is larger than b at p ranks is then Phi((log T_a - log T_b) / sqrt(sigma_a^2 + sigma_b^2)). The
+crossover is where it is one half, and its 90 % interval runs from where it is 5 % to where it is 95 %.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.experiment import WHOLE
+
+Array = NDArray[np.float64]
+MOST = 24
+"""Kernels whose crossovers are told: those with the largest share anywhere on the line."""
+FINE = 32
+"""Points between two rank counts of the line."""
+LIGHT = 0.01
+"""Share of the time that both kernels must have where they cross."""
+
+
+def rankings(line: Evidence) -> pd.DataFrame:
+    """Kernels by time at each rank count of `line`.
+
+    Returns
+    -------
+    DataFrame
+        ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose time has
+        no bounds are left out.
+    """
+    mine = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
+    times = np.where(mine[:, None] & line.bounded, line.whole, np.nan)
+    count, k = times.shape
+    order = np.argsort(np.where(np.isfinite(times), -times, np.inf), axis=0, kind="stable")
+    sums = np.nansum(times, axis=0)
+    found = pd.DataFrame(
+        {
+            "ranks": np.repeat(line.ranks, count),
+            "place": np.tile(np.arange(1, count + 1), k),
+            "kernel": np.array(line.kernels, dtype=object)[order.T.reshape(-1)],
+            "time": np.take_along_axis(times, order, 0).T.reshape(-1),
+        }
+    )
+    found["share"] = found["time"] / np.repeat(np.where(sums > 0, sums, 1.0), count)
+    kept: pd.DataFrame = found.loc[np.isfinite(found["time"]) & (found["time"] > 0)]
+    return kept.reset_index(drop=True)
+
+
+def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
+    """Where one kernel overtakes another along `line`.
+
+    Returns
+    -------
+    DataFrame
+        ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper`` with probability `level` (NaN where
+        the line ends before it is that sure); ``largest`` (whether it becomes the largest of all there) and ``share``
+        (of the time there), those that become the largest first. Where the time of one of them is known within its
+        interval alone, it is told only if the line ends with the order sure.
+    """
+    columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
+    kept = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
+    kept &= line.bounded.all(axis=1) & (line.whole > 0).all(axis=1)
+    if line.whole.shape[1] < 2 or kept.sum() < 2:
+        return pd.DataFrame(columns=columns)
+    index = np.flatnonzero(kept)
+    sums = line.whole.sum(axis=0)
+    weight = (line.whole[index] / sums).max(axis=1)
+    index = index[np.argsort(-weight, kind="stable")[:MOST]]
+    ranks, times, spread, share = _fine(line, index, sums, level)
+    names = np.array(line.kernels, dtype=object)[index]
+    sure: NDArray[np.bool_] = np.asarray(line.ok[index].all(axis=1))
+
+    ahead = np.log(times)
+    first, second = np.triu_indices(len(index), 1)
+    apart = ahead[first] - ahead[second]
+    deviation = apart / np.maximum(np.hypot(spread[first], spread[second]), 1e-9)
+    sign = np.sign(apart)
+    pair, place = np.nonzero((sign[:, :-1] * sign[:, 1:] < 0) | ((sign[:, :-1] == 0) & (sign[:, 1:] != 0)))
+    heavy = np.minimum(share[first[pair], place], share[second[pair], place]) >= LIGHT
+    rows = []
+    for a, at in zip(pair[heavy], place[heavy], strict=True):
+        up = apart[a, at + 1] > 0
+        winner, loser = (first[a], second[a]) if up else (second[a], first[a])
+        chance = ndtr(deviation[a] if up else -deviation[a])
+        part = apart[a, at] / (apart[a, at] - apart[a, at + 1])
+        where = float(np.exp(np.log(ranks[at]) + part * (np.log(ranks[at + 1]) - np.log(ranks[at]))))
+        below = np.flatnonzero(chance[: at + 1] <= (1 - level) / 2)
+        above = np.flatnonzero(chance[at + 1 :] >= (1 + level) / 2)
+        lower = float(ranks[below[-1]]) if len(below) else np.nan
+        upper = float(ranks[at + 1 + above[0]]) if len(above) else np.nan
+        if not np.isfinite(upper) and not (sure[winner] and sure[loser]):
+            continue
+        top = bool(times[winner, at + 1] >= times[:, at + 1].max())
+        rows.append((names[winner], names[loser], where, lower, upper, top, float(share[winner, at + 1])))
+    found = pd.DataFrame(rows, columns=columns)
+    return found.sort_values(["largest", "share"], ascending=False, kind="stable").reset_index(drop=True)
+
+
+def clear(crossings: pd.DataFrame) -> pd.DataFrame:
+    """The crossovers worth telling a reader.
+
+    Two kernels are of one size where they cross anywhere as far as is known, or more than once without bounds.
+    """
+    names = crossings[["kernel", "over"]].to_numpy(dtype=str)
+    pair = pd.Series([" ".join(sorted(both)) for both in names], index=crossings.index, dtype=str)
+    ends = crossings[["lower", "upper"]].notna().sum(axis=1)
+    return crossings[(ends == 2) | ((ends == 1) & ~pair.duplicated(keep=False))]
+
+
+def _fine(line: Evidence, index: NDArray[np.intp], sums: Array, level: float) -> tuple[Array, Array, Array, Array]:
+    """Ranks, times, standard deviations of their logarithms and shares between the points of the line."""
+    x = np.log(line.ranks)
+    fine = np.unique(np.concatenate([np.linspace(a, b, FINE) for a, b in pairwise(x)]))
+
+    def between(values: Array) -> Array:
+        return np.stack([np.interp(fine, x, row) for row in values])
+
+    whole = line.whole[index]
+    beside = (line.imbalance + line.communication)[index]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wide = np.log((line.high[index] + beside) / np.maximum(line.low[index] + beside, 1e-300))
+    spread = np.nan_to_num(wide / (2 * float(ndtri((1 + level) / 2))), nan=1.0, posinf=1.0)
+    times = np.exp(between(np.log(whole)))
+    return np.exp(fine), times, between(spread), times / np.exp(np.interp(fine, x, np.log(sums)))

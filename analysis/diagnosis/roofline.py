@@ -1,0 +1,61 @@
+"""Where kernels stand under the roofs of the memory levels (Williams, Waterman and Patterson, CACM 52 (2009) 65).
+
+A kernel that does W operations and moves B bytes through a level of bandwidth b runs at most at W / B x b there. Where
+floating-point operations were counted they are W; where they were not, instructions are (instruction roofline; Ding and
+Williams, "An instruction roofline model for GPUs", PMBS 2019).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.analysis.diagnosis.causes import Causes
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.experiment import WHOLE
+
+Array = NDArray[Any]
+LEVELS = ("L2", "L3", "memory")
+
+
+def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
+    """One row a configuration, kernel and level whose bytes and bandwidth are known.
+
+    Returns
+    -------
+    DataFrame
+        One column a parameter, ``kernel``, ``level``; ``operations`` (``flops`` or ``instructions``), ``intensity``
+        (operations a byte), ``performance`` (operations a second of a rank), ``bandwidth`` (B/s of a rank),
+        ``ceiling`` (operations a second that the level allows), ``fraction`` (performance over ceiling), ``nearest``
+        (whether no other level's roof is nearer).
+    """
+    count, k = evidence.computing.shape
+    flops = np.isfinite(evidence.flops) & (evidence.flops > 0)
+    work = np.where(flops, evidence.flops, evidence.instructions)
+    traffic = evidence.traffic
+    bandwidth = np.full((3, k), np.nan) if evidence.ceilings is None else evidence.ceilings.share(evidence.cores)[1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        intensity = np.where(traffic > 0, work / np.where(traffic > 0, traffic, 1.0), np.nan)
+        speed = np.where(evidence.computing > 0, work / np.where(evidence.computing > 0, evidence.computing, 1), np.nan)
+    ceiling = intensity * bandwidth[:, None, :]
+    top = np.fmax.reduce(np.nan_to_num(causes.used, nan=-1.0), axis=0)
+
+    def flat(values: Array) -> Array:
+        return np.broadcast_to(values, (3, count, k)).transpose(2, 1, 0).reshape(-1)
+
+    columns: dict[str, object] = {
+        name: np.repeat(evidence.points[:, at], 3 * count) for at, name in enumerate(evidence.parameters)
+    }
+    columns["kernel"] = np.tile(np.repeat(np.array(evidence.kernels, dtype=object), 3), k)
+    columns["level"] = np.tile(np.array(LEVELS, dtype=object), count * k)
+    columns["operations"] = flat(np.where(flops, "flops", "instructions"))
+    columns |= {"intensity": flat(intensity), "performance": flat(speed)}
+    columns |= {"bandwidth": flat(bandwidth[:, None, :]), "ceiling": flat(ceiling), "fraction": flat(causes.used)}
+    columns["nearest"] = flat(np.nan_to_num(causes.used, nan=-2.0) >= top[None])
+    found = pd.DataFrame(columns)
+    keep = np.isfinite(found["ceiling"].to_numpy(dtype=float)) & (found["kernel"] != WHOLE).to_numpy()
+    kept: pd.DataFrame = found.loc[keep]
+    return kept.reset_index(drop=True)

@@ -1,0 +1,203 @@
+"""How each kernel's time goes with the number of ranks: it scales, it saturates, or it grows.
+
+In strong scaling a rank's work falls with the ranks and so should its time; in weak scaling it stays. Trees and
+hypercubes add a logarithm of the ranks. On a line of rank counts up to the target, s = d log T / d log p:
+
+- a kernel *grows* from where its time rises faster than log2 of the ranks, to the end;
+- in strong scaling it *saturates* at where twice the ranks no longer bring down its time to 1 / sqrt(2), to the end;
+- otherwise it *scales*.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.experiment import WHOLE
+
+Array = NDArray[np.float64]
+HALF = -0.5
+"""Slope s above which a kernel of a strongly scaling program saturates."""
+COUNTED = "instructions"
+PACE = 0.02
+"""Slope above the logarithm's within which nothing is said to grow."""
+HEAVY = 0.01
+"""Share of the time at the most ranks from which a growing kernel is named."""
+EARLY = 8.0
+"""Ranks over the fewest up to which work tells whether it is divided."""
+NOTICED = 1.1
+"""Growth over the whole stretch below which nothing is said to grow."""
+
+
+def is_strong(line: Evidence) -> bool:
+    """Whether a rank's work falls with the ranks: its instructions where counted, its computing time where not."""
+    counted = np.isfinite(line.instructions).all(axis=1)
+    work = (line.instructions[counted] if counted.any() else line.computing).sum(axis=0)
+    ranks = line.ranks
+    # At many ranks what each does alike outweighs what they divide: the fewest tell.
+    last = max(int(np.searchsorted(ranks, EARLY * ranks[0], side="right")) - 1, min(1, len(ranks) - 1))
+    if ranks[last] <= ranks[0] or not (work[0] > 0 and work[last] > 0):
+        return False
+    return bool(np.log(work[last] / work[0]) / np.log(ranks[last] / ranks[0]) < HALF)
+
+
+def steps(ranks: Array) -> Array:
+    """One more than log2 of the ranks, so that two ranks count as one step."""
+    return np.asarray(np.log2(2 * np.maximum(ranks, 1.0)))
+
+
+def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = None) -> pd.DataFrame:
+    """How each kernel scales along `line`, whose points differ in ranks alone and rise.
+
+    Parameters
+    ----------
+    line : Evidence
+    strong : bool
+        See :func:`is_strong`.
+    node : int
+        Ranks of a node: messages first grow by the step from links inside a node to those between nodes.
+    since : (K,), optional
+        The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from;
+        infinite where it was seen at one number of ranks, which tells nothing of others.
+
+    Returns
+    -------
+    DataFrame
+        ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where, NaN
+        where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
+        the most ranks over that at ``at`` where it grows, over its least elsewhere); ``efficiency`` (of the ideal at
+        the most ranks: work kept in weak, divided in strong scaling);
+        ``share`` (of the time at the most ranks); ``named`` (whether it grows, carries weight, and its instructions,
+        where counted, grow with it, so that scatter of times alone names nothing), ``by`` (``time``, or
+        ``instructions`` where the evidence carries these and not the time: the kernel is then taken to keep its pace);
+        the largest first.
+    """
+    times, ranks, by = _curves(line)
+    count, k = times.shape
+    if since is not None:
+        times = np.where(ranks < np.minimum(since, ranks[-1])[:, None], np.nan, times)
+    begin = np.isfinite(times).argmax(axis=1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log(np.where(times > 0, times, np.nan))
+        slope = np.diff(logs, axis=1) / np.diff(np.log(ranks))[None, :] if k > 1 else np.zeros((count, 0))
+        slow = np.diff(np.log(steps(ranks))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
+        slowly = np.diff(np.log(_rounds(ranks, node))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
+        sums = times.sum(axis=0)
+        share = times[:, -1] / sums[-1] if sums[-1] > 0 else np.zeros(count)
+    sending = (line.communication[:, -1] > line.computing[:, -1] + line.imbalance[:, -1])[:, None]
+    pace = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf)[None, :], slow[None, :])
+    rising = _trailing(slope > pace + PACE)
+    flat = _trailing(slope > HALF)
+    rise = np.where(rising < k - 1, logs[:, -1] - np.take_along_axis(logs, rising[:, None], 1)[:, 0], 0.0)
+    # A pure logarithm, which is nothing on one rank, rises faster than one step more.
+    rounds = np.log2(np.maximum(ranks, 2.0))
+    grows = np.nan_to_num(rise) > np.log(NOTICED * rounds[-1] / rounds[np.minimum(rising, k - 1)])
+    stuck = strong & (flat < k - 1) & ~grows
+    named = grows & (share >= HEAVY) & _proven(line, rising)
+    verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
+    told = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED) | _beyond_doubt(line, verdict, strong)
+    told &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = np.take_along_axis(times, begin, 1)[:, 0]
+        ideal = first * (ranks[begin[:, 0]] / ranks[-1] if strong else 1.0)
+        efficiency = ideal / times[:, -1]
+        least = np.where(np.isfinite(times), times, np.inf).argmin(axis=1)
+        start = np.take_along_axis(times, np.where(grows, rising, least)[:, None], 1)[:, 0]
+        growth = np.where(start > 0, times[:, -1] / start, np.nan)
+    found = pd.DataFrame(
+        {
+            "kernel": line.kernels,
+            "verdict": np.where(told, verdict, "undecided"),
+            "at": np.where(told & grows, ranks[rising], np.where(told & stuck, ranks[flat], np.nan)),
+            "first": first,
+            "last": times[:, -1],
+            "growth": growth,
+            "efficiency": efficiency,
+            "share": share,
+            "named": named & told,
+            "by": by,
+        }
+    )
+    found = found[found["kernel"] != WHOLE] if count > 1 else found
+    return found.sort_values("last", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> NDArray[np.bool_]:
+    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not carried.
+
+    A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
+    than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
+    """
+    beside = line.imbalance + line.communication
+    low, high = line.low + beside, line.high + beside
+    at = np.argmin(np.where(line.bounded, high, np.inf), axis=1)
+    least = np.take_along_axis(high, at[:, None], 1)[:, 0]
+    rise = steps(line.ranks[-1:]) / steps(line.ranks[at])
+    grows = low[:, -1] > NOTICED * rise * least
+    kept = (
+        (line.ranks[-1] / line.ranks[0]) ** HALF
+        if strong
+        else float((steps(line.ranks[-1:]) / steps(line.ranks[:1]))[0])
+    )
+    scales = high[:, -1] < kept * low[:, 0]
+    sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
+    return np.asarray(line.bounded[:, -1] & sure.astype(bool))
+
+
+def _rounds(ranks: Array, node: int) -> Array:
+    """Rounds of a tree between the nodes, or inside a node where there is one; those inside weigh nothing beside."""
+    return np.asarray(np.where(ranks > node, np.log2(np.maximum(ranks / node, 1.0)), 1e-9 * np.log2(ranks)))
+
+
+def _proven(line: Evidence, start: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Whether what was counted grows faster than the logarithm from `start` on; or messages take the time."""
+    if line.whole.shape[1] < 2:
+        return np.zeros(len(line.kernels), dtype=bool)
+    here = np.minimum(start, line.whole.shape[1] - 1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        grown = np.log(line.instructions[:, -1] / np.take_along_axis(line.instructions, here, 1)[:, 0])
+        logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[here[:, 0]]))
+    computed = line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1]
+    return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~computed)
+
+
+def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
+    """Times over the ranks, the ranks, and what each was told by.
+
+    Where a kernel's time is not carried to the end and its instructions are, these tell how it grows from the rank
+    counts on at which the time is known, or from the fewest.
+    """
+    times = line.whole.copy()
+    use = ~line.ok[:, -1] & line.counted_ok.all(axis=1) & (line.computing[:, -1] > 0)
+    work = np.nan_to_num(line.instructions)
+    use &= (work > 0).any(axis=1)
+    # The first rank count at which both are known; the first at all where the time nowhere is.
+    both = (times > 0) & (work > 0)
+    carried = both & line.ok
+    start = np.where(carried.any(axis=1), carried.argmax(axis=1), both.argmax(axis=1))
+    at = start[:, None]
+    base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
+    pace = np.divide(base, counts, out=np.zeros_like(base), where=counts > 0)
+    by = np.where(use, COUNTED, "time").astype(object)
+    return np.where(use[:, None], np.maximum(pace * work, 0.0), times), line.ranks, by
+
+
+def _trailing(holds: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Index where the unbroken run of `holds` (K, k - 1) that reaches the end begins; k - 1 where there is none."""
+    run = np.logical_and.accumulate(holds[:, ::-1], axis=1).sum(axis=1)
+    return np.asarray(holds.shape[1] - run, dtype=np.intp)
+
+
+def line_of(training: Array, parameters: tuple[str, ...], target: Array) -> Array:
+    """Points from the fewest ranks measured to those of `target`: powers of two, what was measured, and the target."""
+    at = parameters.index("ranks")
+    measured = np.unique(training[:, at])
+    low, high = float(measured[0]), float(target[at])
+    powers = 2.0 ** np.arange(0, 41)
+    ranks = np.unique(np.concatenate([measured, powers, [high]]))
+    ranks = ranks[(ranks >= min(low, high)) & (ranks <= high)]
+    points = np.repeat(np.asarray(target, dtype=np.float64)[None, :], len(ranks), axis=0)
+    points[:, at] = ranks
+    return points

@@ -1,0 +1,125 @@
+"""The table of verdicts: one row a kernel and configuration, with the figures that carry it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.analysis.diagnosis import whatif
+from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof
+from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.experiment import WHOLE
+
+if TYPE_CHECKING:
+    Array = NDArray[np.float64]
+
+_PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
+FEW = 100.0
+"""Samples below which a verdict tells how many it rests on."""
+LEVEL_NAMES = ("L2", "L3", "memory")
+OVER = (
+    "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
+)
+"""Reason of a kernel that moves more than a level delivers."""
+UNTOLD = "loads by level or stalls would tell the rest"
+"""Reason of a kernel of whose time no counter tells more than any level of memory may take."""
+
+
+def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
+    """Verdicts of all kernels at all configurations, the largest kernels of each configuration first.
+
+    Returns
+    -------
+    DataFrame
+        One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, computing's
+        interval), ``share`` (of the sum over kernels); ``verdict``, ``chance`` (of the verdict's side against the
+        other, NaN where messages or imbalance lead), ``level`` (that holds the kernel up most, where memory does);
+        the shares of the kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``,
+        ``unknown`` and for each ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads
+        in flight at the level), ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none
+        holds it up); ``change`` and ``saves`` (what helps most, and the part of the kernel's time that it saves),
+        ``saves_<change>`` for each change;
+        ``reason`` (why undecided or not carried), ``evidence`` (what the parts were told from).
+    """
+    count, k = evidence.computing.shape
+    whole = evidence.whole
+    sums = whole.sum(axis=0)
+    saved = whatif.savings(causes, evidence.mean, whole)
+    change, most = whatif.best(saved)
+    cycles = evidence.computing * evidence.frequency
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
+        share = np.where(sums > 0, whole / np.where(sums > 0, sums, 1.0), 0.0)
+    verdict = causes.verdict
+    beside = evidence.imbalance + evidence.communication
+    columns: dict[str, object] = {
+        name: np.repeat(evidence.points[:, at], count) for at, name in enumerate(evidence.parameters)
+    }
+
+    def flat(values: NDArray[np.generic]) -> NDArray[np.generic]:
+        return values.T.reshape(-1)
+
+    columns["kernel"] = np.tile(np.array(evidence.kernels, dtype=object), k)
+    columns |= {"time": flat(whole), "lower": flat(evidence.low + beside), "upper": flat(evidence.high + beside)}
+    columns |= {"share": flat(share), "verdict": np.array(VERDICTS, dtype=object)[flat(verdict)]}
+    columns |= {"chance": flat(causes.chance)}
+    held = causes.share[1:4].sum(axis=0) > 0
+    names = np.array(LEVEL_NAMES, dtype=object)[causes.level]
+    columns["level"] = flat(np.where(held, names, ""))
+    for at, name in enumerate(CAUSES):
+        columns |= {name: flat(causes.share[at])}
+        columns |= {f"{name}_low": flat(causes.low[at]), f"{name}_high": flat(causes.high[at])}
+    columns |= {"cpi": flat(cpi), "bf_mem": flat(evidence.factor), "in_flight": flat(causes.flight)}
+    level = np.where(held, causes.level, 2)
+    columns["bandwidth_used"] = flat(np.take_along_axis(causes.used, level[None], 0)[0])
+    columns["change"] = np.array(whatif.CHANGES, dtype=object)[flat(change)]
+    columns["saves"] = flat(most)
+    columns |= {f"saves_{name}": flat(saved[at]) for at, name in enumerate(whatif.CHANGES)}
+    columns["reason"] = flat(_reasons(evidence, causes, verdict))
+    columns["evidence"] = flat(_sources(evidence))
+    found = pd.DataFrame(columns)
+    found = found[found["kernel"] != WHOLE] if len(evidence.kernels) > 1 else found
+    place = np.repeat(np.arange(k), count)[found.index]
+    order = np.lexsort((-found["time"].to_numpy(), place))
+    return found.iloc[order].reset_index(drop=True)
+
+
+def _sources(evidence: Evidence) -> NDArray[np.object_]:
+    """What each kernel's parts were told from (K, k), with the number of samples where they are few."""
+    found = np.repeat(np.array(evidence.source, dtype=object)[:, None], len(evidence.points), axis=1)
+    if evidence.samples is not None:
+        for at, to in zip(*np.nonzero(evidence.samples < FEW), strict=True):
+            found[at, to] = f"{found[at, to]}, fewest samples: {evidence.samples[at, to]:.2g}"
+    return found
+
+
+def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> NDArray[np.object_]:
+    """Why a kernel is undecided: the largest cause and the next, or what was not counted."""
+    reason = np.where(evidence.ok | (verdict == UNDECIDED), evidence.reason, "").astype(object)
+    open_ = (verdict == UNDECIDED) & evidence.ok
+    bare = open_ & (causes.share[6] > 0.5)
+    without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"
+    reason = np.where(bare, without, reason)
+    beyond = open_ & over_the_roof(evidence, causes)
+    if beyond.any():
+        used = np.nan_to_num(causes.used[:, beyond])
+        levels = np.array(LEVEL_NAMES, dtype=object)[used.argmax(axis=0)]
+        pairs = zip(used.max(axis=0), levels, strict=True)
+        reason[beyond] = [OVER.format(used=most, level=level) for most, level in pairs]
+    rest = open_ & ~bare & ~beyond
+    if rest.any():
+        order = np.argsort(-causes.share[:6], axis=0)[:2]
+        ends = [np.take_along_axis(end[:6], order, 0)[:, rest] for end in (causes.low, causes.high)]
+        low, high = (_PERCENT[np.clip(np.round(100 * end), 0, 100).astype(np.intp)] for end in ends)
+        one, other = np.array(CAUSES, dtype=object)[order[:, rest]] + " " + low + " to " + high
+        reason[rest] = one + " or " + other
+        lacking = rest & (causes.share[CAUSES.index("unknown")] > causes.high[1:4].max(axis=0))
+        reason[lacking] = one[lacking[rest]] + f"; {UNTOLD}"
+    if evidence.samples is not None:
+        mine = open_ & (evidence.samples < FEW)
+        told = [f", told by {number:.2g} samples" for number in evidence.samples[mine]]
+        reason[mine] = reason[mine] + np.array(told, dtype=object)
+    return reason

@@ -1,0 +1,113 @@
+"""The status quo as expectation: what functions did in an earlier experiment, they should go on doing.
+
+For regression testing, where nobody has stated a complexity (Shudler et al. 2015, sections 1 and 2.1). Both experiments
+are searched in the same space, so that an unchanged function finds the same term again; the deviation limit is the
+default one, but at least one step of that space, which noise alone may make up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.expectations.document import Expectation, Study
+from ranksight.analysis.expectations.judging import judge
+from ranksight.analysis.expectations.match import limit_of
+from ranksight.analysis.expectations.measured import measured
+from ranksight.analysis.expectations.models import Key, Model, fit_models
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.model.search.growth import Growth, Order
+from ranksight.model.series.series import Series
+from ranksight.model.spaces.rulers import Ruler
+
+Array = NDArray[np.float64]
+STEP = Fraction(1, 4)
+QUARTERS = tuple(Fraction(n, 4) for n in range(-8, 13))
+"""Powers from 1/x^2 to x^3."""
+FEW = tuple(Fraction(n, 2) for n in range(-4, 7))
+
+
+def status_quo_rulers(parameters: tuple[str, ...]) -> dict[str, Ruler]:
+    """The space in which an experiment without expectations is searched: powers by quarters, with and without log.
+
+    With several parameters powers by halves, so that their products stay few.
+    """
+    powers = QUARTERS if len(parameters) == 1 else FEW
+    logs = (Fraction(0), Fraction(1)) if len(parameters) < 3 else (Fraction(0),)
+    return {name: Ruler(powers, logs) for name in parameters}
+
+
+def status_quo(
+    study: Study, earlier: Experiment, now: Series, taken: Mapping[Key, Expectation], ahead: Array
+) -> tuple[dict[Key, Expectation], dict[Key, str]]:
+    """Expectations from an earlier experiment, and why others could not be had.
+
+    Parameters
+    ----------
+    study : Study
+        What is held and how values are reduced; its own expectations come first.
+    earlier : Experiment
+    now : Series
+        What is checked.
+    taken : mapping of (function, metric) to Expectation
+        Those that the study states.
+    ahead : (k, m)
+        Configurations that are asked for.
+
+    Returns
+    -------
+    expectations : mapping of (function, metric) to Expectation
+    missing : mapping of (function, metric) to str
+
+    Raises
+    ------
+    InputError
+        When the experiments share no function, or vary other parameters.
+    """
+    names = [name for name in dict.fromkeys(now.metrics) if name in earlier.metrics()]
+    if not names:
+        raise InputError(
+            f"{earlier.path} holds none of the metrics {', '.join(dict.fromkeys(now.metrics))}",
+            f"it holds {', '.join(earlier.metrics()) or 'none'}",
+        )
+    before = measured(earlier, replace(study, expectations=(), rules=()), names)
+    if before.parameters != now.parameters:
+        raise InputError(
+            f"{earlier.path} varies {', '.join(before.parameters)}, the experiment checked {', '.join(now.parameters)}",
+            "hold the others in a file of expectations, under [hold]",
+        )
+    there = set(zip(now.kernels, now.metrics, strict=True))
+    keys = [key for key in zip(before.kernels, before.metrics, strict=True) if key in there and key not in taken]
+    if not keys and not taken:
+        raise InputError(f"{earlier.path} shares no function and metric with the experiment checked")
+    models = fit_models(
+        before,
+        dict.fromkeys(keys, Growth()),
+        rulers={**status_quo_rulers(now.parameters), **study.rulers},
+        depth=study.depth,
+        ahead=ahead,
+        over_repetitions=study.over_repetitions or "auto",
+    )
+    found: dict[Key, Expectation] = {}
+    missing: dict[Key, str] = {}
+    for key, model in models.items():
+        expectation = _expected(key, model, str(earlier.path))
+        finding = judge(*key, expectation, model, study)
+        if finding.status == "ok":
+            found[key] = expectation
+        else:
+            missing[key] = f"the baseline carries no model: {finding.reason}"
+    return found, missing
+
+
+def _expected(key: Key, model: Model, place: str) -> Expectation:
+    growth = Growth() if model.empty else model.growth()
+    usual = limit_of(growth)
+    step = Order(power=STEP)
+    limit = Growth.of((name, max(usual[name], step)) for name in model.fitted.parameters)
+    return Expectation(key[0], key[1], growth, limit, place)

@@ -1,0 +1,229 @@
+"""The check: expectations, rules, litmus tests and the status quo held against an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.expectations.baseline import status_quo, status_quo_rulers
+from ranksight.analysis.expectations.deviation import costs, doubled, fit_expected, forecasts, usual_targets
+from ranksight.analysis.expectations.document import Expectation, Study
+from ranksight.analysis.expectations.judging import Finding, judge
+from ranksight.analysis.expectations.litmus import with_litmus
+from ranksight.analysis.expectations.measured import functions_of, measured, resolve
+from ranksight.analysis.expectations.models import Key, Model, fit_models
+from ranksight.analysis.expectations.rules import RuleFinding, check_rule
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.metrics import metric
+from ranksight.model.search.growth import Growth
+from ranksight.model.series.series import Series
+from ranksight.model.spaces.rulers import MPI, UNIT, Ruler
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found.
+
+    Attributes
+    ----------
+    application : str
+    parameters : tuple of str
+    points : (n, m)
+        Configurations measured.
+    targets : (k, m)
+        Configurations at which costs are told.
+    findings : tuple of Finding
+    rules : tuple of RuleFinding
+    short : mapping of str to str
+        Parameter to the short name that its study uses.
+    """
+
+    application: str
+    parameters: tuple[str, ...]
+    points: Array
+    targets: Array
+    findings: tuple[Finding, ...]
+    rules: tuple[RuleFinding, ...]
+    short: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def violated(self) -> bool:
+        """Whether an expectation or a rule is violated, on sufficient evidence."""
+        return any(each.violated for each in self.findings) or any(each.state == "violated" for each in self.rules)
+
+    @property
+    def insufficient(self) -> bool:
+        """Whether a verdict had to be refused."""
+        return any(each.status != "ok" for each in self.findings) or any(
+            each.state == "insufficient" for each in self.rules
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """3 on a violation, else 4 where evidence is insufficient, else 0."""
+        return 3 if self.violated else 4 if self.insufficient else 0
+
+
+def check(
+    study: Study,
+    experiment: Experiment,
+    *,
+    targets: Mapping[str, Sequence[float]] | None = None,
+    baseline: Experiment | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Result:
+    """Check an experiment.
+
+    Parameters
+    ----------
+    study : Study
+        See :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing.
+    experiment : Experiment
+    targets : mapping of str to sequence of float, optional
+        Values of parameters at which costs are told, all combinations; parameters not named stay at their largest.
+    baseline : Experiment, optional
+        The status quo, for functions without an expectation.
+    metrics : sequence of str, optional
+        Only these; with a baseline all time and requirement metrics when not given.
+
+    Raises
+    ------
+    InputError
+        For unknown functions, metrics or parameters, and contradictions.
+    """
+    if "p" not in (*study.symbols, *experiment.parameters) and "ranks" in experiment.parameters:
+        study = study.with_symbol("p", "ranks")
+    wanted = _only(study, metrics)
+    series = measured(experiment, wanted, _metrics(wanted, experiment, baseline, metrics))
+    expected = resolve(wanted, series)
+    missing: dict[Key, str] = {}
+    of_baseline: dict[Key, Expectation] = {}
+    if baseline is not None:
+        at = _targets(series, targets, [each.growth for each in expected.values()])
+        of_baseline, missing = status_quo(wanted, baseline, series, expected, at)
+    functions_of(
+        {name: _functions(wanted, name) for name in {rule.metric for rule in wanted.rules}},
+        series,
+        {name: rule.place for rule in wanted.rules for name in rule.inequality.functions},
+    )
+    how = wanted.over_repetitions or "auto"
+    both = expected | of_baseline
+    at = _targets(series, targets, [each.growth for each in both.values()])
+    models = _models(wanted, series, expected, of_baseline, how, at)
+    findings = [judge(*key, each, models[key], wanted) for key, each in both.items()]
+    findings = _priced(findings, models, series, at, how)
+    for key, reason in missing.items():
+        place = Expectation(key[0], key[1], Growth())
+        findings.append(Finding(key[0], key[1], place, None, status="insufficient", reason=reason))
+    order = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    if not wanted.expectations:
+        findings.sort(key=lambda each: order[each.function, each.metric])
+    rules = tuple(check_rule(rule, models, at, how, wanted) for rule in wanted.rules)
+    return Result(
+        experiment.application,
+        series.parameters,
+        series.points,
+        at,
+        with_litmus(findings, wanted),
+        rules,
+        wanted.short,
+    )
+
+
+def _only(study: Study, metrics: Sequence[str] | None) -> Study:
+    if metrics is None:
+        return study
+    return replace(
+        study,
+        expectations=tuple(each for each in study.expectations if each.metric in metrics),
+        rules=tuple(each for each in study.rules if each.metric in metrics),
+        litmus={name: value for name, value in study.litmus.items() if name in metrics},
+    )
+
+
+def _metrics(
+    study: Study, experiment: Experiment, baseline: Experiment | None, metrics: Sequence[str] | None
+) -> list[str]:
+    """Metrics to read: those spoken of, and with a baseline those both experiments have."""
+    spoken = [*(each.metric for each in study.expectations), *(each.metric for each in study.rules)]
+    if metrics is not None:
+        spoken += metrics if baseline is not None else []
+    elif baseline is not None:
+        both = [name for name in experiment.metrics() if name in baseline.metrics()]
+        spoken += [name for name in both if metric(name).kind != "ratio"]
+    if not spoken:
+        raise InputError("nothing is expected of the metrics asked for", "name others with --metric")
+    return list(dict.fromkeys(spoken))
+
+
+def _functions(study: Study, name: str) -> list[str]:
+    return [function for rule in study.rules if rule.metric == name for function in rule.inequality.functions]
+
+
+def _models(
+    study: Study,
+    series: Series,
+    expected: Mapping[Key, Expectation],
+    of_baseline: Mapping[Key, Expectation],
+    how: str,
+    ahead: Array,
+) -> dict[Key, Model]:
+    """Models of all that is spoken of: in the space around the expectation, of the status quo, or of the paper."""
+    models = fit_models(
+        series,
+        {key: each.growth for key, each in expected.items()},
+        rulers=study.rulers,
+        depth=study.depth,
+        ahead=ahead,
+        over_repetitions=how,
+    )
+    models |= fit_models(
+        series,
+        {key: each.growth for key, each in of_baseline.items()},
+        rulers={**status_quo_rulers(series.parameters), **study.rulers},
+        depth=study.depth,
+        ahead=ahead,
+        over_repetitions=how,
+    )
+    free = {(name, rule.metric): Growth() for rule in study.rules for name in rule.inequality.functions}
+    rest = {key: growth for key, growth in free.items() if key not in models}
+    few = MPI if len(series.parameters) == 1 else Ruler(MPI.powers[::2], (UNIT - UNIT, UNIT))
+    rulers = {**dict.fromkeys(series.parameters, few), **study.rulers}
+    return models | fit_models(series, rest, rulers=rulers, depth=study.depth, ahead=ahead, over_repetitions=how)
+
+
+def _targets(series: Series, asked: Mapping[str, Sequence[float]] | None, growths: Sequence[Growth]) -> Array:
+    if not asked:
+        return usual_targets(series.points, growths, series.parameters)
+    for name in asked:
+        if name not in series.parameters:
+            raise InputError(f"no parameter that varies is named {name!r}", f"they are: {', '.join(series.parameters)}")
+    most = series.points.max(axis=0)
+    axes = [asked.get(name, (float(most[at]),)) for at, name in enumerate(series.parameters)]
+    grid = np.meshgrid(*axes, indexing="ij")
+    return np.stack([axis.reshape(-1) for axis in grid], axis=1)
+
+
+def _priced(
+    findings: Sequence[Finding], models: Mapping[Key, Model], series: Series, targets: Array, how: str
+) -> list[Finding]:
+    """The findings with what deviations cost ahead."""
+    told = {(each.function, each.metric): each.expectation.growth for each in findings if each.match is not None}
+    expected = fit_expected(series, told, how)
+    answers = forecasts((models[key] for key in told), targets)
+    found = []
+    for each in findings:
+        key = (each.function, each.metric)
+        if each.match is not None:
+            model = models[key]
+            twice = doubled(model, expected[key], each.match.divergence) if each.status == "ok" else None
+            prices = costs(model, expected[key], targets, answers[id(model.fitted)])
+            each = replace(each, costs=prices, doubled=twice)
+        found.append(each)
+    return found

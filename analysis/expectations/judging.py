@@ -1,0 +1,159 @@
+"""From a model to a verdict, or to the refusal of one where the evidence is poor.
+
+A match that nothing supports is none: a model with an adjusted R2 of 0.23 says little about growth, whatever its
+leading term (the paper's Table 3, MPI memory on Piz Daint, prints it as a total match). A verdict needs
+
+- five values of each parameter (Shudler et al. 2015, section 2.3),
+- an adjusted R2 of at least 0.5: a model that explains less than half of the variance is no model; constants have none,
+- configurations that differ by more than their repetitions do, unless the model is a constant,
+- agreement: the functions that explain the measurements, weighed by how well they do, lie on one side of the deviation
+  limit with at least four fifths of their weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ranksight.analysis.expectations.deviation import Cost
+from ranksight.analysis.expectations.document import Expectation, Study
+from ranksight.analysis.expectations.match import Match, limit_of, match
+from ranksight.analysis.expectations.models import Model
+from ranksight.core.units import counted
+from ranksight.model.search.growth import Growth
+
+Status = Literal["ok", "insufficient"]
+AGREEMENT = 0.8
+"""Weight of the hypotheses on the verdict's side of the deviation limit."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of one expectation.
+
+    Attributes
+    ----------
+    function, metric : str
+    expectation : Expectation
+    match : Match or None
+        None where there is no model.
+    formula : str
+        The model with its coefficients.
+    adjusted_r2 : float
+        NaN for constants.
+    weight : float
+        Share of the hypotheses that give the same verdict about the deviation limit.
+    settings : int
+        Configurations measured.
+    status : {"ok", "insufficient"}
+    reason : str
+        Why there is no verdict.
+    upper : bool
+        Whether slower growth than the limit allows is accepted.
+    widened : bool
+        The best term was the upper boundary of the generated space, which was widened.
+    costs : tuple of Cost
+        What the deviation costs at larger scales.
+    doubled : Cost or None
+        Where the function takes twice of what was expected, if that can be told.
+    litmus : str
+        What the reference implementation says of a deviation.
+    """
+
+    function: str
+    metric: str
+    expectation: Expectation
+    match: Match | None
+    formula: str = ""
+    adjusted_r2: float = float("nan")
+    weight: float = 0.0
+    settings: int = 0
+    status: Status = "ok"
+    reason: str = ""
+    upper: bool = False
+    widened: bool = False
+    costs: tuple[Cost, ...] = ()
+    doubled: Cost | None = None
+    litmus: str = ""
+
+    @property
+    def violated(self) -> bool:
+        """Whether the expectation is violated, on sufficient evidence."""
+        return self.verdict == "none"
+
+    @property
+    def verdict(self) -> str:
+        """``total``, ``approximate``, ``none``, ``insufficient``, or ``slower``: outside of the limit and accepted."""
+        if self.status != "ok" or self.match is None:
+            return "insufficient"
+        return "slower" if self.upper and self.match.rank == "none" and not self.match.exceeds else self.match.rank
+
+
+def verdict_of(found: Growth, expected: Growth, limit: Growth, adjusted_r2: float, least: float) -> str:
+    """The verdict on a model that somebody else fitted: its growth and its adjusted R2 (NaN for constants)."""
+    if adjusted_r2 < least:
+        return "insufficient"
+    return match(found, expected, limit).rank
+
+
+def judge(function: str, metric: str, expectation: Expectation, model: Model, study: Study) -> Finding:
+    """Hold a model against its expectation."""
+    known = Finding(
+        function, metric, expectation, None, settings=len(model.present), upper=study.upper, status="insufficient"
+    )
+    if model.empty:
+        return replace(known, reason=weakness(model, study))
+    limit = limit_of(expectation.growth, expectation.limit)
+    result = _match(model, 0, expectation.growth, limit)
+    outside = result.rank == "none"
+    agreeing = sum(
+        weight
+        for weight, hypothesis in model.alternatives()
+        if (_match(model, hypothesis, expectation.growth, limit).rank == "none") == outside
+    )
+    known = replace(
+        known,
+        match=result,
+        formula=model.formula,
+        adjusted_r2=model.adjusted_r2,
+        weight=agreeing,
+        widened=model.widened,
+        status="ok",
+    )
+    reason = weakness(model, study)
+    if not reason and agreeing < AGREEMENT:
+        reason = _disagreement(model, expectation.growth, limit, outside, study)
+    return replace(known, status="insufficient", reason=reason) if reason else known
+
+
+def _match(model: Model, hypothesis: int, expected: Growth, limit: Growth) -> Match:
+    """The match of a hypothesis with an expectation: a total one where what deviates may as well be zero."""
+    found = match(model.relevant(hypothesis), expected, limit)
+    certain = match(model.relevant(hypothesis, certain=True), expected, limit)
+    return certain if found.rank == "none" and certain.rank == "total" else found
+
+
+def weakness(model: Model, study: Study) -> str:
+    """Why a model carries no verdict, whatever is expected; empty where it does."""
+    if model.empty:
+        return f"no function can be fitted to {counted(len(model.present), 'configuration')}"
+    for name, count in model.settings.items():
+        if count < study.least_settings:
+            return f"{counted(count, 'value')} of {name} measured, a verdict needs {study.least_settings}"
+    if model.adjusted_r2 < study.least_r2:
+        return f"the model explains little, its adjusted R2 is below {study.least_r2:g}"
+    if model.fitted.noisy[model.row] and model.growth().orders:
+        return "repetitions of a configuration differ more than configurations do: measure more of them"
+    return ""
+
+
+def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool, study: Study) -> str:
+    mine = _match(model, 0, expected, limit).found.renamed(study.short)
+    rivals = [(weight, _match(model, hypothesis, expected, limit)) for weight, hypothesis in model.alternatives()]
+    other = max((each for each in rivals if (each[1].rank == "none") != outside), key=lambda each: each[0])
+    theirs = other[1].found.renamed(study.short)
+    where = ("outside", "inside") if outside else ("inside", "outside")
+    more = "more repetitions" if model.fitted.noisy[model.row] else "a larger configuration"
+    return (
+        f"{mine} {where[0]} and {theirs} {where[1]} the limit explain the measurements about as well; {more} would tell"
+    )

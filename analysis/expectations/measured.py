@@ -1,0 +1,164 @@
+"""What was measured, laid out for expectations: chosen metrics, parameters held, names looked up."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ranksight.analysis.expectations.document import Expectation, Study
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.metrics import REDUCTIONS, Reduction
+from ranksight.model.series.reduction import NAMES
+from ranksight.model.series.series import Series, series_from_experiment
+
+
+def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None = None) -> Series:
+    """The series that a study speaks of, over the parameters that vary.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    study : Study
+    metrics : sequence of str, optional
+        Those of the study when not given.
+
+    Raises
+    ------
+    InputError
+        When a metric or a parameter is unknown (the nearest are named), a value to hold was not measured, or a
+        parameter varies that no expectation names and nothing holds.
+    """
+    wanted = tuple(dict.fromkeys(metrics or _metrics(study)))
+    present = experiment.metrics()
+    for name in wanted:
+        if name not in present:
+            raise InputError(
+                f"{experiment.path} holds no metric {name!r}", nearest(name, present, "measure or import runs with it")
+            )
+    for given, known, what in (
+        (study.over_ranks, REDUCTIONS, "ranks"),
+        (study.over_repetitions, ("auto", *NAMES), "repetitions"),
+    ):
+        if given is not None and given not in known:
+            raise InputError(f"{study.source}: no reduction of {what} is named {given!r}", f"known: {', '.join(known)}")
+    how: Reduction | None = next((name for name in REDUCTIONS if name == study.over_ranks), None)
+    series = _held(series_from_experiment(experiment, wanted, how), study, experiment)
+    spoken = {name for each in study.expectations for name in each.growth.parameters}
+    for each in study.expectations:
+        for name in each.growth.parameters:
+            if name not in experiment.parameters:
+                raise InputError(
+                    f"{each.place}: {experiment.path} has no parameter {name!r}",
+                    nearest(name, experiment.parameters) + "; name it under [parameters]",
+                )
+    idle = [name for name in series.parameters if name not in spoken]
+    if idle and spoken:
+        values = sorted(set(series.points[:, series.parameters.index(idle[0])].tolist()))
+        raise InputError(
+            f"{idle[0]} was measured at {', '.join(f'{value:g}' for value in values[:8])}, and no expectation names it",
+            f"hold it: [hold] {idle[0]} = {values[-1]:g}",
+        )
+    return series
+
+
+def _metrics(study: Study) -> Iterable[str]:
+    return (*(each.metric for each in study.expectations), *(rule.metric for rule in study.rules))
+
+
+def _held(series: Series, study: Study, experiment: Experiment) -> Series:
+    """The series at the values held, without parameters that neither vary nor are spoken of."""
+    keep = np.ones(len(series.points), dtype=bool)
+    for short, value in study.hold.items():
+        name = study.symbols.get(short, short)
+        if name not in series.parameters:
+            raise InputError(
+                f"{study.source}: {experiment.path} has no parameter {name!r} to hold", nearest(name, series.parameters)
+            )
+        column = series.points[:, series.parameters.index(name)]
+        if not (column == value).any():
+            there = ", ".join(f"{each:g}" for each in sorted(set(column.tolist())))
+            raise InputError(f"{study.source}: {name} = {value:g} was not measured", f"it was measured at {there}")
+        keep &= column == value
+    if not keep.any():
+        raise InputError(f"{study.source}: no configuration has all values of [hold]", "hold fewer of them")
+    at = series.at(keep)
+    spoken = {name for each in study.expectations for name in each.growth.parameters}
+    varied = [
+        axis for axis, name in enumerate(at.parameters) if name in spoken or len(np.unique(at.points[:, axis])) > 1
+    ] or [0]
+    return Series(
+        tuple(at.parameters[axis] for axis in varied),
+        at.points[:, varied],
+        at.values,
+        at.kernels,
+        at.metrics,
+        at.provenance,
+    )
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """What to offer in place of an unknown name."""
+    listed = tuple(dict.fromkeys(known))
+    folded = {other.casefold(): other for other in listed}
+    near = [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    if near:
+        return f"nearest: {', '.join(near)}"
+    return f"known: {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else otherwise
+
+
+def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
+    """The expectation of every function and metric that has one; names before patterns.
+
+    Raises
+    ------
+    InputError
+        When a function is unknown, a pattern matches nothing, or two patterns expect different things of a function.
+    """
+    kernels: dict[str, list[str]] = {}
+    for kernel, name in zip(series.kernels, series.metrics, strict=True):
+        kernels.setdefault(name, []).append(kernel)
+    found: dict[tuple[str, str], Expectation] = {}
+    by_pattern: dict[tuple[str, str], Expectation] = {}
+    for each in study.expectations:
+        there = kernels.get(each.metric, [])
+        if each.function in there:
+            found[each.function, each.metric] = each
+            continue
+        if not set(each.function) & set("*?"):
+            raise InputError(
+                f"{each.place}: no function {each.function!r} was measured in {each.metric}",
+                nearest(each.function, there),
+            )
+        hits = fnmatch.filter(there, each.function.replace("[", "[[]"))
+        if not hits:
+            raise InputError(f"{each.place}: no function matches {each.function!r}", nearest(each.function, there))
+        for kernel in hits:
+            other = by_pattern.setdefault((kernel, each.metric), each)
+            if (other.growth, other.limit) != (each.growth, each.limit):
+                raise InputError(
+                    f"{each.place}: {kernel} is expected to be {each.growth}, and {other.growth} at {other.place}",
+                    "narrow one pattern, or name the function",
+                )
+    return by_pattern | found
+
+
+def functions_of(rules: Mapping[str, Sequence[str]], series: Series, places: Mapping[str, str]) -> None:
+    """Check that functions of rules (by metric) were measured.
+
+    Raises
+    ------
+    InputError
+        Naming the nearest functions.
+    """
+    for metric, names in rules.items():
+        there = [k for k, m in zip(series.kernels, series.metrics, strict=True) if m == metric]
+        for name in names:
+            if name not in there:
+                raise InputError(
+                    f"{places.get(name, '')}: no function {name!r} was measured in {metric}".removeprefix(": "),
+                    nearest(name, there),
+                )

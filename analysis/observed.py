@@ -1,0 +1,111 @@
+"""What later questions need of the measurements and functions do not keep: stored in the model's file by a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.diagnosis.balance import observe_balance
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.analysis.diagnosis.counted import Counted
+from ranksight.analysis.diagnosis.evidence import served
+from ranksight.analysis.diagnosis.exchanges import observe_exchanges
+from ranksight.analysis.diagnosis.teams import observe_teams
+from ranksight.analysis.diagnosis.waits import observe_waits
+from ranksight.analysis.phases.calls import traced
+from ranksight.core.errors import InsufficientError
+from ranksight.core.experiment import Experiment
+from ranksight.model.assembly import OBSERVERS
+from ranksight.model.resource.resource import LEVELS, Machine
+from ranksight.model.series.reduction import reduce
+from ranksight.model.series.series import Series
+from ranksight.platforms import Platform, load
+
+Array = NDArray[np.float64]
+
+
+@OBSERVERS.register("diagnosis")
+def observe(
+    experiment: Experiment, series: Series, platform: Platform | None, machine: Machine | None
+) -> dict[str, Any]:
+    """Plain data for the model's extras, under ``diagnosis``.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    series : Series
+        Means over ranks that the functions were fitted to.
+    platform : Platform or None
+        The machine measured.
+    machine : Machine or None
+        The same at the clock of the runs.
+
+    Returns
+    -------
+    dict
+        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an
+        instruction that its loads and stores may wait where they would least), ``counted``
+        (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
+        (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
+        (:func:`ranksight.analysis.diagnosis.teams.observe_teams`), ``waits``
+        (:func:`ranksight.analysis.diagnosis.waits.observe_waits`), ``exchanges``
+        (:func:`ranksight.analysis.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
+    """
+    found: dict[str, Any] = {}
+    if platform is not None:
+        ceilings = Ceilings.of(platform) if machine is None else Ceilings.of(platform).at(machine.frequency)
+        found["ceilings"] = ceilings.to_dict()
+        if calm := _calm(series, ceilings):
+            found["calm"] = calm
+        if (counted := Counted.of(series)).rows:
+            found["counted"] = counted.to_dict()
+    if balance := observe_balance(experiment):
+        found["balance"] = balance
+    if teams := observe_teams(experiment):
+        found["teams"] = teams
+    if waits := observe_waits(experiment):
+        found["waits"] = waits
+    if exchanges := observe_exchanges(experiment):
+        found["exchanges"] = exchanges
+    return found
+
+
+@OBSERVERS.register("phases")
+def phases_of(
+    experiment: Experiment, series: Series | None, platform: Platform | None, machine: Machine | None
+) -> dict[str, Any]:
+    """The phases' times, or why there are none; empty without event traces."""
+    if "ranks" not in experiment.parameters or not traced(experiment):
+        return {}
+    from ranksight.analysis.phases.analysis import analyse  # what few experiments need
+
+    try:
+        return analyse(experiment, platform or load("generic"), clock="measured").pet.to_dict()
+    except InsufficientError as error:
+        return {"missing": str(error)}
+
+
+def _calm(series: Series, ceilings: Ceilings) -> dict[str, float]:
+    """Least cycles an instruction that what L2, L3 and memory serve may take, of each kernel counted."""
+    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    values = reduce(series.values, "median", axis=2)
+    found: dict[str, float] = {}
+    for kernel in dict.fromkeys(series.kernels):
+        counts = [(at, rows[kernel, name]) for at, name in enumerate(LEVELS) if at and (kernel, name) in rows]
+        if not counts or (kernel, "instructions") not in rows:
+            continue
+        counted = values[rows[kernel, "instructions"]]
+        stores = served(*(_values(values, rows.get((kernel, f"store_misses_l{level}"))) for level in (1, 2, 3)))
+        longest = ceilings.latency[1:] * ceilings.longest
+        waiting = np.sum([(_values(values, row) + stores[at - 1]) * longest[at - 1] for at, row in counts], axis=0)
+        known = counted > 0
+        if known.any():
+            found[kernel] = float((waiting[known] / counted[known]).min())
+    return found
+
+
+def _values(values: Array, row: int | None) -> Array:
+    """A metric at each configuration; 0 where it was not counted."""
+    return np.zeros(values.shape[1]) if row is None else np.nan_to_num(values[row])

@@ -1,0 +1,217 @@
+"""One phase over rank counts: its weight, its groups of ranks, and the time of one occurrence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from ranksight.analysis.phases.distant import DistantPoint, distant_point
+from ranksight.analysis.phases.groups import instruction_groups
+from ranksight.analysis.phases.instructions import CONSTANT, InstructionTable
+from ranksight.analysis.phases.power import Power, fit_power
+from ranksight.analysis.phases.weights import Weight, fit_weight
+from ranksight.core.errors import InsufficientError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ranks that do alike in a phase.
+
+    Attributes
+    ----------
+    ranks, times : (m,)
+        Rank counts, and seconds of computation of one of its ranks in one occurrence.
+    table : InstructionTable or None
+        Where instructions are known.
+    plain : Power
+        Time over rank counts, from the measured ones alone.
+    distant : DistantPoint or None
+    reason : str
+        Why there is no distant point.
+    power : Power
+        With the distant point where there is one; what predictions take.
+    """
+
+    ranks: Array
+    times: Array
+    table: InstructionTable | None
+    plain: Power
+    distant: DistantPoint | None
+    reason: str
+    power: Power
+
+    @property
+    def constant(self) -> bool:
+        """Whether the group's instructions stay, over rank counts; the gate of the distant point."""
+        return self.table is not None and self.table.spread <= CONSTANT
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase.
+
+    Attributes
+    ----------
+    number : int
+        From 1, in order of occurrence.
+    body : tuple of (str, str)
+        Kernel and operation of each call.
+    weight : Weight
+    groups : tuple of Group
+        Those with most instructions first; one group where counts do not tell them apart.
+    communication : (float, float)
+        ``c_1 + c_2 log2 p`` seconds in MPI of one occurrence, as measured.
+    share : float
+        Of the run's time, at the largest rank count measured.
+    notes : tuple of str
+    """
+
+    number: int
+    body: tuple[tuple[str, str], ...]
+    weight: Weight
+    groups: tuple[Group, ...]
+    communication: tuple[float, float]
+    share: float
+    notes: tuple[str, ...] = ()
+
+    def computation(self, ranks: ArrayLike, plain: bool = False) -> Array:
+        """Seconds of computation of one occurrence, of the group that takes longest; `plain`: no distant point."""
+        found: Array = np.max([(g.plain if plain else g.power).at(ranks) for g in self.groups], axis=0)
+        return found
+
+    @property
+    def label(self) -> str:
+        """Kernels and operations in short: ``exchange_halo Irecv Isend Waitall, solve_step Allreduce (2)``."""
+        return ", ".join(f"{kernel} {_counted(calls)}" for kernel, calls in _by_kernel(self.body))
+
+
+def _by_kernel(body: tuple[tuple[str, str], ...]) -> list[tuple[str, list[str]]]:
+    found: list[tuple[str, list[str]]] = []
+    for kernel, operation in body:
+        if not found or found[-1][0] != kernel:
+            found.append((kernel, []))
+        found[-1][1].append(operation)
+    return found
+
+
+def _counted(operations: list[str]) -> str:
+    """``Send Recv``, with runs of the same as ``Allreduce (3)``."""
+    runs: list[tuple[str, int]] = []
+    for operation in operations:
+        if runs and runs[-1][0] == operation:
+            runs[-1] = (operation, runs[-1][1] + 1)
+        else:
+            runs.append((operation, 1))
+    return " ".join(operation if count == 1 else f"{operation} ({count})" for operation, count in runs)
+
+
+def build_phase(
+    number: int,
+    body: tuple[tuple[str, str], ...],
+    rows: pd.DataFrame,
+    small: pd.DataFrame,
+    share: float,
+    rule: str | None = None,
+) -> Phase:
+    """Learn a phase from the rows of :func:`ranksight.analysis.phases.table.phase_table`.
+
+    Parameters
+    ----------
+    number, body, share
+        See :class:`Phase`.
+    rows : DataFrame
+        Of this phase, with the original workload.
+    small : DataFrame
+        Of this phase, with a smaller workload; empty without one.
+    rule : str, optional
+        Rank counts that the program admits.
+
+    Raises
+    ------
+    InsufficientError
+        When the phase was seen at one number of ranks only.
+    """
+    ranks = np.sort(rows["ranks"].unique())
+    weights = rows.groupby("ranks")["weight"].median().to_numpy()
+    weight = fit_weight(ranks, weights, rule)
+    notes: list[str] = []
+    if not weight.exact:
+        notes.append(f"weights lie on no line over admissible rank counts: {weight.formula}")
+    labelled, several = _groups(rows)
+    if several:
+        notes.append(several)
+    small_labelled, _ = _groups(small)
+    groups = []
+    for label in range(int(labelled["group"].max()) + 1):
+        mine = labelled[labelled["group"] == label]
+        theirs = small_labelled[small_labelled["group"] == label] if len(small) else small
+        groups.append(_group(ranks, mine, theirs, weights, weight))
+    waiting = rows.groupby("ranks")["communication"].mean().to_numpy()
+    return Phase(number, body, weight, tuple(groups), _logarithm(ranks, waiting), share, tuple(notes))
+
+
+def _groups(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Rows with their group; one group for all where rank counts disagree on how many there are."""
+    if rows.empty or not rows["instructions"].notna().all():
+        return rows.assign(group=0), ""
+    labelled = rows.assign(group=0)
+    for _, part in rows.groupby("point"):
+        labelled.loc[part.index, "group"] = instruction_groups(part["instructions"])
+    counts = labelled.groupby("ranks")["group"].max() + 1
+    if counts.nunique() > 1:
+        told = ", ".join(f"{count} at {p:g} ranks" for p, count in counts.items())
+        return rows.assign(group=0), f"groups of similar ranks differ in number ({told}): ranks are taken together"
+    return labelled, ""
+
+
+def _group(ranks: Array, rows: pd.DataFrame, small: pd.DataFrame, weights: Array, weight: Weight) -> Group:
+    means = rows.groupby("ranks")[["computation", "instructions"]].mean()
+    times = means["computation"].to_numpy()
+    plain = fit_power(ranks, times)
+    if not means["instructions"].notna().all():
+        why = "instructions between calls are not known; time stands in for them, and cannot map a workload"
+        return Group(ranks, times, None, plain, None, why, plain)
+    size = rows.groupby("ranks")["rank"].nunique().to_numpy(dtype=float)
+    table = InstructionTable.of(ranks, means["instructions"].to_numpy(), weights, weight, size)
+    point, why = _distant(table, small)
+    power = plain if point is None else fit_power([*ranks, point.ranks], [*times, point.time])
+    return Group(ranks, times, table, plain, point, why, power)
+
+
+def _distant(table: InstructionTable, small: pd.DataFrame) -> tuple[DistantPoint | None, str]:
+    if not table.spread <= CONSTANT:
+        return None, f"its instructions are not constant over rank counts: they differ by {table.spread:.1%}"
+    if small.empty:
+        return None, "no smaller workload was measured ('ranksight measure --distant')"
+    means = small.groupby("ranks")[["computation", "instructions", "cycles"]].mean()
+    if not means["instructions"].notna().all():
+        return None, "instructions of the smaller workload are not known"
+    try:
+        return (
+            distant_point(
+                means.index.to_numpy(dtype=float),
+                means["instructions"].to_numpy(),
+                means["computation"].to_numpy(),
+                (means["cycles"] / means["instructions"]).to_numpy(),
+                table,
+            ),
+            "",
+        )
+    except InsufficientError as error:
+        return None, error.what
+
+
+def _logarithm(ranks: Array, seconds: Array) -> tuple[float, float]:
+    """``c_1 + c_2 log2 p`` with no negative coefficient; NaN where times are not known."""
+    from scipy.optimize import nnls
+
+    if not np.isfinite(seconds).all():
+        return float("nan"), float("nan")
+    scale = max(float(seconds.max()), 1e-300)
+    found, _ = nnls(np.stack([np.ones_like(ranks), np.log2(ranks)], axis=1), seconds / scale)
+    return float(found[0] * scale), float(found[1] * scale)

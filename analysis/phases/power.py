@@ -1,0 +1,98 @@
+"""The computational regression model: a power of the number of ranks.
+
+    T(p) = a p^b
+
+fitted by least squares in the logarithms, as a spreadsheet's trend line is.
+
+Source: Panadero et al. 2015, section 3, table 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from ranksight.core.errors import InsufficientError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """``a p^b``.
+
+    Attributes
+    ----------
+    factor, exponent : float
+    r2 : float
+        In the logarithms.
+    scatter : float
+        Standard deviation of the logarithms about the line; NaN where two points define it.
+    centre, width : float
+        Mean of ``log p``, and the sum of squares about it.
+    count : int
+        Points.
+    """
+
+    factor: float
+    exponent: float
+    r2: float = 1.0
+    scatter: float = 0.0
+    centre: float = 0.0
+    width: float = 1.0
+    count: int = 0
+
+    def at(self, ranks: ArrayLike) -> Array:
+        """Value at each rank count."""
+        found: Array = self.factor * np.asarray(ranks, dtype=np.float64) ** self.exponent
+        return found
+
+    def interval(self, ranks: ArrayLike, level: float = 0.9) -> tuple[Array, Array]:
+        """Prediction interval of the line in the logarithms; NaN where two points define it."""
+        value, p = self.at(ranks), np.asarray(ranks, dtype=np.float64)
+        if self.factor == 0:
+            return value, value
+        if self.count < 3:
+            return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
+        far = np.sqrt(1 + 1 / self.count + (np.log(p) - self.centre) ** 2 / self.width)
+        factor = np.exp(float(stdtrit(self.count - 2, 0.5 + level / 2)) * self.scatter * far)
+        return value / factor, value * factor
+
+    @property
+    def formula(self) -> str:
+        """As text, with as many digits of the factor as a prediction needs."""
+        return f"{self.factor:.4g} p^{self.exponent:.4g}"
+
+
+def fit_power(ranks: ArrayLike, values: ArrayLike) -> Power:
+    """Fit ``a p^b`` to positive values; zeros only give zero.
+
+    Raises
+    ------
+    InsufficientError
+        With fewer than two rank counts of positive values.
+    """
+    p, y = np.asarray(ranks, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if len(y) and (y == 0).all():
+        return Power(0.0, 0.0)
+    used = np.isfinite(y) & (y > 0) & (p > 0)
+    x, z = np.log(p[used]), np.log(y[used])
+    if len(np.unique(x)) < 2:
+        raise InsufficientError("a phase was timed at one number of ranks only", "trace at two or more, better four")
+    centred = x - x.mean()
+    exponent = float(centred @ (z - z.mean()) / (centred @ centred))
+    level = float(z.mean() - exponent * x.mean())
+    total = float(((z - z.mean()) ** 2).sum())
+    rest = float(((z - level - exponent * x) ** 2).sum())
+    return Power(
+        float(np.exp(level)),
+        exponent,
+        1.0 if total == 0 else 1 - rest / total,
+        float(np.sqrt(rest / (len(x) - 2))) if len(x) > 2 else float("nan"),
+        float(x.mean()),
+        float(centred @ centred),
+        len(x),
+    )

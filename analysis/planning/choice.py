@@ -1,0 +1,219 @@
+"""The next runs worth their core-hours: the design whose runs together leave the least (:mod:`.designs`), the cheapest
+run first. What the cheap ones tell may change which dear ones are worth making: a plan is made again after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.planning.candidates import Candidates
+from ranksight.analysis.planning.cost import Cost
+from ranksight.analysis.planning.designs import GAIN, ROUNDING, Means, best
+from ranksight.analysis.planning.goal import REACH, Goal
+from ranksight.analysis.planning.prospect import Prospect
+from ranksight.core.errors import InsufficientError
+from ranksight.model.uncertainty.forecast import OK, WIDE, Forecast
+
+Array = NDArray[np.float64]
+
+WORLDS = 48
+SETTLED = 0.02
+"""Part of the interval that a plan must be expected to take away, for its runs to be told to help."""
+
+RUNS, BUDGET, WORTHLESS, NOTHING = "runs", "budget", "worth", "candidates"
+"""Why a plan ends: as many runs as were asked for, what is left of the budget pays for none, no other run is worth its
+cost, all that could be run is planned."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run to make.
+
+    Attributes
+    ----------
+    configuration : mapping of str to float
+    repetitions : int
+    seconds : float
+        Of one run under all collectors.
+    core_hours, upper : float
+        Of all repetitions: expected, and what they stay below with probability 95 %.
+    factor : (t,)
+        Expected ratio of the interval's ends to its middle at each target after this run and those before it, such as
+        1.2 for +-20 %.
+    helps : str
+        The kernel that gains most, and its metric where it is another than the goal's.
+    why : str
+        What it does that the runs before it do not, such as ``farther in ranks`` (:func:`_why`); ``explores, ...``
+        where it is planned for being cheap, and the interval is not expected to narrow by :data:`.designs.GAIN`.
+    """
+
+    configuration: Mapping[str, float]
+    repetitions: int
+    seconds: float
+    core_hours: float
+    upper: float
+    factor: Array
+    helps: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Runs to make, the cheapest first.
+
+    Attributes
+    ----------
+    goal : Goal
+    candidates : Candidates
+    cost : Cost
+    runs : tuple of PlannedRun
+    budget : float
+        Core-hours that were allowed.
+    target_cost : float
+        Core-hours of running all targets once instead.
+    after : Forecast
+        What the goal's answer is expected to look like then, one row.
+    ended : str
+        Why no more runs are planned: :data:`RUNS`, :data:`BUDGET`, :data:`WORTHLESS` or :data:`NOTHING`.
+    narrowing : float
+        Part of the interval's width that all runs together are expected to take away.
+    """
+
+    goal: Goal
+    candidates: Candidates
+    cost: Cost
+    runs: tuple[PlannedRun, ...]
+    budget: float
+    target_cost: float
+    after: Forecast
+    ended: str
+    narrowing: float
+
+    @property
+    def settled(self) -> bool:
+        """Whether runs within the budget hardly narrow the interval any more."""
+        return self.narrowing < SETTLED
+
+    @property
+    def core_hours(self) -> float:
+        """Of all runs together."""
+        return float(sum(run.core_hours for run in self.runs))
+
+    @property
+    def dearer(self) -> bool:
+        """Whether the runs cost more than running the targets themselves."""
+        return self.core_hours > self.target_cost * ROUNDING
+
+
+def choose_runs(
+    goal: Goal,
+    candidates: Candidates,
+    cost: Cost,
+    *,
+    budget: float | None = None,
+    most: int = 5,
+    repetitions: int = 1,
+    worlds: int = WORLDS,
+) -> Choice:
+    """Choose runs.
+
+    Parameters
+    ----------
+    goal : Goal
+    candidates : Candidates
+    cost : Cost
+    budget : float, optional
+        Core-hours; what running the targets instead would cost, as often, when not given.
+    most : int
+        Runs at most.
+    repetitions : int
+        Of each run.
+    worlds : int
+        Outcomes drawn for every series.
+
+    Raises
+    ------
+    InsufficientError
+        When no candidate's cost can be told, or none is within the budget.
+    """
+    price = cost.of(candidates.points, repetitions)
+    target_cost = float(np.sum(cost.of(goal.targets, repetitions).core_hours))
+    known = np.isfinite(price.core_hours) & (price.core_hours > 0)
+    if not known.any():
+        raise InsufficientError("the cost of no run can be told", "measure a first few configurations with their time")
+    least = float(price.core_hours[known].min())
+    if budget is None:
+        budget = target_cost if np.isfinite(target_cost) and target_cost > 0 else float(price.core_hours[known].max())
+    within = np.flatnonzero(known & (price.core_hours <= budget * ROUNDING))
+    if not len(within):
+        measured = (goal.targets[:, None] == goal.training[None]).all(axis=2).any(axis=1).all()
+        if measured:
+            instead = "the target was measured: repeat it, or give more with --budget"
+        elif target_cost <= least:
+            instead = f"running the target itself costs {target_cost:.3g}"
+        else:
+            instead = "give more with --budget, or smaller configurations by rules and limits"
+        raise InsufficientError(f"the cheapest run costs {least:.3g} core-hours, the budget is {budget:.3g}", instead)
+    means = Means(price.core_hours, within, budget, most)
+    found = best(Prospect(goal, candidates.points, worlds), means)
+    runs = []
+    names = list(candidates.rules)
+    made = goal.training
+    for at, before, width, helps in zip(found.chosen, found.widths[:-1], found.widths[1:], found.helps, strict=True):
+        configuration = dict(zip(names, map(float, candidates.points[at]), strict=True))
+        said = _after(goal, found.widths[0], width, found.beyond)
+        with np.errstate(all="ignore"):
+            factor = np.where(said.lower[0] > 0, np.sqrt(said.upper[0] / said.lower[0]), np.exp(width))
+        factor = np.where(np.isfinite(factor), factor, np.exp(width))
+        why = _why(names, made, candidates.points[at])
+        if width.mean() > (1 - GAIN) * before.mean():
+            why = f"explores, {why}"
+        made = np.concatenate([made, candidates.points[at][None]])
+        hours = float(price.core_hours[at]), float(price.upper[at])
+        runs.append(PlannedRun(configuration, repetitions, float(price.seconds[at]), *hours, factor, helps, why))
+    after = _after(goal, found.widths[0], found.widths[-1], found.beyond)
+    ended = _ended(found, means, len(candidates.points))
+    return Choice(goal, candidates, cost, tuple(runs), budget, target_cost, after, ended, 1 - found.width)
+
+
+def _ended(found: Prospect, means: Means, candidates: int) -> str:
+    """Why no more runs are planned."""
+    if len(found.chosen) >= means.most:
+        return RUNS
+    if len(found.chosen) == candidates:
+        return NOTHING
+    return WORTHLESS if len(means.left(found.chosen)) else BUDGET
+
+
+def _why(names: list[str], made: Array, point: Array) -> str:
+    """What a run at `point` (m,) tells that those `made` (n, m) do not: values farther out, new values between, or
+    values that never stood together."""
+    for what, mask in (
+        ("farther in", (point > made.max(axis=0)) | (point < made.min(axis=0))),
+        ("new", ~(made == point).any(axis=0)),
+    ):
+        if mask.any():
+            return f"{what} {' and '.join(name for name, hit in zip(names, mask, strict=True) if hit)}"
+    return f"{' and '.join(names)} together"
+
+
+def _after(goal: Goal, before: Array, width: Array, beyond: Array) -> Forecast:
+    """The answer now with its interval narrowed in the ratio of half-widths (t,); where it has no ends, the width.
+
+    Where there is no answer, widths are counted from :data:`REACH`, though what is known reaches `beyond` (t,) times
+    as far: they narrow as much less.
+    """
+    now = goal.now
+    # Parts without an answer are not in the ends that are told.
+    short = (now.status[0] != OK) & (now.status[0] != WIDE)
+    width = np.where(short, np.minimum(width * beyond, before), width)
+    with np.errstate(all="ignore"):
+        ratio = np.where(before > 0, width / before, 1.0)
+        down, up = np.log(now.value / now.lower), np.log(now.upper / now.value)
+    down, up = (np.where(short, np.clip(end, before, np.maximum(before, REACH)), end) for end in (down, up))
+    down = np.where(np.isfinite(down), down * ratio, width)
+    up = np.where(np.isfinite(up), up * ratio, width)
+    return replace(now, lower=now.value * np.exp(-down), upper=now.value * np.exp(up))

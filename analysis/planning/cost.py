@@ -1,0 +1,200 @@
+"""What a run costs: core-hours = seconds x ranks / 3600, for every repetition.
+
+The seconds are those of the program's own run, predicted: where an experiment knows how long its runs took, from the
+collector that slowed them least; otherwise from the model's time of the whole program. What all collectors together
+took in place of that one (a simulation takes 50 times as long as the program) is a factor of its own, so that a run and
+the target have prices of one kind. Runs whose ranks shared cores took so much longer, with as many core-hours: their
+time is divided by the ranks on a core.
+
+They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
+expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer is dearer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ranksight.analysis.planning.goal import total_of
+from ranksight.core.errors import InsufficientError
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.model import Model
+from ranksight.model.series.series import Series
+
+Array = NDArray[np.float64]
+
+TIMES = ("wall_time", "time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
+"""Metrics that tell how long a run takes, the best first."""
+HOUR = 3600.0
+FEWEST = 3
+"""Configurations whose wall time is known that a function of it is fitted to."""
+LEVEL = 0.9
+"""Probability of the intervals of seconds."""
+MOST_SIGMA = float(np.log(2.0))
+"""Largest standard deviation of the logarithm of seconds that is believed: beyond it an answer is insufficient."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What k runs cost.
+
+    Attributes
+    ----------
+    seconds : (k,)
+        Expected, of one run of the program.
+    core_hours : (k,)
+        Expected, of all repetitions.
+    upper : (k,)
+        Core-hours that they stay below with probability 95 %.
+    """
+
+    seconds: Array
+    core_hours: Array
+    upper: Array
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of a run and its repetitions.
+
+    Attributes
+    ----------
+    seconds : callable
+        Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (k,) of one run; NaN where they are
+        not known.
+    basis : str
+        What the seconds come from, for people.
+    ranks : int or None
+        Column of the ranks; without it a run is counted as one core.
+    collectors : tuple of str
+        Those that runs were made under, where more than one or a slower one than the basis was used.
+    factor : float
+        Time of a run under all of them over that of the program's own run, the median of the runs made.
+    """
+
+    seconds: Callable[[Array], tuple[Array, Array]]
+    basis: str
+    ranks: int | None
+    collectors: tuple[str, ...] = ()
+    factor: float = 1.0
+
+    def of(self, points: Array, repetitions: int) -> Price:
+        """What runs of the program at `points` (k, m) cost."""
+        median, upper = self.seconds(points)
+        with np.errstate(all="ignore"):
+            sigma = np.log(upper / median) / float(ndtri((1 + LEVEL) / 2))
+        sigma = np.clip(np.where(np.isfinite(sigma), sigma, MOST_SIGMA), 0.0, MOST_SIGMA)
+        expected = median * np.exp(sigma**2 / 2)
+        upper = median * np.exp(sigma * float(ndtri((1 + LEVEL) / 2)))
+        cores = points[:, self.ranks] if self.ranks is not None else np.ones(len(points))
+        each = repetitions * cores / HOUR
+        return Price(expected, each * expected, each * upper)
+
+
+def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
+    """How to cost runs of the program that a model is of.
+
+    Parameters
+    ----------
+    experiment : Experiment, optional
+        Its runs' wall times are used where they are known.
+
+    Raises
+    ------
+    InsufficientError
+        When neither the experiment nor the model knows how long anything takes.
+    """
+    ranks = model.parameters.index("ranks") if "ranks" in model.parameters else None
+    measured = None if experiment is None else _of_runs(experiment, ranks)
+    if measured is not None:
+        return measured
+    name = next((each for each in TIMES if each in model.fitted.metrics), None)
+    if name is None:
+        raise InsufficientError(
+            "nothing tells how long a run takes: the model has no time",
+            "give the experiment itself, or import a time with the counters",
+        )
+    every = [row for (_, metric), row in model.functions.rows.items() if metric == name]
+    total = total_of(model, name)
+
+    def plain(points: Array) -> tuple[Array, Array]:
+        each = model.functions.predict(points, LEVEL)
+        both = np.nansum if total else np.nanmax
+        grown = _unvaried(model, points)
+        median, upper = (both(part[every], axis=0) * grown for part in (each.value, each.upper))
+        return np.asarray(median), np.asarray(upper)
+
+    def seconds(points: Array) -> tuple[Array, Array]:
+        if not total:
+            return plain(points)
+        given = model.predict_at(points, level=LEVEL, kernels=[WHOLE], metrics=[name])
+        whole = [each for each in given.answers if (each.kernel or WHOLE) == WHOLE]
+        median, upper = (np.array([getattr(each, end) for each in whole]) for end in ("value", "upper"))
+        unknown = ~(median > 0)
+        if unknown.any():
+            median[unknown], upper[unknown] = plain(points[unknown])
+        return median, upper
+
+    never = [model.parameters[at] for at in _fixed(model)]
+    basis = f"predicted {name}" if total else f"largest predicted {name}"
+    if never:
+        basis += f" (taken to grow as {' and '.join(never)}, never varied)"
+    return Cost(seconds, basis, ranks)
+
+
+def _fixed(model: Model) -> list[int]:
+    """Columns of the parameters that took one value, ranks aside."""
+    return [at for at, name in enumerate(model.parameters) if name != "ranks" and np.ptp(model.training[:, at]) == 0]
+
+
+def _unvaried(model: Model, points: Array) -> Array:
+    """Work at `points` over that at the one value of parameters that never varied, taken to be proportional."""
+    factor = np.ones(len(points))
+    for at in _fixed(model):
+        if model.training[0, at] > 0:
+            factor = factor * np.maximum(points[:, at], 0.0) / model.training[0, at]
+    return factor
+
+
+def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
+    """From the runs' own wall times, of the collector that slowed them least; None where too few are known."""
+    runs = [run for run in experiment.runs if run.state == "complete" and (run.wall_time or 0.0) > 0]
+    names = sorted({run.collector for run in runs})
+    places: dict[tuple[float, ...], int] = {}
+    cells: dict[tuple[int, int], list[float]] = {}
+    for run in runs:
+        place = places.setdefault(tuple(float(run.configuration[p]) for p in experiment.parameters), len(places))
+        # Ranks that shared a core took as much longer: a run is counted as on a core a rank, with as many core-hours.
+        cells.setdefault((names.index(run.collector), place), []).append(float(run.wall_time or 0.0) / run.sharing)
+    middle = np.full((len(names), len(places)), np.nan)
+    for where, found in cells.items():
+        middle[where] = np.median(found)
+    enough = np.isfinite(middle).sum(axis=1) >= FEWEST
+    if not enough.any():
+        return None
+    shared = middle[:, np.isfinite(middle).all(axis=0)]
+    judged = shared if shared.size else middle
+    slowness = np.where(enough, np.nanmean(np.log(judged), axis=1), np.inf)
+    own = int(np.argmin(slowness))
+    width = max(len(found) for (row, _), found in cells.items() if row == own)
+    values = np.full((1, len(places), width), np.nan)
+    for (row, place), found in cells.items():
+        if row == own:
+            values[0, place, : len(found)] = found
+    points = np.array(list(places), dtype=np.float64)
+    fitted = fit_series(Series(experiment.parameters, points, values, (names[own],), ("wall_time",)))
+    factor = float(np.median(shared.sum(axis=0) / shared[own])) if shared.size else 1.0
+    basis = f"wall time of the program's own runs ({names[own]})"
+    if any(run.crowded for run in runs if run.collector == names[own]):
+        basis += ", as if no ranks had shared a core"
+
+    def seconds(points: Array) -> tuple[Array, Array]:
+        said = fitted.predict(points, LEVEL)
+        return said.value[0], said.upper[0]
+
+    return Cost(seconds, basis, ranks, tuple(names) if len(names) > 1 else (), factor)

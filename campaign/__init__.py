@@ -1,0 +1,1 @@
+"""Campaigns: launchers, collectors, batch jobs, and experiments imported or merged."""

@@ -1,0 +1,379 @@
+"""Building an experiment from readings: naming the parameters, telling repetitions apart, all or nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.campaign.nested import Timers
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.files import Staging, recover, sync_tree
+from ranksight.core.log import log
+from ranksight.core.reading import Reading, check
+from ranksight.core.sampled import TABLE, sampling
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What the user says about parameters and metrics.
+
+    Attributes
+    ----------
+    parameters : mapping of str to str
+        Name of a parameter to where its value is found: a regular expression with one group, searched in the path, or
+        the name under which the file itself states it.
+    constants : mapping of str to float
+        Parameters with one value for all that is imported.
+    metrics : mapping of str to str
+        Name of a metric in the experiment to its name in the files; what is not named keeps its name.
+    periods : mapping of str to float
+        What a sample of a metric of the experiment is worth, in SI units, where the files do not say
+        (:mod:`ranksight.core.sampled`).
+    total : str, optional
+        The kernel that is the whole program.
+    """
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    periods: Mapping[str, float] = field(default_factory=dict)
+    total: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, period in self.periods.items():
+            if not period > 0:
+                raise InputError(f"a sample of {name} is worth {period:g}", "give a number above zero")
+        for name, where in self.parameters.items():
+            if "(" in where:
+                try:
+                    groups = re.compile(where).groups
+                except re.error as error:
+                    raise InputError(f"parameter {name}: {where!r} is no regular expression: {error}") from error
+                if groups != 1:
+                    raise InputError(
+                        f"parameter {name}: {where!r} has {groups} groups", r"write one, around the number: 'Rank(\d+)'"
+                    )
+        both = sorted(set(self.parameters) & set(self.constants))
+        if both:
+            raise InputError(f"parameter {both[0]} is both found and set", "give --parameter or --set, not both")
+
+    def configuration(self, reading: Reading, path: Path) -> dict[str, float]:
+        """The configuration of a reading: its own, with what the user says added and put in place of it.
+
+        Raises
+        ------
+        InputError
+            When a parameter is not found, or is no number.
+        """
+        found = dict(reading.configuration)
+        for name, where in self.parameters.items():
+            if "(" in where:
+                # A folder that is one run ends as it does in the path of a file within: n(\d+)/ matches both.
+                hits = re.findall(where, path.as_posix() + "/" * path.is_dir())
+                if not hits:
+                    raise InputError(f"{path}: {where!r} of parameter {name} does not match its path")
+                found[name] = _value(name, hits[-1], path)
+            elif where in reading.configuration:
+                found.pop(where, None)
+                found[name] = reading.configuration[where]
+            elif where in reading.environment:
+                found[name] = _value(name, reading.environment[where], path)
+            else:
+                known = ", ".join([*reading.configuration, *reading.environment]) or "nothing"
+                raise InputError(
+                    f"{path} does not state {where!r} (it states {known})",
+                    rf"give --set {name}=VALUE, or --parameter {name}='regular expression with (\d+)'",
+                )
+        found.update(self.constants)
+        return found
+
+    def counters(self, table: pd.DataFrame, path: Path) -> pd.DataFrame:
+        """The table with the metrics, and the kernel that is the whole program, renamed.
+
+        Raises
+        ------
+        InputError
+            When the new name of a metric is taken, or there is no such kernel.
+        """
+        if self.total is not None:
+            whole = table["kernel"] == self.total
+            if not whole.any():
+                raise InputError(
+                    f"{path}: no kernel is named {self.total!r}", "--total names the kernel that is the whole program"
+                )
+            table = table.assign(kernel=table["kernel"].where(~whole, WHOLE))
+        renames = {old: new for new, old in self.metrics.items() if old != new and old in table.columns}
+        for old, new in renames.items():
+            if new in table.columns and new not in renames:
+                raise InputError(
+                    f"{path} holds a metric {new!r} already", f"rename that one too, or {old!r} to another name"
+                )
+        return table.rename(columns=renames) if renames else table
+
+
+def _shape(path: Path) -> str:
+    return re.sub(r"\d+", "0", path.name)
+
+
+def names_of(specifications: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME`` and ``NAME=SOURCE`` into name to source.
+
+    Raises
+    ------
+    InputError
+        When a name is empty or given twice.
+    """
+    found: dict[str, str] = {}
+    for text in specifications:
+        name, mark, source = text.partition("=")
+        name, source = name.strip(), source.strip() if mark else name.strip()
+        if not name or not source:
+            raise InputError(f"{text!r} names nothing", "write NAME or NAME=SOURCE")
+        if name in found:
+            raise InputError(f"{name!r} is given twice")
+        found[name] = source
+    return found
+
+
+def _value(name: str, text: str, path: Path) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{path}: {text!r} for parameter {name} is no number")
+    return value
+
+
+_NEW = "experiment"
+
+
+class Import:
+    """An experiment being made: beside its place until :meth:`finish`, gone if that is never reached.
+
+    Use it as a context manager.
+
+    Parameters
+    ----------
+    place : Path
+        Where the experiment will be.
+    application : str
+        Its name.
+    naming : Naming
+        What the user says about parameters and metrics.
+    force : bool
+        Replace an experiment that is there.
+    complete : callable
+        What every reading goes through once its parameters and metrics have the user's names: it may add metrics and
+        notes (:func:`ranksight.counters.forming.formed`).
+
+    Attributes
+    ----------
+    kernels : set of str
+        Kernels seen so far.
+    timers : Timers
+        What the readings say of timers that hold each other.
+    notes : dict of str to None
+        What the readings imported so far note, each once, in order.
+    unlike : tuple of Path or None
+        Two files that became repetitions of one configuration although their names differ in more than numbers.
+
+    Raises
+    ------
+    InputError
+        When something is at `place` and `force` is not given, or it is no experiment.
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        application: str,
+        naming: Naming,
+        force: bool = False,
+        complete: Callable[[Reading], Reading] = lambda reading: reading,
+    ) -> None:
+        self.place, self.application, self.naming = place, application, naming
+        recover(place)
+        self._complete = complete
+        if place.exists() or place.is_symlink():
+            empty = place.is_dir() and not any(place.iterdir())
+            if not force and not empty:
+                raise InputError(f"{place} exists already", "name another with -o, or give --force to replace it")
+            if not empty and not (place / "experiment.json").is_file():
+                raise InputError(f"{place} is no experiment: it is not replaced", "name another folder with -o")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._staging = Staging(place)
+        except OSError as error:
+            raise InputError(
+                f"cannot write {place}: {error.strerror or error}", "name a folder that can be written"
+            ) from error
+        self._experiment: Experiment | None = None
+        self._origin = ""
+        self._kinds: list[tuple[str, str, frozenset[str]]] = []
+        self.kernels: set[str] = set()
+        self.timers = Timers()
+        self.notes: dict[str, None] = {}
+        self.unlike: tuple[Path, Path] | None = None
+        self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
+        self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
+
+    def __enter__(self) -> Import:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._staging.__exit__()
+
+    def add(
+        self,
+        readings: Iterable[Reading],
+        reader: str,
+        path: Path,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Store the readings of one file, all or, when one of them is wrong, none; the number of runs it made.
+
+        A reading of a configuration that was there before is a repetition of it. `watch` is told after every run how
+        many of the file are stored, of how many.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged, lacks a parameter, or has others than the files before.
+        """
+        held: dict[str, None] = {}
+        checked = []
+        for reading in readings:
+            if reading.counters is not None:
+                held.update(dict.fromkeys(str(name) for name in reading.counters.columns if name not in COUNTER_KEYS))
+            checked.append(self._checked(reading, path))
+        if not checked:
+            raise InputError(f"{path} holds no measurement")
+        for old in self.naming.metrics.values():
+            if old not in held:
+                raise InputError(f"{path} holds no metric {old!r}", f"it holds {', '.join(held) or 'none'}")
+        names = self._experiment.parameters if self._experiment is not None else tuple(checked[0].configuration)
+        for reading in checked:
+            if set(reading.configuration) != set(names):
+                raise InputError(
+                    f"{path} has the parameters {', '.join(reading.configuration)}; "
+                    f"{self._origin or 'its first run'} has {', '.join(names)}",
+                    "give --set or --parameter for those that differ",
+                )
+        if self._experiment is None:
+            self._origin = str(path)
+            self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
+            self._experiment.synced = False
+        for done, reading in enumerate(checked, 1):
+            self._store(self._experiment, reading, reader, path)
+            self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
+            if watch is not None:
+                watch(done, len(checked))
+        log("read %s as %s: %d runs", path, reader, len(checked))
+        return len(checked)
+
+    def _checked(self, reading: Reading, path: Path) -> Reading:
+        check(reading, str(path))
+        configuration = self.naming.configuration(reading, path)
+        if not configuration:
+            raise InputError(
+                f"{path} states no parameter",
+                r"give --set ranks=8, or --parameter ranks='regular expression with (\d+)'",
+            )
+        import pandas as pd
+
+        counters = None if reading.counters is None else self.naming.counters(reading.counters, path)
+        self.timers.add(counters)
+        provenance = {self._new(name): text for name, text in reading.provenance.items()}
+        tables = dict(reading.tables)
+        if TABLE in tables:
+            tables[TABLE] = tables[TABLE].assign(metric=tables[TABLE]["metric"].map(self._new))
+        if counters is not None and self.naming.periods:
+            known = set() if TABLE not in tables else set(tables[TABLE]["metric"])
+            if absent := [name for name in self.naming.periods if name not in counters.columns]:
+                raise InputError(f"{path} holds no metric {absent[0]!r} to have a period", "name one that it holds")
+            fresh = {name: each for name, each in self.naming.periods.items() if name not in known}
+            told_of = sampling(counters, fresh)
+            tables[TABLE] = pd.concat([tables[TABLE], told_of], ignore_index=True) if TABLE in tables else told_of
+            for name in fresh:
+                said = provenance.get(name, "measured")
+                provenance[name] = (
+                    said if said.startswith("sampled") else f"sampled, of period {fresh[name]:g} ({said})"
+                )
+        sources = {self._new(name): source for name, source in reading.names.items()}
+        sources |= {new: reading.names.get(old, old) for new, old in self.naming.metrics.items()}
+        named = replace(
+            reading, configuration=configuration, counters=counters, provenance=provenance, tables=tables, names=sources
+        )
+        if configuration != reading.configuration or self.naming.metrics:
+            check(named, str(path))  # what the user calls ranks or time must be that
+        return self._complete(named)
+
+    def _new(self, metric: str) -> str:
+        return next((new for new, old in self.naming.metrics.items() if old == metric), metric)
+
+    def _store(self, experiment: Experiment, reading: Reading, reader: str, path: Path) -> None:
+        collector = self._collector(reading, reader)
+        key = tuple(sorted(reading.configuration.items())), collector
+        first = self._first.setdefault(key, path)
+        if self.unlike is None and _shape(first) != _shape(path):
+            self.unlike = (first, path)
+        taken = self._taken.setdefault(key, set())
+        repetition = reading.repetition
+        if repetition is None or repetition in taken:
+            repetition = max(taken, default=-1) + 1
+        taken.add(repetition)
+        run = Run(
+            configuration=reading.configuration,
+            repetition=repetition,
+            collector=collector,
+            command=reading.command,
+            environment=reading.environment,
+            wall_time=reading.wall_time,
+            provenance=reading.provenance,
+            notes=(*reading.notes, *reading.warnings),
+            source=reading.source or (str(path),),
+        )
+        if reading.counters is not None:
+            self.kernels.update(map(str, reading.counters["kernel"].unique().tolist()))
+        experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
+
+    def _collector(self, reading: Reading, reader: str) -> str:
+        """The reader's name, numbered for each further set of metrics: a pass with other counters is no repetition."""
+        columns = () if reading.counters is None else map(str, reading.counters.columns)
+        content = frozenset([*columns, *(["(messages)"] if reading.messages is not None else []), *reading.tables])
+        for at, (name, collector, known) in enumerate(self._kinds):
+            if name == reader and (content <= known or known <= content):
+                self._kinds[at] = (name, collector, known | content)
+                return collector
+        others = sum(name == reader for name, _, _ in self._kinds)
+        collector = reader if not others else f"{reader}-{others + 1}"
+        self._kinds.append((reader, collector, content))
+        return collector
+
+    def finish(self) -> Experiment:
+        """Put the experiment in its place.
+
+        Raises
+        ------
+        InputError
+            When nothing was added.
+        """
+        if self._experiment is None:
+            raise InputError("nothing was imported")
+        try:
+            sync_tree(self._staging.path / _NEW)
+            self._staging.put(_NEW)
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self.place}: {error.strerror or error}", "name a folder that can be written"
+            ) from error
+        return Experiment.read(self.place)

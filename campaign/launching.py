@@ -1,0 +1,196 @@
+"""Command templates and launchers: what is run, and where a tool is put in front of the program on every rank.
+
+A template is a command line with parameters in braces, ``mpirun -n {ranks} ./heat --n {size}``. Beside the parameters
+stand the sides of the process grid that ``MPI_Dims_create`` makes of the ranks, ``{grid3.x} {grid3.y} {grid3.z}`` and
+``{grid2.x} {grid2.y}``, and products of all of these, ``{size*grid3.x}``.
+
+A collector that has to stand before the program is put there by :meth:`Launch.wrap`; where the program begins is found
+from the launcher's options, or stated by the word ``{wrap}`` in the template.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ranksight.campaign.launchers import LAUNCHERS, launcher_of, rank_variables
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
+
+WRAP = "{wrap}"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_TERM = rf"(?:grid2\.[xy]|grid3\.[xyz]|{_NAME})"
+_FIELD = re.compile(rf"\{{({_TERM}(?:\*{_TERM})*)\}}")
+
+
+def rank_expression() -> str:
+    """A POSIX shell expression that gives a process its rank, 0 where no launcher set one."""
+    expression = "0"
+    for name in reversed(rank_variables()):
+        expression = f"${{{name}:-{expression}}}"
+    return expression
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One command, filled in.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The words of the command without ``{wrap}``.
+    program_at : int
+        Index in `command` of the program's own executable.
+    configuration : mapping of str to float
+    ranks : int
+    prepare : tuple of str
+        What is run once before the runs of the configuration; none where empty.
+    """
+
+    command: tuple[str, ...]
+    program_at: int
+    configuration: Mapping[str, float]
+    ranks: int
+    prepare: tuple[str, ...] = ()
+
+    @property
+    def launcher(self) -> str:
+        """Name of the launcher, empty when the program is run by itself."""
+        name = Path(self.command[0]).name
+        return name if self.program_at > 0 and launcher_of(name) else ""
+
+    @property
+    def program(self) -> str:
+        """The program's executable as the command names it."""
+        return self.command[self.program_at]
+
+    def wrap(self, prefix: Sequence[str]) -> tuple[str, ...]:
+        """The command with `prefix` in front of the program on every rank."""
+        return (*self.command[: self.program_at], *prefix, *self.command[self.program_at :])
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A command with parameters in braces.
+
+    Attributes
+    ----------
+    words : tuple of str
+    at : mapping of int to tuple of str
+        The command for numbers of ranks at which it differs.
+    prepare : tuple of str
+        What is run once before the runs of a configuration; none where empty.
+    elsewhere : bool
+        Whether the commands run in another folder than the current one: a program that is named relative to this one
+        is then named in full.
+    """
+
+    words: tuple[str, ...]
+    at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    prepare: tuple[str, ...] = ()
+    elsewhere: bool = False
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters of all commands in the order in which they appear."""
+        words = (*self.words, *(word for other in self.at.values() for word in other), *self.prepare)
+        terms = dict.fromkeys(t for word in words for found in _FIELD.findall(word) for t in found.split("*"))
+        terms.pop("wrap", None)
+        return tuple(dict.fromkeys("ranks" if "." in term else term for term in terms))
+
+    def fill(self, configuration: Mapping[str, float]) -> Launch:
+        """Fill the parameters in.
+
+        Raises
+        ------
+        InputError
+            When a parameter of the template has no value, or no program can be found in the command.
+        """
+
+        def value(match: re.Match[str]) -> str:
+            number = float(math.prod(_value(term, configuration) for term in match[1].split("*")))
+            return str(int(number)) if number.is_integer() else repr(number)
+
+        ranks = configuration.get("ranks", 1)
+        if ranks < 1 or not float(ranks).is_integer():
+            raise InputError(f"{ranks} is no number of ranks", "ranks are whole numbers from 1")
+        given = self.at.get(int(ranks), self.words)
+        if not given:
+            raise InputError("no command is given", "write it after '--': -- mpirun -n {ranks} ./program")
+        words = [word if word == WRAP else _FIELD.sub(value, word) for word in given]
+        if WRAP in words:
+            at = words.index(WRAP)
+            words = [word for word in words if word != WRAP]
+            if at >= len(words):
+                raise InputError("nothing follows {wrap} in the command", "put {wrap} just before the program")
+        else:
+            at = program_index(words)
+        prepare = [_FIELD.sub(value, word) for word in self.prepare]
+        for line, place in ((words, at), (prepare, 0)) if self.elsewhere else ():
+            if line and os.sep in line[place] and is_program(line[place]):
+                line[place] = os.path.abspath(line[place])
+        return Launch(tuple(words), at, dict(configuration), int(ranks), tuple(prepare))
+
+
+def _value(term: str, configuration: Mapping[str, float]) -> float:
+    """A parameter, or a side of the process grid such as ``grid3.x``: ``MPI_Dims_create``'s, the longest first."""
+    name, _, side = term.partition(".")
+    wanted = "ranks" if side else name
+    if wanted not in configuration:
+        raise InputError(
+            f"the command needs {{{wanted}}} and has no value for it",
+            f"give --{wanted} VALUES, or write the value out",
+        )
+    value = float(configuration[wanted])
+    return float(dims_create(int(value), int(name[-1]))["xyz".index(side)]) if side else value
+
+
+def program_index(words: Sequence[str]) -> int:
+    """Index of the program in a launcher's command line: the first word that is an executable and no option's value.
+
+    Raises
+    ------
+    InputError
+        When there is a launcher and no later word is an executable file, or what looks like a launcher is not known.
+    """
+    known = launcher_of(words[0])
+    if shutil.which(words[0]) is None:
+        if known:
+            hint = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
+            raise InputError(f"the launcher {words[0]} is not found", hint)
+        raise InputError(f"{words[0]} is no program that can be run", "check its path, and that it is executable")
+    if not known:
+        started = next((word for word in words[1:] if os.sep in word and is_program(word)), None)
+        if started is not None:
+            raise InputError(
+                f"{words[0]} starts {started} and is no launcher that is known ({', '.join(LAUNCHERS)})",
+                "put {wrap} just before the program, so that tools stand there on every rank",
+            )
+        return 0
+    launcher = LAUNCHERS[known]
+    for index in range(1, len(words)):
+        word = words[index]
+        if word.startswith("-") or words[index - 1] in launcher.valued or (index == 1 and word in launcher.verbs):
+            continue
+        if is_program(word):
+            return index
+    missing = next((word for word in words[1:] if os.sep in word and not word.startswith("-")), "")
+    if missing:
+        raise InputError(
+            f"{missing} is no program that can be run", "check its path, and that it is built and executable"
+        )
+    raise InputError(
+        f"no program is found in '{' '.join(words)}'", "put {wrap} just before the program in the template"
+    )
+
+
+def is_program(word: str) -> bool:
+    """Whether a word of a command is a file, or a name on PATH, that can be run."""
+    if os.sep in word:
+        return os.access(word, os.X_OK) and Path(word).is_file()
+    return shutil.which(word) is not None

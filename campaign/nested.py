@@ -1,0 +1,111 @@
+"""Timers that hold each other: a row of a profile that is the whole program, which must not be added to its parts.
+
+A table of nested timers has a row ``Total`` or ``main`` whose time holds that of the others; added up, they are several
+times the program's. Which rows hold others cannot be known from their values alone: 75 kernels of a flat profile are
+longer together than the longest of them, too. Names can say it: a row called *Total* that takes longest is the whole;
+one called *main* may be, where the others together take about as long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranksight.core.experiment import WHOLE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TOTAL = re.compile(
+    r"(grand[ _-]?)?(total|overall|whole|entire|elapsed|wall|wallclock|runtime)"
+    r"([ _-]?(time|program|application|run|wall|wallclock|walltime|runtime|elapsed))?(\(\))?",
+    re.IGNORECASE,
+)
+_MAIN = re.compile(r"(main|run|program|application|driver|total|whole|overall|runtime)\b.*", re.IGNORECASE)
+ALMOST = 0.9
+"""Part of a kernel's time that the others take together where it may hold them."""
+MOST = 0.9
+"""Part of the runs in which a timer has to take longest to be the one that holds the others."""
+EXCEEDS = 1.05
+"""Part of the whole from which on a part exceeds it, with what rounding and the ranks' differences make of both."""
+SUM = 0.01
+"""Relative difference up to which a timer is the sum of all others."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A timer that seems to hold the others.
+
+    Attributes
+    ----------
+    kernel : str
+    certain : bool
+        Whether its name says that it is the whole.
+    times : float
+        Time of all others over its own, the median of the runs.
+    """
+
+    kernel: str
+    certain: bool
+    times: float
+
+
+@dataclass
+class Timers:
+    """What the runs of an import say of timers that hold each other, run by run."""
+
+    runs: int = 0
+    longest: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    over: dict[str, list[float]] = field(default_factory=dict)
+    exceeding: Counter[str] = field(default_factory=Counter)
+    wholes: int = 0
+
+    def add(self, counters: pd.DataFrame | None) -> None:
+        """Look at the times of one run: its columns ``kernel`` and ``time``."""
+        if counters is None or "time" not in counters.columns or not counters["time"].notna().any():
+            return
+        import pandas as pd
+
+        codes, names = pd.factorize(counters["kernel"])
+        times = np.bincount(codes, np.nan_to_num(counters["time"].to_numpy(np.float64)), len(names))
+        place = names.get_indexer(pd.Index([WHOLE]))[0]
+        if place >= 0:
+            self.wholes += 1
+            whole, times[place] = float(times[place]), -np.inf
+            self.exceeding.update(str(name) for name in names[times > EXCEEDS * whole] if whole > 0)
+            return
+        if len(times) < 2:
+            return
+        self.runs += 1
+        name, longest = str(names[times.argmax()]), float(times.max())
+        rest = float(times.sum()) - longest
+        self.longest[name] += 1
+        self.sums[name] += len(times) > 2 and abs(rest - longest) <= SUM * longest
+        if longest > 0:
+            self.over.setdefault(name, []).append(rest / longest)
+
+    @property
+    def holder(self) -> Holder | None:
+        """The timer that seems to hold the others; None where there is none."""
+        if not self.runs:
+            return None
+        name, count = self.longest.most_common(1)[0]
+        over = sorted(self.over.get(name, [0.0]))
+        times = over[len(over) // 2]
+        if count < MOST * self.runs:
+            return None
+        if _TOTAL.fullmatch(name.strip()) and times > 0:
+            return Holder(name, True, times)
+        named = _MAIN.fullmatch(name) and over[0] >= ALMOST
+        summed = self.runs > 1 and self.sums[name] == self.runs
+        return Holder(name, False, times) if named or summed else None
+
+    @property
+    def larger(self) -> tuple[str, int] | None:
+        """A kernel that takes longer than the whole program, and in how many runs; None where there is none."""
+        return self.exceeding.most_common(1)[0] if self.exceeding else None

@@ -1,0 +1,66 @@
+"""Values of parameters as command lines give them: ``1,2,4``, ``1-8``, ``16..64:16``, ``1..1024*2``, ``2^10``."""
+
+from __future__ import annotations
+
+import math
+import re
+
+MOST = 10_000
+"""Values that one list may hold."""
+_END = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:\^\d+)?"
+_RANGE = re.compile(rf"({_END})\.\.({_END})(?:([:*])({_END}))?")
+_SPAN = re.compile(r"(\d+)-(\d+)")
+WRITE = "write numbers and ranges: 1,2,4 or 1-8 or 16..64:16 (steps of 16) or 1..1024*2 (doubling)"
+
+
+def values(text: str) -> list[float]:
+    """The numbers that `text` lists, in its order, each once.
+
+    Parts are separated by commas: a number, ``2^10``, ``1-8`` and ``1..8`` (whole numbers from the first to the last),
+    ``16..64:16`` (in steps) and ``1..1024*2`` (each so many times the one before).
+
+    Raises
+    ------
+    ValueError
+        Naming the part that cannot be read, without a remedy; :data:`WRITE` is one.
+    """
+    found: dict[float, None] = {}
+    for part in text.split(","):
+        found.update(dict.fromkeys(_part(part.strip(), text)))
+        if len(found) > MOST:
+            raise ValueError(f"{text[:60]!r} lists more than {MOST} values")
+    return list(found)
+
+
+def _part(part: str, text: str) -> list[float]:
+    inside = f"{part!r} in {text!r}" if part != text else repr(part)
+    if (span := _SPAN.fullmatch(part)) is not None:
+        first, last, how, step = float(span[1]), float(span[2]), ":", 1.0
+    elif (given := _RANGE.fullmatch(part)) is not None:
+        first, last = _number(given[1]), _number(given[2])
+        how, step = given[3] or ":", _number(given[4]) if given[4] else 1.0
+    elif re.fullmatch(_END, part) or part.lstrip("+-").lower() in ("nan", "inf", "infinity"):
+        if not math.isfinite(number := _number(part)) or abs(number) >= 1e300:
+            raise ValueError(f"{inside} is not finite")
+        return [number]
+    elif re.search(r"\^\(?[a-z]", part):
+        raise ValueError(f"{inside} has no end: write 1..1024*2")
+    else:
+        raise ValueError(f"{inside} is no number")
+    if not first <= last or (step <= 0 if how == ":" else step <= 1 or first <= 0):
+        raise ValueError(f"{inside} rises nowhere")
+    # Half a step more than the end, as sums and products are rounded.
+    count = (last - first) / step + 1e-9 if how == ":" else math.log(last / first) / math.log(step) + 1e-9
+    if count > MOST:
+        raise ValueError(f"{inside} lists more than {MOST} values")
+    steps = range(int(count) + 1)
+    made = [first + step * n for n in steps] if how == ":" else [first * step**n for n in steps]
+    return [float(f"{value:.12g}") for value in made]
+
+
+def _number(text: str) -> float:
+    base, _, power = text.partition("^")
+    try:
+        return float(base) ** float(power) if power else float(base)
+    except OverflowError:
+        return math.inf

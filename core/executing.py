@@ -1,0 +1,71 @@
+"""Work spread over processes of this machine, or over a Dask cluster that runs already.
+
+Both are executors of :mod:`concurrent.futures`, results come in the order of the tasks, and only so many tasks are
+under way that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from ranksight.core.errors import InputError, ToolError
+
+T = TypeVar("T")
+PATIENCE = 20
+"""Seconds that a Dask scheduler may take to answer."""
+
+
+@contextmanager
+def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int]]:
+    """An executor, and how many tasks it works on at a time.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes of this machine; not used with `dask`.
+    dask : str, optional
+        Address of a Dask scheduler, such as ``tcp://node1:8786``. Its workers need this package in the same version.
+
+    Raises
+    ------
+    InputError
+        When the package ``distributed`` is missing or the address is none.
+    ToolError
+        When the scheduler does not answer or has no workers.
+    """
+    if dask is None:
+        # Forked children of a process with threads may hang; spawned ones start clean.
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield pool, jobs
+        return
+    try:
+        import distributed
+    except ImportError as error:
+        raise InputError("--dask needs the package distributed", "pip install 'ranksight[dask]'") from error
+    connect: Any = distributed.Client
+    try:
+        client: Any = connect(dask, timeout=PATIENCE)
+    except ValueError as error:
+        raise InputError(f"{dask!r} is no address: {error}", "write it like tcp://node1:8786") from error
+    except OSError as error:
+        raise ToolError(f"no Dask scheduler answers at {dask}", "start one with 'dask scheduler'") from error
+    with client:
+        count = sum(client.ncores().values())
+        if not count:
+            raise ToolError(f"the Dask scheduler at {dask} has no workers", f"start some: dask worker {dask}")
+        yield client.get_executor(), count
+
+
+def in_order(pool: Executor, width: int, work: Callable[[Any], T], tasks: Iterable[Any]) -> Iterator[T]:
+    """Results of `work` in the order of `tasks`, with at most twice `width` of them under way."""
+    waiting = []
+    for task in tasks:
+        waiting.append(pool.submit(work, task))
+        if len(waiting) >= 2 * width:
+            yield waiting.pop(0).result()
+    for future in waiting:
+        yield future.result()

@@ -1,0 +1,389 @@
+"""The vocabulary of measurement and its store on disk.
+
+An *experiment* is one application and its runs; a *run* is one execution: one configuration (values of the parameters),
+one repetition, one collector. Its counters are a table kernel x rank x metric, its messages a table kernel x rank x
+operation x communicator size x message-size class.
+
+On disk an experiment is a folder: ``experiment.json`` and ``runs/<id>/`` with ``run.json``, ``counters.parquet``,
+``messages.parquet`` and ``raw/``. A run is written beside its place, synced, then renamed: it is there whole or not at
+all, and a campaign that was killed goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.core import html
+from ranksight.core.errors import InputError
+from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
+from ranksight.core.log import log
+from ranksight.core.run import SCHEMA_VERSION, Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "read"]
+
+ALL_RANKS = -1
+"""The rank of a value that its source had already reduced over ranks."""
+WHOLE = "(whole program)"
+"""The kernel of a value that belongs to the program and to no kernel."""
+
+COUNTER_KEYS = ("kernel", "rank")
+MESSAGE_COLUMNS = ("kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers")
+
+
+class Experiment:
+    """One application and its runs, backed by a folder.
+
+    Build one with :meth:`create` or :meth:`read`. Runs are added with :meth:`add` and read back as pandas tables with
+    :meth:`counters` and :meth:`messages`; tables are loaded when asked for, only the columns that are asked for.
+
+    Attributes
+    ----------
+    path : Path
+    application : str
+    parameters : tuple of str
+    synced : bool
+        Whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's yet is
+        to be synced as a whole before it comes to its place, which takes a tenth of the time.
+    """
+
+    synced = True
+
+    def __init__(self, path: Path, application: str, parameters: Sequence[str], runs: Iterable[Run] = ()) -> None:
+        self.path = path
+        self.application = application
+        self.parameters = tuple(parameters)
+        self._runs = {run.id: run for run in runs}
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], application: str, parameters: Sequence[str]) -> Experiment:
+        """Make a new, empty experiment at `path`.
+
+        Raises
+        ------
+        InputError
+            When something that is no empty folder is there already, or the folder cannot be written.
+        """
+        path = Path(path)
+        if path.exists() and not (path.is_dir() and _is_empty(path)):
+            raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
+        if len(set(parameters)) != len(parameters):
+            raise InputError(f"parameters {', '.join(parameters)} name one twice")
+        experiment = cls(path, application, parameters)
+        experiment._write_head()
+        return experiment
+
+    def _write_head(self) -> None:
+        try:
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+            write_json(
+                self.path / "experiment.json",
+                {"schema_version": SCHEMA_VERSION, "application": self.application, "parameters": self.parameters},
+            )
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self.path}: {error.strerror or error}", "name a folder that can be written"
+            ) from error
+
+    def correct(self, application: str, parameters: Sequence[str]) -> None:
+        """Give an experiment that holds no run yet to another application or other parameters.
+
+        What failed under the old ones is removed.
+
+        Raises
+        ------
+        InputError
+            When there are runs, or the folder cannot be written.
+        """
+        if self._runs:
+            raise InputError(f"{self.path} holds runs of {self.application}", "name another folder")
+        if (self.application, self.parameters) == (application, tuple(parameters)):
+            return
+        self.application, self.parameters = application, tuple(parameters)
+        shutil.rmtree(self.path / "failed", ignore_errors=True)
+        self._write_head()
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Experiment:
+        """Open the experiment at `path`; tables are not loaded yet.
+
+        Raises
+        ------
+        InputError
+            When the folder is no experiment, is damaged, or was written by a newer version.
+        """
+        path = Path(path)
+        head = path / "experiment.json"
+        if not path.exists():
+            recover(path)
+        if not head.is_file():
+            raise InputError(
+                f"{path} is no experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
+                "make one with 'ranksight measure' or 'ranksight import'",
+            )
+        content = read_json(head)
+        version = content.get("schema_version")
+        if not isinstance(version, int) or version < 1:
+            raise InputError(f"{head}: schema_version is {version!r}", "the file is damaged or not ours")
+        if version > SCHEMA_VERSION:
+            raise InputError(
+                f"{head}: schema version {version} is newer than {SCHEMA_VERSION}, which this version reads",
+                "install a newer ranksight",
+            )
+        parameters = content.get("parameters")
+        if not isinstance(parameters, list) or not all(isinstance(name, str) for name in parameters):
+            raise InputError(f"{head}: 'parameters' is no list of names", "the file is damaged or not ours")
+        folder = path / "runs"
+        runs = [Run.read(entry) for entry in sorted(folder.iterdir()) if _is_run(entry)] if folder.is_dir() else []
+        for run in runs:
+            if set(run.configuration) != set(parameters):
+                raise InputError(
+                    f"{folder / run.id / 'run.json'}: its parameters are {', '.join(run.configuration) or 'none'}, "
+                    f"the experiment's are {', '.join(parameters)}"
+                )
+        log("read experiment %s: %d runs over %s", path, len(runs), ", ".join(parameters))
+        return cls(path, str(content.get("application", path.name)), parameters, runs)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, ordered by configuration, repetition, collector."""
+        return tuple(
+            sorted(
+                self._runs.values(),
+                key=lambda r: (tuple(r.configuration[p] for p in self.parameters), r.repetition, r.collector),
+            )
+        )
+
+    def __contains__(self, run_id: object) -> bool:
+        return run_id in self._runs
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self.application}: {len(self)} runs over {', '.join(self.parameters)} at {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """A configuration a row, for notebooks."""
+        found: dict[tuple[float, ...], list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(tuple(run.configuration[name] for name in self.parameters), []).append(run)
+        rows = [
+            [
+                *(f"{value:g}" for value in values),
+                max(run.repetition for run in runs) + 1,
+                ", ".join(dict.fromkeys(run.collector for run in runs)),
+                sum(run.state != "complete" for run in runs) or "",
+            ]
+            for values, runs in found.items()
+        ]
+        caption = f"{self.application}: {len(self)} runs at {self.path}"
+        return html.table(caption, [*self.parameters, "repetitions", "collectors", "failed"], rows)
+
+    def plot(self, metric: str | None = None, kernel: str | None = None, ax: Any = None) -> Any:
+        """Draw measured values over the parameter with most values; the matplotlib axes are returned.
+
+        Parameters
+        ----------
+        metric : str, optional
+            The time where it was measured, otherwise the first metric.
+        kernel : str, optional
+            Of this kernel alone; otherwise of the program.
+        ax : matplotlib axes, optional
+            Drawn into; otherwise a new figure of pyplot.
+
+        Raises
+        ------
+        InputError
+            When nothing measured the metric, or no kernel has the name.
+        """
+        from ranksight.core.html import drawn
+
+        return drawn("plot_runs", self, metric=metric, kernel=kernel, ax=ax)
+
+    def add(
+        self,
+        run: Run,
+        counters: pd.DataFrame | None = None,
+        messages: pd.DataFrame | None = None,
+        raw: Iterable[Path] = (),
+        tables: Mapping[str, pd.DataFrame] | None = None,
+    ) -> Run:
+        """Store a run, whole or not at all.
+
+        Parameters
+        ----------
+        run : Run
+            Its configuration must give a value to every parameter of the experiment and to no other.
+        counters : DataFrame, optional
+            Columns ``kernel`` (str), ``rank`` (int, :data:`ALL_RANKS` where reduced) and one column of floats a metric.
+        messages : DataFrame, optional
+            Columns :data:`MESSAGE_COLUMNS`.
+        raw : paths, optional
+            Files to keep beside the tables as they came.
+        tables : mapping of str to DataFrame, optional
+            Further tables of the collector, stored under ``<name>.parquet``.
+
+        Raises
+        ------
+        InputError
+            When a table lacks a column, has a kernel x rank twice, or the run exists already.
+        """
+        if set(run.configuration) != set(self.parameters):
+            raise InputError(
+                f"run {run.id} sets {', '.join(run.configuration) or 'nothing'}, not {', '.join(self.parameters)}"
+            )
+        if run.id in self._runs:
+            raise InputError(f"run {run.id} is in {self.path} already")
+        todo: dict[str, pd.DataFrame] = dict(tables or {})
+        if counters is not None:
+            missing = [name for name in COUNTER_KEYS if name not in counters.columns]
+            if missing:
+                raise InputError(f"counters of run {run.id} lack the column {', '.join(missing)}")
+            todo["counters"] = _counters(run, counters)
+        if messages is not None:
+            missing = [name for name in MESSAGE_COLUMNS if name not in messages.columns]
+            if missing:
+                raise InputError(f"messages of run {run.id} lack the column {', '.join(missing)}")
+            todo["messages"] = messages
+
+        def fill(place: Path) -> None:
+            from ranksight.core.tables import write_table
+
+            for name, table in todo.items():
+                write_table(place / f"{name}.parquet", table)
+            for file in raw:
+                (place / "raw").mkdir(exist_ok=True)
+                shutil.copy(file, place / "raw" / file.name)
+
+        return self._store(run, fill)
+
+    def adopt(self, run: Run, folder: Path) -> Run:
+        """Store a copy of the tables and files in `folder`, another experiment's run, as `run`; see :meth:`add`."""
+        return self._store(run, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True, symlinks=True))
+
+    def _store(self, run: Run, fill: Callable[[Path], object]) -> Run:
+        """Put what `fill` writes into a folder in its place as one."""
+        folder = self.path / "runs"
+        folder.mkdir(exist_ok=True)
+        place = new_folder(folder, ".new-")
+        try:
+            fill(place)
+            run.write(place)
+            if self.synced:
+                sync_tree(place)
+            os.rename(place, folder / run.id)
+            if self.synced:
+                sync(folder)
+        except OSError as error:
+            if (folder / run.id).exists():
+                raise InputError(
+                    f"run {run.id} came into {self.path} meanwhile", "let one command at a time measure into it"
+                ) from error
+            raise InputError(
+                f"cannot store run {run.id} in {folder}: {error.strerror or error}", "free space or name another folder"
+            ) from error
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        self._runs[run.id] = run
+        return run
+
+    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
+        """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged, or larger than :mod:`ranksight.core.limits` allows.
+        """
+        from ranksight.core.tables import read_frame
+
+        file = self.path / "runs" / run.id / f"{name}.parquet"
+        if not file.is_file():
+            return None
+        return read_frame(file, columns)
+
+    def columns(self, run: Run, name: str) -> tuple[str, ...]:
+        """Columns of one table of one run, without reading it; none where the run does not have it."""
+        from ranksight.core.tables import open_table
+
+        file = self.path / "runs" / run.id / f"{name}.parquet"
+        if not file.is_file():
+            return ()
+        with open_table(file) as source:
+            return tuple(source.schema_arrow.names)
+
+    def metrics(self) -> tuple[str, ...]:
+        """Names of all metrics that some run's counters hold, in order of first appearance."""
+        names: dict[str, None] = {}
+        for run in self.runs:
+            names.update(dict.fromkeys(name for name in self.columns(run, "counters") if name not in COUNTER_KEYS))
+        return tuple(names)
+
+    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
+        """Counters of all runs in one table.
+
+        Returns
+        -------
+        DataFrame
+            ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64
+            column a metric; NaN where a run lacks it.
+        """
+        from ranksight.core.tables import stack_counters
+
+        chosen = self.runs if runs is None else tuple(runs)
+        return stack_counters(self, chosen, self.metrics() if metrics is None else tuple(metrics))
+
+    def messages(self, runs: Sequence[Run] | None = None) -> pd.DataFrame:
+        """Message tables of all runs: ``run`` and :data:`MESSAGE_COLUMNS`."""
+        import pandas as pd
+
+        parts = [
+            table.assign(run=run.id)
+            for run in (self.runs if runs is None else runs)
+            if (table := self.table(run, "messages")) is not None
+        ]
+        if not parts:
+            return pd.DataFrame(columns=["run", *MESSAGE_COLUMNS])
+        return pd.concat(parts, ignore_index=True)
+
+
+def read(path: str | os.PathLike[str]) -> Experiment:
+    """Open the experiment at `path`; see :meth:`Experiment.read`."""
+    return Experiment.read(path)
+
+
+def _counters(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """The counters of a run as they are stored; InputError where a kernel stands twice on a rank."""
+    import pandas as pd
+
+    kernel = pd.Categorical(table["kernel"])
+    rank = table["rank"].to_numpy(dtype=np.int32)
+    places = kernel.codes.astype(np.int64) << 32 | (rank.astype(np.int64) + 1)
+    if len(pd.unique(places)) < len(places):
+        row = table[pd.Series(places).duplicated().to_numpy()].iloc[0]
+        raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
+    return table.assign(kernel=kernel, rank=rank)
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether a folder holds nothing but what was made before its head, by one that was killed or found no room."""
+    return all(
+        entry.name in (".experiment.json.new", ".campaign.lock") or (entry.name == "runs" and not any(entry.iterdir()))
+        for entry in folder.iterdir()
+    )
+
+
+def _is_run(entry: Path) -> bool:
+    return entry.is_dir() and not entry.name.startswith(".")

@@ -1,0 +1,38 @@
+"""Ranks that did nothing in a kernel, as tools tell it: with zeros or with no row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranksight.core.experiment import COUNTER_KEYS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ranksight.core.experiment import Run
+
+
+def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a run's `counters` without those of ranks that did nothing in a kernel that others have.
+
+    Tools that store kernel x rank as a matrix (Cube, spreadsheets) have zeros there, others no row. It is one and the
+    same: a mean over ranks is over those that have the kernel. What no sample fell on is not nothing.
+
+    Parameters
+    ----------
+    run : Run
+    counters : DataFrame
+        ``kernel``, ``rank`` and one column of numbers a metric: all that the run has.
+    """
+    names = [name for name in counters.columns if name not in COUNTER_KEYS]
+    if any(run.sampled(name) for name in names):
+        return counters
+    values = counters[names].to_numpy(dtype=np.float64)
+    nothing = (np.nan_to_num(values) == 0).all(axis=1) & (values == 0).any(axis=1)
+    if not nothing.any():
+        return counters
+    others = counters["kernel"].isin(counters["kernel"][np.nan_to_num(values).any(axis=1)].unique()).to_numpy()
+    kept: pd.DataFrame = counters[~(nothing & others)]
+    return kept

@@ -1,0 +1,88 @@
+"""What a profile holds that became no kernel, by object file: so that work which is lost to the kernels is noticed.
+
+A profile of a process holds more than the program's own work: the MPI library waits, the loader binds symbols. What
+was given to no kernel is kept with each run in its table ``left_out``, one row an object file, rank and metric:
+``object``, ``rank``, ``metric``, and in the metric's unit ``kept`` (in kernels; the object is empty where the source
+does not say which), ``mpi`` (the MPI library's own and what it had others do for it), ``system`` (of samples: run
+times, the loader and the operating system, where the call chain does not show for whom) and ``other`` (start-up, and
+code that nobody is known to have called).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ranksight.core.metrics import metric
+from ranksight.core.units import in_full
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ranksight.core.experiment import Experiment, Run
+
+TABLE = "left_out"
+"""Name of the table."""
+COLUMNS = ("object", "rank", "metric", "kept", "mpi", "system", "other")
+MPI = "(MPI library)"
+"""Kernel, in what other tools recorded, of all that the MPI library, its transports and process managers did."""
+OTHER = "(system and start-up)"
+"""Kernel, in what other tools recorded, of the loader, the operating system, start-up and what nobody is known to have
+called."""
+SHARE = 0.1
+"""Share of what kernels hold from which ``other`` is too much to go unsaid. What MPI does is not counted: ranks that
+wait execute as many of its instructions as they have time for. Nor are samples of the system: few libraries keep the
+frame pointers that would show their callers, and starting MPI takes some 50 ms of them on every rank."""
+NAMED = 3
+"""Object files that a warning names; more are counted."""
+
+
+def by_object(parts: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The table of a run, or a part of it, with the columns :data:`COLUMNS`.
+
+    Parameters
+    ----------
+    parts : DataFrame
+        ``group`` (``application``: kept, ``mpi``, ``system`` or ``other``), ``object``, ``rank`` and ``value``.
+    metric : str
+        What the values are of.
+    """
+    import pandas as pd
+
+    wide = parts.pivot_table(index=["object", "rank"], columns="group", values="value", aggfunc="sum", fill_value=0.0)
+    wide = wide.rename(columns={"application": "kept"}).reindex(columns=["kept", *COLUMNS[-3:]], fill_value=0.0)
+    table = wide.astype("float64").reset_index().astype({"object": object, "rank": "int32"}).assign(metric=metric)
+    return pd.DataFrame(table[list(COLUMNS)]).rename_axis(columns=None)
+
+
+def warning(experiment: Experiment) -> str:
+    """A sentence on the run whose kernels lack most, with the names of object files; empty where none lacks much.
+
+    A run lacks much where, of some metric, ``other`` is more than :data:`SHARE` of ``kept``, over all ranks.
+    """
+    worst, found = SHARE, ""
+    for run in experiment.runs:
+        if not set(COLUMNS) <= set(experiment.columns(run, TABLE)):
+            continue
+        table = experiment.table(run, TABLE)
+        if table is None:
+            continue
+        for name, rows in table.groupby("metric", sort=True):
+            kept, other = float(rows["kept"].sum()), float(rows["other"].sum())
+            share = other / kept if kept > 0 else float("inf") if other > 0 else 0.0
+            if share > worst:
+                worst, found = share, _sentence(run, str(name), rows, share)
+    return found
+
+
+def _sentence(run: Run, name: str, rows: pd.DataFrame, share: float) -> str:
+    sums = rows.groupby("object")["other"].sum().sort_values(ascending=False, kind="stable")
+    total = float(sums.sum())
+    named = [f"{object_} {value / total:.0%}" for object_, value in sums.head(NAMED).items() if value > 0]
+    more = int((sums > 0).sum()) - len(named)
+    where = ", ".join(f"{parameter} = {in_full(value)}" for parameter, value in run.configuration.items())
+    much = f"{share:.0%} of" if share < 2 else f"{share:,.0f} times"
+    amount = f"{metric(name).format(total)}{'' if metric(name).unit else f' {name}'}"
+    return (
+        f"kernels lack {amount} at {where or 'the one configuration'}, {much} what they hold: "
+        f"in {', '.join(named)}{f' and {more} more' if more > 0 else ''}, as start-up or without a known caller"
+    )

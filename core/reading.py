@@ -1,0 +1,215 @@
+"""What a reader of measurements gives, and the registry of readers.
+
+A reader turns files that another tool wrote into :class:`Reading` s: plain tables in SI units and the registry's
+metric names. Readers live beside what they read: counters' in ``ranksight.counters.readers``, messages' in
+``ranksight.comm.readers``.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
+from ranksight.core.metrics import METRICS
+from ranksight.core.registry import Registry
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pandas.api.extensions import ExtensionArray
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one run, or one file, says.
+
+    Attributes
+    ----------
+    configuration : mapping of str to float
+        Parameters that the source itself states (often only ``ranks``); the importer adds those the user states.
+    counters : DataFrame or None
+        ``kernel``, ``rank`` and one float64 column a metric; one row a kernel x rank.
+    messages : DataFrame or None
+        The columns of :data:`ranksight.core.experiment.MESSAGE_COLUMNS`.
+    tables : mapping of str to DataFrame
+        Further tables, stored as they are.
+    repetition : int or None
+        Where the source tells repetitions apart; otherwise the importer counts.
+    provenance : mapping of str to str
+        For each metric where it comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``.
+    names : mapping of str to str
+        For each metric that the source calls otherwise, its name there: events are found by it.
+    wall_time, command, environment, notes, source
+        As in :class:`ranksight.core.experiment.Run`.
+    raw : sequence of Path
+        Files worth keeping beside the tables.
+    warnings : tuple of str
+        Further notes: what of the program is not in the numbers, to be said at once.
+    """
+
+    configuration: Mapping[str, float] = field(default_factory=dict)
+    counters: pd.DataFrame | None = None
+    messages: pd.DataFrame | None = None
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    repetition: int | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    wall_time: float | None = None
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+    raw: Sequence[Path] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Reader(Protocol):
+    """Reads one format. An instance is registered under the format's name."""
+
+    text: str
+    """What it reads, in a few words, for the listing."""
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` (a file with its first 4,096 bytes, or a folder with none) is of this format."""
+        ...
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read one file or folder, one reading a run; raise InputError naming file and line where it is damaged."""
+        ...
+
+
+READERS: Registry[Reader] = Registry(
+    "reader", packages=("ranksight.counters.readers", "ranksight.comm.readers"), group="ranksight.readers"
+)
+
+
+def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
+    """The `readings` of a file or folder, as long as reading it takes no longer than its size explains.
+
+    The seconds are the processor's, and those between two readings do not count. Only the main thread of a process has
+    the limit, for no other can be interrupted.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be opened, or it takes longer than :data:`ranksight.core.limits.READING` and
+        :data:`~ranksight.limits.READING_PER_MIB` allow.
+    """
+    timed = threading.current_thread() is threading.main_thread()
+    files = path.rglob("*") if path.is_dir() else [path]
+    size = sum(file.lstat().st_size for file in files)
+    allowed = left = limits.READING + limits.READING_PER_MIB * size / (1 << 20)
+    each = iter(readings)
+    done = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise InputError(
+            f"{path} takes more than {allowed:.3g} s to read, for {size / 1e6:.2g} MB", "the file is damaged, or a trap"
+        )
+
+    while not done:
+        if timed:
+            before = signal.signal(signal.SIGPROF, end)
+            signal.setitimer(signal.ITIMER_PROF, left)
+        try:
+            found = next(each, None)
+        except OSError as error:  # links that lead in a circle, files that others may not read
+            raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
+        finally:
+            if timed:
+                left = max(signal.setitimer(signal.ITIMER_PROF, 0)[0], 1e-3)
+                signal.signal(signal.SIGPROF, before)
+        done = found is None
+        if found is not None:
+            yield found
+
+
+def check_values(
+    columns: Mapping[str, NDArray[np.float64]],
+    kernels: Sequence[Any] | ExtensionArray,
+    ranks: Sequence[int] | NDArray[np.int64],
+    where: str,
+) -> None:
+    """Refuse numbers that nothing can have measured.
+
+    Raises
+    ------
+    InputError
+        Naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric is known.
+    """
+    for name, values in columns.items():
+        # NaN, a missing value, passes both comparisons; the extremes alone tell whether to look closer.
+        low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
+        least = 0.0 if name in METRICS else -limits.VALUE
+        if low < least or low <= -limits.VALUE or high >= limits.VALUE:
+            at = int(np.argmax((values < least) | (np.abs(values) >= limits.VALUE)))
+            raise InputError(
+                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]} has {values[at]:g} of {name}",
+                "no counter or clock holds this: the file is damaged, or a counter overflowed",
+            )
+
+
+def check(reading: Reading, where: str) -> None:
+    """Refuse a reading whose tables are not what :class:`Reading` says, whichever reader made it.
+
+    Parameters
+    ----------
+    reading : Reading
+    where : str
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        When a table lacks a column, a kernel has no name, a rank or a value cannot be, or the number of ranks is no
+        whole number from 1 on.
+    """
+    count = reading.configuration.get("ranks", 1.0)
+    if not (1 <= count < limits.VALUE and float(count).is_integer()):
+        raise InputError(f"{where}: {count:g} is no number of ranks", "ranks are whole numbers from 1 on")
+    if reading.wall_time is not None and not 0 <= reading.wall_time < limits.VALUE:
+        raise InputError(f"{where}: the run takes {reading.wall_time:g} s", "no clock says this: the file is damaged")
+    if (table := reading.counters) is not None:
+        _columns(table, COUNTER_KEYS, f"{where}: the counters")
+        numbers = {str(name): _numbers(table, name, where) for name in table.columns if name not in COUNTER_KEYS}
+        check_values(numbers, table["kernel"].array, table["rank"].array, where)
+    if (table := reading.messages) is not None:
+        _columns(table, MESSAGE_COLUMNS, f"{where}: the messages")
+        for name in ("comm_size", "size_class", "count", "bytes", "seconds", "peers"):
+            values = _numbers(table, name, where)
+            wrong = (values < 0) | (values >= limits.VALUE) | (np.isnan(values) & (name != "seconds"))
+            if wrong.any():
+                row = table.iloc[int(np.argmax(wrong))]
+                raise InputError(
+                    f"{where}: messages of kernel {row['kernel']!r} on rank {row['rank']} have {row[name]:g} {name}",
+                    "the file is damaged, or the clocks of its ranks differ",
+                )
+
+
+def _columns(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
+    """Refuse a table without the columns `names`, with nameless kernels, or with ranks that cannot be."""
+    if missing := [name for name in names if name not in table.columns]:
+        raise InputError(f"{where} lack the column {missing[0]}", "the reader is at fault: report it to its author")
+    if table["kernel"].isna().any():
+        raise InputError(f"{where} hold a kernel without a name", "the file is damaged")
+    ranks = _numbers(table, "rank", where)
+    wrong = ~((ranks >= ALL_RANKS) & (ranks < 2**31) & (ranks == np.floor(ranks)))
+    if wrong.any():
+        raise InputError(f"{where} name rank {ranks[int(np.argmax(wrong))]:g}", "the file is damaged")
+
+
+def _numbers(table: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:
+    try:
+        return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{where}: {name} holds what is no number", "the file is damaged") from None

@@ -1,0 +1,104 @@
+"""Registries: named things of one kind, each registered by a decorator where it is defined.
+
+A registry fills itself on first use: it imports the modules of its package (one reader, collector, search space ... a
+file) and the entry points that other distributions declare in its group, so nothing is loaded before it is asked for.
+A thing asked for by its name is looked for in the module of that name first, and no other module is loaded then.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from ranksight.core.errors import InputError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Named things of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        What is registered, in the singular, for messages: ``"reader"``.
+    packages : tuple of str
+        Packages whose modules register themselves when imported.
+    group : str, optional
+        Entry point group for third parties; each entry point names a module or function that registers on import.
+    """
+
+    def __init__(self, kind: str, packages: tuple[str, ...] = (), group: str | None = None) -> None:
+        self.kind = kind
+        self._packages = packages
+        self._group = group
+        self._items: dict[str, T] = {}
+        self._filled = False
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that registers its argument under `name`; a name taken is refused."""
+
+        def decorate(item: T) -> T:
+            if self._items.get(name, item) is not item:
+                raise ValueError(f"{self.kind} {name!r} is registered twice")
+            self._items[name] = item
+            return item
+
+        return decorate
+
+    def _fill(self) -> None:
+        if self._filled:
+            return
+        for module in self._modules():
+            importlib.import_module(module)
+        if self._group is not None:
+            for entry in entry_points(group=self._group):
+                entry.load()
+        # Only now: a module that cannot be imported is told each time, not taken for an unknown name the second time.
+        self._filled = True
+
+    def _modules(self) -> list[str]:
+        """Full names of the modules that register things."""
+        return [
+            f"{package}.{module.name}"
+            for package in self._packages
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+            if not module.name.startswith("_")
+        ]
+
+    def _load(self, name: object) -> None:
+        """Load what may register `name`: the module called so, or else all."""
+        if self._filled or name in self._items or not isinstance(name, str):
+            return
+        for module in self._modules():
+            if module.rpartition(".")[2] == name.replace("-", "_"):
+                importlib.import_module(module)
+        if name not in self._items:
+            self._fill()
+
+    def __getitem__(self, name: str) -> T:
+        self._load(name)
+        try:
+            return self._items[name]
+        except KeyError:
+            near = difflib.get_close_matches(name, self._items, n=3)
+            known = ", ".join(near or sorted(self._items))
+            raise InputError(
+                f"no {self.kind} is named {name!r}", f"{'nearest' if near else 'known'}: {known}"
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        self._load(name)
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        self._fill()
+        return iter(sorted(self._items))
+
+    def __len__(self) -> int:
+        self._fill()
+        return len(self._items)

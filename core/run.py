@@ -1,0 +1,169 @@
+"""One run: what was executed, how, and what became of it; its file."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ranksight.core.errors import InputError
+from ranksight.core.files import json_text, read_json
+
+SCHEMA_VERSION = 1
+"""Of an experiment's files."""
+FILE = "run.json"
+LARGEST = sys.float_info.max
+JOBS = ("PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+"""Variables of jobs whose nodes are not known from the environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of the application, or one file of measurements that another tool made.
+
+    Attributes
+    ----------
+    configuration : mapping of str to float
+        Value of every parameter of the experiment.
+    repetition : int
+        Counts from 0 within one configuration and collector.
+    collector : str
+        What measured it: a collector's or a reader's name.
+    id : str
+        Folder name; derived from the three above when left empty.
+    command, launcher, environment, wall_time, started, state, exit_status
+        How it was run; wall time in seconds, `started` in ISO 8601.
+    provenance : mapping of str to str
+        For each metric where the number comes from: ``measured``, ``simulated``, ``sampled, n = 1200``,
+        ``derived from ...``.
+    notes : tuple of str
+        What a reader of the numbers must know.
+    source : tuple of str
+        Files the numbers were read from.
+    """
+
+    configuration: Mapping[str, float]
+    repetition: int = 0
+    collector: str = "unknown"
+    id: str = ""
+    command: tuple[str, ...] = ()
+    launcher: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    wall_time: float | None = None
+    started: str = ""
+    state: str = "complete"
+    exit_status: int | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in self.configuration.items():
+            if not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
+                raise InputError(f"parameter {name} has the value {str(value)[:40]}", "parameters are finite numbers")
+        if not self.id:
+            values = "-".join(f"{name}{_number(value)}" for name, value in sorted(self.configuration.items()))
+            object.__setattr__(self, "id", _safe(f"{values}-{self.collector}-r{self.repetition}"))
+        elif self.id != _safe(self.id):
+            raise InputError(f"run id {self.id!r} is no folder name", "use letters, digits, '.', '_', '+' and '-'")
+
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """The run that `folder` holds, by the name that the folder has.
+
+        Raises
+        ------
+        InputError
+            When its file is missing, damaged, or of another version.
+        """
+        file = folder / FILE
+        content = read_json(file)
+        if content.pop("schema_version", None) != SCHEMA_VERSION:
+            raise InputError(
+                f"{file}: schema_version is missing or unknown", "the file is damaged or was written by another version"
+            )
+        damaged = "the file is damaged or not ours"
+        unknown = sorted(set(content) - set(_KINDS))
+        if unknown or not isinstance(content.get("configuration"), dict):
+            what = f"unknown entry {unknown[0]}" if unknown else "configuration is missing"
+            raise InputError(f"{file}: {what}", damaged)
+        for name, value in content.items():
+            if not _KINDS[name](value):
+                raise InputError(f"{file}: {name} is {str(value)[:40]!r}", damaged)
+        given: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in content.items()}
+        try:
+            run = cls(**given)
+        except InputError as error:
+            raise InputError(f"{file}: {error.what}", damaged) from error
+        return run if run.id == folder.name else replace(run, id=folder.name)
+
+    def write(self, folder: Path) -> None:
+        """Write the run's file into `folder`, which is nobody else's yet and is synced as a whole."""
+        (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **asdict(self)}), encoding="utf-8")
+
+    def sampled(self, metric: str) -> bool:
+        """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""
+        text = self.provenance.get(metric, "")
+        return text.startswith("sampled") or "(sampled" in text
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there were more ranks than cores, as far as that is known.
+
+        ``cores`` in the environment are those of the node that started the run: of a Slurm job they tell nothing unless
+        the job had that node alone, and of jobs of other batch systems nothing.
+        """
+        if any(name in self.environment for name in JOBS):
+            return False
+        cores, ranks = self.environment.get("cores", ""), self.configuration.get("ranks", 1)
+        nodes = self.environment.get("SLURM_JOB_NODELIST", "[" if "SLURM_JOB_ID" in self.environment else "")
+        return cores.isdecimal() and len(cores) < 10 and 0 < int(cores) < ranks and not set(nodes) & set("[,")
+
+    @property
+    def sharing(self) -> float:
+        """Ranks that share a core; 1 unless they are known to be :attr:`crowded`."""
+        return float(self.configuration["ranks"]) / int(self.environment["cores"]) if self.crowded else 1.0
+
+    @property
+    def key(self) -> tuple[tuple[tuple[str, float], ...], int]:
+        """What joins the passes of one measurement: configuration and repetition."""
+        return tuple(sorted((name, float(value)) for name, value in self.configuration.items())), self.repetition
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip(".")[:200] or "run"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "configuration": lambda value: isinstance(value, dict),
+    "repetition": _is_whole,
+    "wall_time": lambda value: value is None or isinstance(value, float) or _is_whole(value),
+    "exit_status": lambda value: value is None or _is_whole(value),
+    **dict.fromkeys(("collector", "id", "launcher", "started", "state"), _is_text),
+    **dict.fromkeys(("command", "notes", "source"), _is_texts),
+    **dict.fromkeys(("environment", "provenance"), _is_named),
+}
+"""What the file may hold under each name."""

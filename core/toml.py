@@ -1,0 +1,85 @@
+"""TOML that people write or edit: decoded with suspicion, its keys held against those that are known."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+
+
+def read(path: Path, remedy: str = "") -> bytes:
+    """The bytes of a file, as far as :func:`decode` needs them to refuse it.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no file", remedy)
+        with path.open("rb") as stream:
+            return stream.read(limits.TOML + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}", remedy) from error
+
+
+def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
+    """The tables that `content` holds; `origin` names it in messages.
+
+    Raises
+    ------
+    InputError
+        When it is too large, no UTF-8 or no TOML, with the line and column of what is wrong.
+    """
+    if len(content) > limits.TOML:
+        raise InputError(f"{origin} is larger than {limits.TOML} bytes", remedy)
+    try:
+        found = tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{origin}: byte {error.start} is not UTF-8", remedy) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{origin} is no TOML: {error}", remedy) from error
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
+        raise InputError(f"{origin} is not readable as TOML: {type(error).__name__}", remedy) from None
+    _check_whole(found, origin, remedy)
+    return found
+
+
+def _check_whole(found: Mapping[str, Any], origin: str, remedy: str) -> None:
+    """Refuse whole numbers of more than 64 bits, which TOML does not have: no float and no text can be made of them."""
+    todo: list[tuple[str, Any]] = list(found.items())
+    while todo:
+        key, value = todo.pop()
+        if isinstance(value, dict):
+            todo += [(f"{key}.{name}", item) for name, item in value.items()]
+        elif isinstance(value, list):
+            todo += [(key, item) for item in value]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"{origin}: {key:.80} is a whole number of more than 64 bits", remedy)
+
+
+def check_known(given: Collection[str], known: Collection[str], origin: str, where: str = "") -> None:
+    """Refuse a key that is not `known`; `where` is the table it stands in, with its dot."""
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, list(known), n=1)
+            raise InputError(f"{origin}: unknown key {where}{key}", f"known: {', '.join(near or known)}")
+
+
+def table_of(content: Mapping[str, Any], key: str, origin: str, remedy: str = "", where: str = "") -> Mapping[str, Any]:
+    """The table under `key`; InputError where there is none, or no table."""
+    found = content.get(key)
+    if not isinstance(found, dict):
+        raise InputError(f"{origin}: {'no table' if found is None else 'not a table:'} [{where}{key}]", remedy)
+    return found
+
+
+def is_line(value: object) -> bool:
+    """Whether it is one line of text of a length that people write."""
+    return isinstance(value, str) and len(value) <= 2000 and not any(ord(letter) < 32 for letter in value)

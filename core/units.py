@@ -1,0 +1,86 @@
+"""Numbers with units as people read them: SI prefixes for s, B, Hz and plain counts."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ranksight.core.errors import InputError
+
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p"))
+_SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+
+SHORTEST = 1e-15
+"""Seconds below which a time is none."""
+
+
+def format_si(value: float, unit: str = "", digits: int = 3) -> str:
+    """Write `value` with an SI prefix: ``format_si(1234.0, "B") == "1.23 kB"``.
+
+    Counts (unit ``""``) and bytes below one are not given a prefix; times and frequencies are. Long times stay seconds,
+    and what is shorter than any clock tells (:data:`SHORTEST`) is none.
+    """
+    if not math.isfinite(value):
+        return f"{value} {unit}".strip()
+    if value == 0:
+        return f"0 {unit}".strip()
+    size = abs(value)
+    if unit == "s" and size < SHORTEST:
+        return "0 s"
+    if unit == "s" and size >= 999.5:
+        # Nobody reads kiloseconds.
+        if size >= 1e15:
+            return f"{value:.{digits}g} s"
+        return f"{float(f'{value:.{digits}g}'):,.0f} s"
+    table = _PREFIXES if size >= 1 or unit in ("", "B") else _SMALL
+    for scale, prefix in table:
+        if size >= scale * 0.9995 or (scale, prefix) == table[-1]:
+            return f"{value / scale:.{digits}g} {prefix}{unit}".strip()
+    raise AssertionError("unreachable: the last prefix always matches")
+
+
+def format_factor(value: float, digits: int = 3) -> str:
+    """Write a factor for people: ``1.98``, ``13.7``, ``1,980``, ``290,000``; in powers of ten from a million."""
+    if not 10**digits - 0.5 <= abs(value) < 1e6:
+        return f"{value:.{digits}g}"
+    return f"{float(f'{value:.{digits}g}'):,.0f}"
+
+
+def in_full(value: float) -> str:
+    """Write a parameter's value, whole numbers in full: a command with ``16777216`` asks for the same."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number and its noun, which takes an s in the plural: ``counted(1, "run") == "1 run"``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def parse_size(text: str) -> int:
+    """Read a size in bytes: ``"32Ki"``, ``"1.5M"``, ``"4096"`` or ``"2 MiB"``.
+
+    Raises
+    ------
+    InputError
+        When `text` is no size.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]i?|)B?\s*", text)
+    if match is None or match[2] not in _SCALE:
+        raise InputError(f"{text!r} is no size", "write bytes, or a number with k, M, G, Ki, Mi or Gi")
+    return int(float(match[1]) * _SCALE[match[2]])
+
+
+def parse_frequency(text: str) -> float:
+    """Read a frequency in Hz: ``"2.5GHz"``, ``"2500 MHz"``, ``"2.5e9"``.
+
+    Raises
+    ------
+    InputError
+        When `text` is no frequency above zero.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([kMG]?)(?:[Hh][Zz])?\s*", text)
+    value = 0.0 if match is None else float(match[1]) * _SCALE[match[2]]
+    if not 0 < value < float("inf"):
+        raise InputError(f"{text!r} is no frequency", "write cycles a second, such as 2.5GHz or 2.5e9")
+    return value

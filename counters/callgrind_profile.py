@@ -1,0 +1,139 @@
+"""Reading callgrind's profile format: the cost of every function, exclusive, and of every call arc, inclusive.
+
+A file of any size is read in blocks, in the memory that its functions and arcs need.
+
+Source: Valgrind manual, "Callgrind Format Specification".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.counters._callgrind_blocks import Parser
+from ranksight.counters._callgrind_sites import Sites
+
+BLOCK = 2 << 20
+_WITH_NEXT = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd=")
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one callgrind file says.
+
+    Attributes
+    ----------
+    path : Path
+    header : mapping of str to str
+        ``creator``, ``cmd``, ``pid`` ... the last of each; ``desc`` lines joined by ``"; "``.
+    events : tuple of str
+        Columns of the cost arrays, as the file names them: ``Ir``, ``Dr``, ...
+    functions, objects, files : tuple of str
+        Name of each function as written, path of its object file, source file in which it begins.
+    self_cost : array, functions x events
+        Exclusive cost.
+    caller, callee : arrays of int, arcs
+        Indices of functions.
+    calls : array, arcs
+    arc_cost : array, arcs x events
+        Cost of the callee and all below it when called over this arc.
+    sites : Sites
+        Exclusive cost by place within the functions that were asked for.
+    site_files : tuple of str
+        Source files that :attr:`Sites.file` counts.
+    """
+
+    path: Path
+    header: Mapping[str, str]
+    events: tuple[str, ...]
+    functions: tuple[str, ...]
+    objects: tuple[str, ...]
+    files: tuple[str, ...]
+    self_cost: Floats
+    caller: Ints
+    callee: Ints
+    calls: Floats
+    arc_cost: Floats
+    sites: Sites
+    site_files: tuple[str, ...]
+
+    @property
+    def visits(self) -> Floats:
+        """Calls of each function, recursive ones too."""
+        return np.bincount(self.callee, self.calls, len(self.functions)).astype(np.float64, copy=False)
+
+
+def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: int = BLOCK) -> Profile:
+    """Read the callgrind file at `path`.
+
+    Parameters
+    ----------
+    path : Path
+    lines_of : callable, optional
+        Told a function's name and object file, says whether its cost is wanted place by place.
+    block : int
+        Bytes read at a time.
+
+    Raises
+    ------
+    InputError
+        When it is no callgrind file, is damaged or cut off; with the line.
+    """
+    parser = Parser(path, lines_of)
+    try:
+        with path.open("rb") as file:
+            for data in _blocks(path, iter(lambda: file.read(block), b"")):
+                parser.feed(data)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    parser.finish()
+    caller, callee, calls, arc_cost = parser.arcs.merged()
+    objects, files, functions = (parser.names[space].texts for space in ("ob", "fl", "fn"))
+    return Profile(
+        path,
+        parser.header,
+        parser.events,
+        tuple(functions[fn] for _, fn, _ in parser.functions),
+        tuple(objects[ob] for ob, _, _ in parser.functions),
+        tuple(files[fl] for _, _, fl in parser.functions),
+        parser.costs.rows(len(parser.functions)),
+        caller,
+        callee,
+        calls,
+        arc_cost,
+        parser.places.sites(),
+        tuple(files) if lines_of is not None else (),
+    )
+
+
+def _blocks(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut a stream into blocks of whole lines that part no call from the lines that belong to it."""
+    rest = b""
+    for piece in pieces:
+        data = rest + piece
+        cut = data.rfind(b"\n") + 1
+        if len(data) - cut > limits.CALLGRIND_LINE:
+            raise InputError(
+                f"{path}: a line of more than {limits.CALLGRIND_LINE} bytes", "this is no callgrind profile"
+            )
+        while cut:
+            before = data.rfind(b"\n", 0, cut - 1) + 1
+            if not data.startswith(_WITH_NEXT, before, cut):
+                break
+            cut = before
+        rest = data[cut:]
+        if len(rest) > 16 * limits.CALLGRIND_LINE:
+            raise InputError(f"{path}: calls without costs for {len(rest)} bytes", "this is no callgrind profile")
+        if cut:
+            yield data[:cut]
+    if rest:
+        yield rest if rest.endswith(b"\n") else rest + b"\n"

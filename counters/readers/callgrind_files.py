@@ -1,0 +1,154 @@
+"""Callgrind's profile files: exclusive cost of every function, simulated.
+
+Cost becomes that of kernels as the collector's does (:mod:`ranksight.counters.attribution`): what functions did for the
+MPI library, its start-up in MPI_Init included, is in one kernel, and what the loader and start-up did in another. The
+sum over kernels is the file's total. Cachegrind's files have no calls: there functions are divided by their object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.core.errors import InputError
+from ranksight.core.files import regular_file
+from ranksight.core.leftout import MPI, OTHER, TABLE
+from ranksight.core.reading import READERS, Reading
+from ranksight.counters import callgrind_profile
+from ranksight.counters.attribution import attribute
+from ranksight.counters.objects import kernel_name, owner_of
+from ranksight.counters.readers import _assemble
+
+_MARKS = ("# callgrind format", "creator: callgrind")
+
+
+class Callgrind:
+    """Reads callgrind.out files; see the module's text."""
+
+    text = "callgrind: callgrind.out files; functions, simulated counts"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is a profile of callgrind, or a folder with one such file a rank."""
+        if path.is_dir():
+            return _assemble.is_process_folder(path, self.recognises)
+        text = _assemble.head_text(head)
+        return any(mark in text for mark in _MARKS) and "events:" in text
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file in blocks, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line where it is damaged; a rank is missing.
+        """
+        yield _assemble.read_processes(path, _read)
+
+
+READERS.register("callgrind")(Callgrind())
+
+
+def _read(path: Path) -> Reading:
+    regular_file(path)
+    profile = callgrind_profile.read(path)
+    if profile.header.get("part", "1") == "1":
+        check_totals(path, profile, "totals")
+    return reading_of(path, profile, "callgrind")
+
+
+def check_totals(path: Path, profile: callgrind_profile.Profile, line: str) -> None:
+    """Compare the sum over functions with what the file itself says it is.
+
+    Raises
+    ------
+    InputError
+        When the line is missing or says another sum.
+    """
+    try:
+        given = [float(text) for text in profile.header.get(line, "").split()]
+    except ValueError:
+        given = []
+    if not given or len(given) > len(profile.events):
+        raise InputError(f"{path} ends without its {line}", "it was cut off: measure again")
+    said = np.array(given + [0.0] * (len(profile.events) - len(given)))  # zeros at the end are not written
+    total = profile.self_cost.sum(axis=0)
+    if not np.allclose(total, said, rtol=1e-12, atol=0.5):
+        at = int(np.argmax(np.abs(total - said)))
+        raise InputError(
+            f"{path}: {profile.events[at]} of all functions is {total[at]:.17g}, its {line} says {said[at]:.17g}",
+            "the file is damaged: measure again",
+        )
+
+
+def reading_of(path: Path, profile: callgrind_profile.Profile, tool: str) -> Reading:
+    """One reading from a profile that `tool` wrote."""
+    rank = _assemble.rank_in(path) or 0
+    tables: dict[str, pd.DataFrame] = {}
+    if len(profile.calls):
+        found = attribute(profile)
+        rest = found.left_out.groupby("group").sum().rename(index={"mpi": MPI, "other": OTHER})
+        table = pd.concat([found.kernels, rest])
+        first = profile.events[0]
+        tables[TABLE] = found.rows(first, "instructions" if first == "Ir" else first, rank)
+    else:
+        names = [_kernel(*pair) for pair in zip(profile.functions, profile.objects, strict=True)]
+        table = pd.DataFrame(profile.self_cost, columns=list(profile.events))
+        table = table.groupby(np.array(names, dtype=object), sort=True).sum()
+    table = table[(table > 0).any(axis=1)]
+    if table.empty:
+        raise InputError(f"{path} holds no cost", f"was anything executed while {tool} was collecting?")
+    events = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
+    columns, derived = simulated(events)
+    how = f"simulated ({tool}{_caches(profile.header)})"
+    return _assemble.build(
+        path,
+        table.index.tolist(),
+        [rank] * len(table),
+        columns,
+        origin={name: f"{how}, derived from {derived[name]}" if name in derived else how for name in columns},
+        configuration={},
+        command=tuple(profile.header.get("cmd", "").split()),
+        tables=tables,
+    )
+
+
+def _kernel(function: str, path: str) -> str:
+    owner = owner_of(function, path)
+    if owner == "mpi":
+        return MPI
+    name = kernel_name(function, path)
+    return name if name and owner != "system" else OTHER
+
+
+def _caches(header: Mapping[str, str]) -> str:
+    parts = [part.strip() for part in header.get("desc", "").split(";")]
+    told = [" ".join(part.split()) for part in parts if part.startswith(("I1 cache", "D1 cache", "LL cache"))]
+    return ": " + ", ".join(told) if told else ""
+
+
+def simulated(events: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, NDArray[np.float64]], dict[str, str]]:
+    """Metrics from the events of valgrind's cache simulation, and which of them are derived from what.
+
+    With Dr data reads, D1mr those that miss the first level and DLmr those that miss the last:
+    loads_l1 = Dr - D1mr, loads_l3 = D1mr - DLmr (served by the last level), loads_mem = DLmr.
+
+    Source: Valgrind manual, "Cachegrind: a cache and branch-prediction profiler".
+    """
+    names = {
+        "Ir": "instructions", "Dr": "loads", "Dw": "stores", "D1mw": "store_misses_l1", "DLmr": "loads_mem",
+    }  # fmt: skip
+    columns = {names.get(name, name): values for name, values in events.items()}
+    derived: dict[str, str] = {}
+    if {"Dr", "D1mr", "DLmr"} <= set(events):
+        columns["loads_l1"] = np.maximum(events["Dr"] - events["D1mr"], 0.0)
+        columns["loads_l3"] = np.maximum(events["D1mr"] - events["DLmr"], 0.0)
+        derived |= {"loads_l1": "Dr, D1mr", "loads_l3": "D1mr, DLmr"}
+    for metric, parts in (("branches", ("Bc", "Bi")), ("branch_misses", ("Bcm", "Bim"))):
+        if set(parts) <= set(events):
+            columns[metric] = events[parts[0]] + events[parts[1]]
+            derived[metric] = ", ".join(parts)
+    return columns, derived

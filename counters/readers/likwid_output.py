@@ -1,0 +1,403 @@
+"""LIKWID: output of likwid-perfctr and likwid-mpirun, text and CSV, marker regions and whole runs, all groups.
+
+Every column is a hardware thread: ``host:rank:thread`` in likwid-mpirun's tables, ``HWThread 3`` (older: ``Core 3``)
+in likwid-perfctr's. Events of one name on several boxes of the uncore (``CAS_COUNT_RD`` on
+``MBOX0C0`` to ``MBOX7C0``) are summed; one core of a socket records them for the whole socket and the others show
+zero, so that the sum over ranks is right and no value is divided.
+
+Source: likwid 5 ``src/applications/likwid.lua`` (printOutput) and ``likwid-mpirun.lua`` (printMpiOutput).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE
+from ranksight.core.reading import READERS, Reading
+from ranksight.counters.checking import HOSTS
+from ranksight.counters.names import metric_name, unit_scale
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
+from ranksight.counters.readers._threads import reduce_threads
+
+_MARKS = re.compile(
+    r"^(?:TABLE,(?:Group \d|Region )|STRUCT,Info,3|CPU type:\t|DEBUG: Process \d+ measures with event set|"
+    r"\|\s+(?:Event\s+\| Counter|Region Info) |ERROR - \[\./src/access)|likwid-accessD",
+    re.MULTILINE,
+)
+_MPI_COLUMN = re.compile(r"(?P<host>[^:]+):(?P<rank>\d{1,9}):(?P<thread>\d{1,9})$")
+_THREAD_COLUMN = re.compile(r"(?:HWThread|[Cc]ore)\s*(?P<thread>\d+)$")
+_BOX = re.compile(r"[A-Z]*BOX\d+|(?:DFC|UMC|CCH|HA|QPI|IMC|MC|CHA|M2M|EDC|ECLK|PBOX)\d*")
+_UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]\s*$")
+_NO_VALUE = frozenset({"-", "nil", "nan", "-nan", "n/a"})
+_TIMES = {"RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time"}
+_CALLS = {"call count": "visits", "Region calls": "visits"}
+_UNHALTED = "Runtime unhalted [s]"
+_HALTED = "time_halted"
+_REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean", "runtime_unhalted": "mean", _HALTED: "mean"}
+_ASLEEP = 0.05
+"""Part of the time in which cores were halted from which a note says so."""
+_DAMAGED = "the file is damaged: copy it again"
+_PROBLEM_SIZE = re.compile(r"Running problem size\s+(\d+)")
+"""What LULESH and programs made after it print."""
+_INFORMATION = ("CPU name", "CPU type", "CPU clock")
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    rank: int
+    thread: str
+
+
+class Likwid:
+    """Reads what likwid-perfctr and likwid-mpirun print; see the module's text."""
+
+    text = "LIKWID: likwid-perfctr and likwid-mpirun, text and CSV, regions and whole runs"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is output of LIKWID: a table anywhere in a text file, or files of this kind, one a rank."""
+        if path.is_dir():
+            return _assemble.is_run_folder(path, self.recognises) and not _tells_ranks(path)
+        text = _assemble.head_text(head)
+        return "\x00" not in text and (_MARKS.search(text) is not None or _holds_table(path))
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line: the tables are missing, break off, disagree, or hold what is no number.
+        """
+        if not path.is_dir():
+            yield from _read(path, None)
+            return
+        held = {rank: _read(file, rank) for rank, file in _assemble.run_folder(path).items()}
+        counts = {rank: len(readings) for rank, readings in held.items()}
+        if len(set(counts.values())) > 1:
+            few = min(counts, key=lambda rank: counts[rank])
+            raise InputError(
+                f"{held[few][0].source[0]} holds {counts[few]} runs, those of other ranks {max(counts.values())}",
+                "give the files of one run a folder",
+            )
+        for at in range(len(next(iter(held.values())))):
+            yield _assemble.merge_ranks({rank: readings[at] for rank, readings in held.items()}, path)
+
+
+READERS.register("likwid")(Likwid())
+
+
+def _tells_ranks(folder: Path) -> bool:
+    """Whether the files are of likwid-mpirun, each of all ranks: then they are runs, not ranks of one run."""
+    file = next(iter(_assemble.run_folder(folder).values()))
+    try:
+        lines, _ = _assemble.read_text(file)
+        return any(_MPI_COLUMN.match(name) for block in tables(file, lines) for name in block.columns)
+    except InputError:
+        return False
+
+
+def _holds_table(path: Path) -> bool:
+    """Whether one of LIKWID's tables stands after the program's own output, however long that is."""
+    try:
+        if not path.is_file() or path.stat().st_size > limits.TEXT:
+            return False
+        before = b""
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                block = before + block
+                if b"\nTABLE,Group " in block or b"\nTABLE,Region " in block:
+                    return True
+                if re.search(rb"\n\|\s+(Event\s+\| Counter|Region Info) ", block):
+                    return True
+                before = block[-4096:]
+    except OSError:
+        return False
+    return False
+
+
+def _read(path: Path, rank: int | None) -> list[Reading]:
+    """What each run says whose output the file holds, one after another."""
+    lines, notes = _assemble.read_text(path)
+    found = runs(path, lines)
+    for one, other in itertools.pairwise(found):
+        before, after = ({name for block in run.blocks for name in block.columns} for run in (one, other))
+        if not before & after - set(STATISTICS):
+            raise InputError(
+                f"{path}:{other.blocks[0].line}: tables of other hardware threads follow those of line "
+                f"{one.blocks[0].line}",
+                "if they are of ranks of one run, give every rank its own file",
+            )
+    if len(found) > 1:
+        notes = (*notes, f"{path.name} holds {len(found)} runs one after another: each became a run")
+    return [_reading(path, run, notes, rank) for run in found]
+
+
+def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) -> Reading:
+    lines = run.lines
+    blocks = [block for block in run.blocks if not block.kind.endswith("statistics")]
+    if not any(block.kind == "events" for block in blocks):
+        raise InputError(f"{path} holds no table of LIKWID", _why_empty(lines))
+    for block in blocks:
+        if not block.columns or not block.rows or len(set(block.columns)) != len(block.columns):
+            raise InputError(f"{path}:{block.line}: a table without rows or columns, or one column twice", _DAMAGED)
+    columns, told = _columns(path, blocks, rank)
+    kernels = list(dict.fromkeys(_kernel(block) for block in blocks))
+    groups = list(dict.fromkeys(block.group for block in blocks))
+    sheets = [_sheet(path, [b for b in blocks if b.group == group], kernels, columns) for group in groups]
+    values, said = _joined(sheets, groups)
+    if {"CAS_COUNT_RD", "CAS_COUNT_WR"} <= set(values):
+        values.pop("bytes_mem", None)  # the counts are exact, LIKWID's volume is rounded
+    if (halted := _halted(values)) is not None:
+        values[_HALTED] = halted
+        share = np.nansum(halted) / np.nansum(np.where(np.isfinite(halted), values["time"], np.nan))
+        if share > _ASLEEP:
+            said.append(
+                f"{share:.0%} of the time passed while cores were halted (asleep, or waiting in the system): it is in "
+                f"time and not in cycles; metric {_HALTED}"
+            )
+    flat_kernels = np.repeat(np.array(kernels, dtype=object), len(columns))
+    place = {column: at for at, column in enumerate(columns)}
+    flat_ranks = np.tile([columns[column].rank for column in place], len(kernels))
+    measured = ~np.all([np.isnan(column) for column in values.values()], axis=0)
+    values = {name: column[measured] for name, column in values.items()}
+    flat_kernels, flat_ranks = flat_kernels[measured], flat_ranks[measured]
+    threads = np.tile(np.array([columns[column].thread for column in place], dtype=object), len(kernels))[measured]
+    reduced = reduce_threads(flat_kernels, flat_ranks, threads, values, _REDUCED)
+    if told == "threads" and len(columns) > 1:
+        said.append("columns are hardware threads: each stands as a rank, in the order of the columns")
+    if kernels != [WHOLE]:
+        said.append("regions that lie inside one another are counted in both: LIKWID does not tell which do")
+    if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):
+        said.append("uncore events are recorded by one core of a socket for the whole socket; other ranks show 0")
+    return _assemble.build(
+        path,
+        list(reduced.kernels),
+        reduced.ranks,
+        reduced.columns,
+        origin={
+            "time": "measured (RDTSC)",
+            "visits": "measured (marker API)",
+            "bytes_mem": "derived by LIKWID",
+            "runtime_unhalted": "derived by LIKWID: unhalted cycles over the nominal clock",
+            _HALTED: "derived from time, cycles and frequency: time less cycles over frequency",
+        },
+        aliases={"CPI": "cpi"},
+        configuration={} if told == "stated" else None,
+        notes=(*notes, *said, *reduced.notes),
+        command=_command(lines),
+        environment=_environment(lines, blocks),
+        tables={**({} if reduced.threads is None else {"threads": reduced.threads}), **_hosts(columns.values())},
+        wall_time=_wall_time(kernels, reduced.columns),
+    )
+
+
+def _hosts(columns: Iterable[_Column]) -> dict[str, pd.DataFrame]:
+    """The node of each rank, where the columns tell it."""
+    known = {column.rank: column.thread.rpartition(":")[0] for column in columns if ":" in column.thread}
+    return {HOSTS: pd.DataFrame({"rank": list(known), "host": list(known.values())})} if known else {}
+
+
+def _halted(values: dict[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+    """Seconds that pass without cycles; None where time, cycles or the clock are not known.
+
+    LIKWID's "Runtime unhalted" counts cycles at the nominal clock, which in turbo is more than the time; its "Clock" is
+    that of unhalted cycles.
+    """
+    cycles = next((column for name, column in values.items() if metric_name(name) == "cycles"), None)
+    if cycles is None or not {"time", "frequency"} <= set(values):
+        return None
+    clock = values["frequency"]
+    unhalted = np.divide(cycles, clock, out=np.full(cycles.shape, np.nan), where=clock > 0)
+    return np.asarray(np.maximum(values["time"] - unhalted, 0.0), dtype=np.float64)
+
+
+def _kernel(block: Block) -> str:
+    return WHOLE if block.region is None else block.region.strip() or "(unnamed)"
+
+
+def _wall_time(kernels: Sequence[str], columns: dict[str, NDArray[np.float64]]) -> float | None:
+    if list(kernels) == [WHOLE] and "time" in columns and not np.isnan(columns["time"]).all():
+        return float(np.nanmax(columns["time"]))
+    return None
+
+
+def _columns(path: Path, blocks: Sequence[Block], rank: int | None) -> tuple[dict[str, _Column], str]:
+    """Rank and thread of every column, and what tells ranks apart: ``mpi``, ``stated`` (from outside), ``threads``."""
+    lines: dict[str, int] = {}
+    for block in blocks:
+        for name in block.columns:
+            lines.setdefault(name, block.line)
+    mpi = {name: _MPI_COLUMN.match(name) for name in lines}
+    threads = {name: _THREAD_COLUMN.match(name) for name in lines}
+    wrong = [name for name in lines if mpi[name] is None and (threads[name] is None or any(mpi.values()))]
+    if wrong:
+        raise InputError(
+            f"{path}:{lines[wrong[0]]}: column {wrong[0]!r} is neither host:rank:thread nor a hardware thread",
+            "the table is damaged, or of a version that is not known",
+        )
+    if any(mpi.values()):
+        found = {n: _Column(int(m["rank"]), f"{m['host']}:{m['thread']}") for n, m in mpi.items() if m is not None}
+        _assemble.checked_ranks([column.rank for column in found.values()], f"{path}:{min(lines.values())}")
+        return found, "mpi"
+    stated = rank if rank is not None else _assemble.rank_in(path)
+    found = {
+        name: _Column(place if stated is None else stated, match["thread"])
+        for place, (name, match) in enumerate(threads.items())
+        if match is not None
+    }
+    return found, "threads" if stated is None else "stated"
+
+
+def _sheet(
+    path: Path, blocks: Sequence[Block], kernels: Sequence[str], columns: dict[str, _Column]
+) -> dict[str, NDArray[np.float64]]:
+    """Values of one group: name -> array over kernels x columns; uncore boxes summed."""
+    place = {name: at for at, name in enumerate(columns)}
+    width = len(columns)
+    sheet: dict[str, NDArray[np.float64]] = {}
+    for block in sorted(blocks, key=lambda b: b.kind == "metrics"):
+        base = kernels.index(_kernel(block)) * width
+        at = base + np.array([place[name] for name in block.columns])
+        used: dict[str, str] = {}
+        for name, counter, cells, line in block.rows:
+            key_name, scale = _row(name, block.kind)
+            if key_name is None:
+                continue
+            row = _numbers(path, line, cells, name) * scale
+            if block.kind == "events" and name in used and not _BOX.match(counter):
+                key_name = f"{name}:{counter}"
+            elif block.kind == "events" and name in used:
+                sheet[key_name][at] += row
+                continue
+            used[name] = counter
+            target = sheet.setdefault(key_name, np.full(len(kernels) * width, np.nan))
+            # time and calls stand in several tables; the first, in full precision, counts
+            target[at] = np.where(np.isnan(target[at]), row, target[at])
+    return sheet
+
+
+def _row(name: str, kind: str) -> tuple[str | None, float]:
+    """Name in the sheet and factor to SI of a row; None for a row that only repeats others, as a rate or rounded."""
+    if name in _TIMES:
+        return "time", 1.0
+    if name in _CALLS:
+        return "visits", 1.0
+    if kind != "metrics":
+        return name, 1.0
+    unit = _UNIT.search(name)
+    if name == _UNHALTED:
+        return "runtime_unhalted", 1.0
+    if unit is None:
+        return ("CPI", 1.0) if name == "CPI" else (None, 1.0)
+    scale = unit_scale(unit["unit"])
+    bare = name[: unit.start()].strip()
+    if bare == "Clock" and scale is not None:
+        return "frequency", scale
+    if bare == "Memory data volume" and scale is not None:
+        return "bytes_mem", scale
+    return None, 1.0
+
+
+def _numbers(path: Path, line: int, cells: Sequence[str], name: str) -> NDArray[np.float64]:
+    try:
+        values = np.array([float(cell) if cell.casefold() not in _NO_VALUE else np.nan for cell in cells])
+    except ValueError:
+        wrong = next(cell for cell in cells if not _is_number(cell))
+        raise InputError(f"{path}:{line}: {wrong!r} of {name} is no number", "the file is damaged") from None
+    with np.errstate(invalid="ignore"):
+        bad = (values < 0) | (values >= _assemble.LARGEST)
+    if bad.any():
+        raise InputError(
+            f"{path}:{line}: {name} has {values[bad][0]:g}, which no counter holds",
+            "a counter overflowed or the file is damaged: measure again",
+        )
+    return values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text.casefold() in _NO_VALUE
+    return True
+
+
+def _joined(
+    sheets: Sequence[dict[str, NDArray[np.float64]]], groups: Sequence[int]
+) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
+    """One table from the groups, which were measured one after another.
+
+    Time, calls and what every group counts are added; what only some groups count is scaled from their share of the
+    time to all of it.
+    """
+    if len(sheets) == 1:
+        return dict(sheets[0]), []
+    names = list(dict.fromkeys(name for sheet in sheets for name in sheet))
+    joined: dict[str, NDArray[np.float64]] = {}
+    times = [sheet["time"] for sheet in sheets if "time" in sheet]
+    whole = np.nansum(times, axis=0) if len(times) == len(sheets) else None
+    for name in names:
+        holding = [at for at, sheet in enumerate(sheets) if name in sheet]
+        stacked = np.array([sheets[at][name] for at in holding])
+        nothing = np.isnan(stacked).all(axis=0)
+        if name in ("frequency", "CPI"):
+            present = np.maximum((~np.isnan(stacked)).sum(axis=0), 1)
+            joined[name] = np.where(nothing, np.nan, np.nansum(stacked, axis=0) / present)
+            continue
+        total = np.where(nothing, np.nan, np.nansum(stacked, axis=0))
+        if len(holding) < len(sheets) and whole is not None:
+            part = np.nansum([times[at] for at in holding], axis=0)
+            total = total * np.divide(whole, part, out=np.ones_like(whole), where=part > 0)
+        joined[name] = total
+    note = (
+        f"groups {', '.join(map(str, groups))} were measured one after another: what not all of them count is scaled "
+        "by their share of the time"
+    )
+    return joined, [note if whole is not None else "the groups' shares of the time are unknown: nothing is scaled"]
+
+
+def _why_empty(lines: Sequence[str]) -> str:
+    """What LIKWID, or the program, said instead of printing tables."""
+    for at, line in enumerate(lines, start=1):
+        if re.search(r"\bERROR\b|[Pp]ermission denied|[Cc]annot access|Exited with exit code|\bKilled\b", line):
+            return f"line {at} says: {line.strip()[:120]}"
+    return "the run left no measurement: run it again"
+
+
+def _command(lines: Sequence[str]) -> tuple[str, ...]:
+    mark = "DEBUG: Executable given on commandline:"
+    for line in lines[:200]:
+        if line.startswith(mark):
+            try:
+                return tuple(shlex.split(line[len(mark) :]))
+            except ValueError:
+                return tuple(line[len(mark) :].split())
+    return ()
+
+
+def _environment(lines: Sequence[str], blocks: Sequence[Block]) -> dict[str, str]:
+    said = {}
+    for line in lines:
+        if line.startswith("CPU "):
+            key, _, value = line.partition(":")
+            if key in _INFORMATION and key not in said:
+                said[key] = value.strip().strip(",").strip()
+    names = dict.fromkeys(block.group_name for block in blocks if block.group_name)
+    if names:
+        said["LIKWID groups"] = ", ".join(names)
+    size = next(filter(None, map(_PROBLEM_SIZE.match, lines)), None)
+    if size is not None:
+        said["problem_size"] = size[1]
+    return said

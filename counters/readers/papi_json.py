@@ -1,0 +1,185 @@
+"""PAPI's high-level output: ``papi_hl_output/rank_000000.json``, one file a rank; regions, exclusive.
+
+Each instance of a region is listed with the region it ran in, so that what nested regions took is subtracted; older
+files list sums with ``region_count`` and no nesting. ``cycles`` there is real time in ticks of the time stamp counter
+(PAPI_get_real_cyc), not cycles of the core.
+
+Source: PAPI 7 ``src/high-level/papi_hl.c`` and ``scripts/papi_hl_output_writer.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core import limits
+from ranksight.core.errors import InputError
+from ranksight.core.reading import READERS, Reading
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import SEPARATOR, columns_of
+from ranksight.counters.readers._threads import reduce_threads
+
+_MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definitions)"\s*:')
+_KNOWN = {"cycles": "reference_cycles", "real_time_nsec": "time", "region_count": "visits"}
+_NANOSECONDS = frozenset({"real_time_nsec", "perf::TASK-CLOCK"})
+_NOT_EVENTS = frozenset({"name", "parent_region_id"})
+
+
+class Papi:
+    """Reads the output of PAPI's high-level interface; see the module's text."""
+
+    text = "PAPI high-level output: rank_*.json; regions, a rank a file"
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is such a file, or the folder PAPI wrote them to."""
+        if path.is_dir():
+            return _assemble.is_run_folder(path, self.recognises)
+        text = _assemble.head_text(head)
+        return _MARK.match(text) is not None
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file (and line, where it is no JSON): damaged, no region, a rank missing.
+        """
+        if path.is_dir():
+            files = _assemble.run_folder(path)
+            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
+        else:
+            yield _read(path, _assemble.rank_in(path))
+
+
+READERS.register("papi")(Papi())
+
+
+def _read(path: Path, rank: int | None) -> Reading:
+    lines, said = _assemble.read_text(path)
+    try:
+        content = json.loads("\n".join(lines))
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}:{error.lineno} is no JSON: {error.msg}", "the file is truncated or damaged"
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"{path} is no JSON that can be read: {error}", "the file is damaged") from error
+    threads = _threads(path, content)
+    instant = _instantaneous(content)
+    keys: list[tuple[str, str]] = []
+    rows: list[dict[str, float]] = []
+    for thread, regions in threads.items():
+        for kernel, values in _exclusive(path, regions, instant).items():
+            keys.append((kernel, thread))
+            rows.append(values)
+    if not rows:
+        raise InputError(f"{path} holds no region", "are PAPI_hl_region_begin and _end called?")
+    columns: dict[str, NDArray[np.float64]] = columns_of(rows)
+    own = 0 if rank is None else rank
+    reduced = reduce_threads(
+        np.array([kernel for kernel, _ in keys], dtype=object),
+        np.full(len(keys), own, dtype=np.int64),
+        np.array([thread for _, thread in keys], dtype=object),
+        columns,
+        {"real_time_nsec": "max", "cycles": "max"},
+    )
+    notes = [*said, *reduced.notes]
+    if instant:
+        notes.append(f"instantaneous values do not add and are left out: {', '.join(sorted(instant))}")
+    environment = {key: str(content[key]) for key in ("papi_version", "cpu_info", "max_cpu_rate_mhz") if key in content}
+    return _assemble.build(
+        path,
+        list(reduced.kernels),
+        reduced.ranks,
+        reduced.columns,
+        aliases=_KNOWN,
+        configuration={},
+        notes=notes,
+        environment=environment,
+        tables={} if reduced.threads is None else {"threads": reduced.threads},
+    )
+
+
+def _threads(path: Path, content: Any) -> dict[str, list[tuple[str, str, Mapping[str, Any]]]]:
+    """Thread -> its regions: number of the region, of the one around it, and its entries (with ``name``)."""
+    threads = content.get("threads") if isinstance(content, dict) else None
+    if isinstance(threads, dict):
+        pairs = [(str(name), value) for name, value in threads.items()]
+    elif isinstance(threads, list):
+        pairs = [(str(value.get("id", at)), value) for at, value in enumerate(threads) if isinstance(value, dict)]
+    else:
+        raise InputError(f"{path} has no threads", "is it output of PAPI's high-level interface?")
+    found: dict[str, list[tuple[str, str, Mapping[str, Any]]]] = {}
+    for name, value in pairs:
+        regions = value.get("regions") if isinstance(value, dict) else None
+        if isinstance(regions, dict):
+            entries = list(regions.items())
+        elif isinstance(regions, list):
+            entries = [pair for region in regions if isinstance(region, dict) for pair in region.items()]
+        else:
+            raise InputError(f"{path}: thread {name} has no regions", "the file is damaged")
+        if not all(isinstance(region, dict) for _, region in entries):
+            raise InputError(f"{path}: a region of thread {name} holds no values", "the file is damaged")
+        found[name] = [
+            (str(number), str(region.get("parent_region_id", "-1")), {"name": str(number), **region})
+            for number, region in entries
+        ]
+    return found
+
+
+def _instantaneous(content: Mapping[str, Any]) -> set[str]:
+    definitions = content.get("event_definitions")
+    if not isinstance(definitions, dict):
+        return set()
+    return {str(name) for name, how in definitions.items() if isinstance(how, dict) and how.get("type") == "instant"}
+
+
+def _exclusive(
+    path: Path, regions: list[tuple[str, str, Mapping[str, Any]]], instant: set[str]
+) -> dict[str, dict[str, float]]:
+    """Call path of regions -> exclusive values, instances added."""
+    names = {number: str(region["name"]) for number, _, region in regions}
+    parents = {number: parent for number, parent, _ in regions}
+    own = {number: _values(path, region, instant) for number, _, region in regions}
+    inner: dict[str, dict[str, float]] = {}
+    for number, parent in parents.items():
+        if parent in own:
+            inside = inner.setdefault(parent, {})
+            for event, value in own[number].items():
+                inside[event] = inside.get(event, 0.0) + value
+    result: dict[str, dict[str, float]] = {}
+    for number, values in own.items():
+        parts, at = [names[number]], parents[number]
+        while at in names:
+            parts.append(names[at])
+            at = parents[at]
+            if len(parts) > limits.DEPTH:
+                raise InputError(f"{path}: regions are nested more than {limits.DEPTH} deep", "the file is damaged")
+        row = result.setdefault(SEPARATOR.join(reversed(parts)), {})
+        for event, value in values.items():
+            less = 0.0 if event == "region_count" else inner.get(number, {}).get(event, 0.0)
+            row[event] = row.get(event, 0.0) + max(value - less, 0.0)
+    return result
+
+
+def _values(path: Path, region: Mapping[str, Any], instant: set[str]) -> dict[str, float]:
+    values = {"region_count": 1.0}
+    for event, given in region.items():
+        if event in _NOT_EVENTS or event in instant:
+            continue
+        text = given.get("region_value", given.get("total")) if isinstance(given, dict) else given
+        try:
+            value = float(text if text is not None else "")
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{path}: {event} of {region['name']!r} is {str(text)!r:.60}, no number") from None
+        if not 0 <= value < _assemble.LARGEST:
+            raise InputError(f"{path}: {event} of {region['name']!r} is {value:g}, which no counter holds")
+        values[event] = value * (1e-9 if event in _NANOSECONDS else 1.0)
+    return values

@@ -1,0 +1,84 @@
+"""Work per rank that the user states, and the series that follow it alone.
+
+Ding et al. 2018 (section 2) write the computation of a kernel as a function of the work per rank x = D / P. A parameter
+named :data:`WORK_PER_RANK` is that x (``fit --work`` derives it): counts, rates and times of computation are then
+functions of it and of what its formula does not name, and not of :data:`DIVIDERS`. Messages, imbalance and how full
+nodes are go on depending on ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core.experiment import WHOLE
+from ranksight.core.metrics import metric
+
+if TYPE_CHECKING:
+    from ranksight.model.series.series import Series
+
+WORK_PER_RANK = "work_per_rank"
+"""The parameter that computation depends on in place of :data:`DIVIDERS`."""
+RANKS, THREADS = "ranks", "threads"
+DIVIDERS = (RANKS, THREADS)
+"""Parameters that work is divided by, or that do not change it."""
+EXCHANGED = ("messages", "bytes_sent", "peers", "bytes_per_message")
+"""Metrics of what ranks send."""
+COUNTED = ("instructions", "cycles", "flops_dp", "loads")
+"""Metrics that a kernel which computes has where they were counted."""
+BLOCKING = "bf_mem"
+"""Series of blocking factors (:mod:`ranksight.model.resource.blocking`)."""
+NOT_OF_KERNELS = ("mpi_time", "wall_time", "time_halted", "visits")
+"""Metrics of kind time or requirement that say nothing of computation."""
+
+
+def in_cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[np.float64]:
+    """The points (k, m) with the cores at work, ranks times threads, in place of the ranks."""
+    if RANKS not in parameters or THREADS not in parameters:
+        return points
+    found = np.array(points, dtype=np.float64)
+    found[:, parameters.index(RANKS)] *= found[:, parameters.index(THREADS)]
+    return found
+
+
+def cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[np.float64]:
+    """Cores at work (k,) at `points` (k, m): ranks times threads; 1 where neither is a parameter."""
+    columns = [at for at, name in enumerate(parameters) if name in DIVIDERS]
+    return np.asarray(points[:, columns].prod(axis=1), dtype=np.float64)
+
+
+def exchanging(series: Series) -> set[str]:
+    """Kernels that exchange messages: they send, are named after an MPI operation, or have a time and no counts, with
+    other kernels that have counts."""
+    keys = list(zip(series.kernels, series.metrics, strict=True))
+    counted = {kernel for kernel, name in keys if name in COUNTED and kernel != WHOLE}
+    found = {kernel for kernel, name in keys if name in EXCHANGED or kernel.startswith(("MPI_", "PMPI_"))}
+    if counted:
+        found |= {kernel for kernel, name in keys if name == "time" and kernel not in counted}
+    return found
+
+
+def apart_from_ranks(series: Series) -> NDArray[np.bool_]:
+    """Which parameters change nothing in each series, (s, m): :data:`DIVIDERS`, in computation whose work per rank is
+    stated.
+
+    The whole program is computation where no kernel was measured apart.
+    """
+    apart = np.zeros((len(series), len(series.parameters)), dtype=bool)
+    if WORK_PER_RANK not in series.parameters:
+        return apart
+    away = exchanging(series)
+    if set(series.kernels) - {WHOLE}:
+        away.add(WHOLE)
+    kinds = {name: "ratio" if name == BLOCKING else metric(name).kind for name in set(series.metrics)}
+    rows = np.array(
+        [
+            kernel not in away and kinds[name] in ("requirement", "time", "ratio") and name not in NOT_OF_KERNELS
+            for kernel, name in zip(series.kernels, series.metrics, strict=True)
+        ],
+        dtype=bool,
+    )
+    return np.asarray(rows[:, None] & np.isin(series.parameters, DIVIDERS))

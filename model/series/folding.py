@@ -1,0 +1,405 @@
+"""Kernel selection: kernels too small to matter become one, so that a program of many functions is fitted quickly.
+
+A profile of a large program holds hundreds of functions, most of which take less than a thousandth of anything. They
+are summed, rank by rank, into the kernel :data:`OTHERS`: every count of the program stays what it was. What they send
+stays theirs, as messages are modelled by the kernel that sends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.metrics import metric
+from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
+from ranksight.core.units import counted
+from ranksight.model.plaindata import reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+OTHERS = "(others)"
+"""Kernel of all that are too small to be one of their own."""
+SMALL = 1e-3
+"""Share of a metric's total from which, at any configuration, a kernel is fitted by itself."""
+SMALL_OF_REST = 5e-3
+"""The same of visits, which take no time by themselves, and of what does not follow from the program alone, as loads
+that a cache serves: it scatters."""
+MANY = 50
+"""Kernels up to which none is folded: so few are fitted at once."""
+FAR, FARTHER = 8.0, 64.0
+"""How many times the largest value of a parameter, and of ranks, a kernel must stay small, as it grew so far."""
+GROWN = 1e-2
+"""Share that a kernel must not reach there."""
+STEEPEST = 3.0
+"""Largest exponent that a kernel is taken to grow on with."""
+_APART = (WHOLE, MPI, OTHER)
+"""Kernels that stay: they are no part of the program's kernels."""
+_SENT = ("messages", "bytes_sent", "mpi_time", "peers")
+"""Metrics of messages, which are not folded."""
+_OTHER_COLUMNS = (*COUNTER_KEYS, *_SENT)
+_KEPT = 1 << 22
+"""Values of folded tables that are held in memory, as a table is read many times."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which kernels of an experiment are folded into :data:`OTHERS`.
+
+    Attributes
+    ----------
+    folded : frozenset of str
+    shares : mapping of metric to float
+        Largest share of the metric's total, over configurations, that they have together.
+    """
+
+    folded: frozenset[str] = frozenset()
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+    def remark(self) -> str:
+        """A sentence for people; empty where nothing is folded."""
+        if not self.folded:
+            return ""
+        named = [name for name in ("time", "instructions", "messages") if name in self.shares] or list(self.shares)[:1]
+        parts = " and ".join(f"{self.shares[name]:.1%} of {name}" for name in named)
+        each = f"{counted(len(self.folded), 'kernel')} below {SMALL:.1%} of every metric"
+        return f"{each} are summed into {OTHERS}: at most {parts} (--all-kernels keeps them)"
+
+    def check(self, kernels: Iterable[str]) -> None:
+        """InputError where one of `kernels` is folded."""
+        for name in kernels:
+            if name in self.folded:
+                raise InputError(f"kernel {name!r} is part of {OTHERS}", "fit again with --all-kernels to keep it")
+
+    def view(self, experiment: Experiment) -> Experiment:
+        """The experiment with the folded kernels as one; nothing on disk changes."""
+        return Folded(experiment, self.folded) if self.folded else experiment
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        return {"kernels": sorted(self.folded), "shares": dict(self.shares)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any] | None) -> Selection:
+        """Rebuild from :meth:`to_dict`, None being nothing folded; damaged content raises InputError."""
+        if content is None:
+            return cls()
+        with reading("'folded'"):
+            shares = {str(name): float(share) for name, share in content["shares"].items()}
+            return cls(frozenset(map(str, content["kernels"])), shares)
+
+
+def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: Collection[str] = ()) -> Selection:
+    """The kernels that have less than :data:`SMALL` of every metric's total at every configuration.
+
+    The limit is :data:`SMALL_OF_REST` for visits and metrics that are not steady; messages and the time in MPI do not
+    matter, as they are not folded. A kernel also stays that grows so fast with a parameter, by itself and in its share,
+    that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured.
+    Shares are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions
+    were counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampling`) and is not folded.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        Those that matter; all when not given.
+    keep : collection of str
+        Kernels that are not folded, whatever their size.
+    """
+    return _select(_Shares.of(experiment, metrics), keep)
+
+
+def _select(shares: _Shares, keep: Collection[str] = ()) -> Selection:
+    if len(shares.kernels) <= MANY or not shares.tables:
+        return Selection()
+    small = np.ones(len(shares.kernels), dtype=bool)
+    for name, share in shares.tables.items():
+        described = metric(name)
+        steady = described.steady and described.kind != "other"
+        least = SMALL if steady and name != "visits" else SMALL_OF_REST
+        small &= ~((share >= least) & shares.trusted(name)[:, None]).any(axis=1)
+        if steady and described.kind == "requirement" and name not in shares.samples:
+            small &= _far(shares.parameters, shares.places[name], shares.values[name], shares.sums[name]) < GROWN
+    stays = {*keep, *_APART, *shares.whole}
+    small &= np.array([kernel not in stays for kernel in shares.kernels])
+    counts = shares.values.get("instructions")
+    if counts is not None and "instructions" not in shares.samples:
+        for number in shares.samples.values():
+            small &= (number == 0) | (counts > 0).any(axis=1)
+    if small.sum() < 2:
+        return Selection()
+    folded = frozenset(kernel for kernel, yes in zip(shares.kernels, small.tolist(), strict=True) if yes)
+    return Selection(folded, {name: float(share[small].sum(axis=0).max()) for name, share in shares.sums.items()})
+
+
+def significant(experiment: Experiment) -> set[str]:
+    """Names of the kernels that :func:`select` does not fold."""
+    shares = _Shares.of(experiment, None)
+    return set(shares.kernels) - _select(shares).folded
+
+
+class Folded(Experiment):
+    """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
+
+    Messages keep the names of the kernels that send them. Folded tables, which are small, are held in memory.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        It may be a view itself.
+    folded : collection of str
+    """
+
+    def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
+        super().__init__(experiment.path, experiment.application, experiment.parameters, experiment.runs)
+        self._experiment = experiment
+        self._folded = frozenset(folded)
+        self._tables: dict[tuple[str, str], pd.DataFrame] = {}
+        self._held = 0
+
+    def columns(self, run: Run, name: str) -> tuple[str, ...]:
+        """See :meth:`Experiment.columns`."""
+        return self._experiment.columns(run, name)
+
+    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
+        """See :meth:`Experiment.table`."""
+        if name not in ("counters", TABLE):
+            return self._experiment.table(run, name, columns)
+        table = self._tables.get((run.id, name))
+        if table is None:
+            table = self._experiment.table(run, name)
+            if table is None:
+                return None
+            if "kernel" in table:
+                table = _counters(table, self._folded) if name == "counters" else _samples(table, self._folded)
+            if self._held + table.size <= _KEPT:
+                self._tables[run.id, name] = table
+                self._held += table.size
+        return table.copy() if columns is None else table[list(columns)].copy()
+
+    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
+        """See :meth:`Experiment.counters`."""
+        import pandas as pd
+
+        names = self.metrics() if metrics is None else tuple(metrics)
+        parts = [
+            table.assign(run=run.id)
+            for run in (self.runs if runs is None else runs)
+            if (table := self.table(run, "counters")) is not None
+        ]
+        found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run", *COUNTER_KEYS])
+        return found.reindex(columns=["run", *COUNTER_KEYS, *names]).astype({"run": "category", "kernel": "category"})
+
+
+def _counters(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
+    """Counters with one row a rank in place of those of `folded` kernels; what does not add up has no value there."""
+    names = [name for name in table.columns if name not in _OTHER_COLUMNS]
+    mask = _among(table["kernel"], folded) & table[names].notna().any(axis=1).to_numpy()
+    if not mask.any():
+        return table
+    sums = [name for name in names if metric(name).additive]
+    one = table.loc[mask, ["rank", *sums]].groupby("rank", sort=True)[sums].sum(min_count=1).reset_index()
+    one = one.assign(kernel=OTHERS).reindex(columns=table.columns)
+    one = one.astype(dict.fromkeys([name for name in table.columns if name not in COUNTER_KEYS], "float64"))
+    sent = [name for name in _SENT if name in table]
+    sending = mask & table[sent].notna().any(axis=1).to_numpy()
+    rest = table[~mask | sending]
+    if sending.any():
+        rest = rest.assign(**{name: rest[name].where(~mask[~mask | sending]) for name in names})
+    return _joined(rest, one)
+
+
+def _samples(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
+    """Samples with those of `folded` kernels as one: so many, and worth so much each, as scatter as their sum does."""
+    mask = _among(table["kernel"], folded)
+    if not mask.any():
+        return table
+    mine = table[mask]
+    keys = [name for name in ("rank", "metric") if name in table]
+    if "worth" in table:
+        value = mine["samples"] * mine["worth"]
+        mine = mine.assign(_value=value, _square=value * mine["worth"])
+        one = mine.groupby(keys, sort=True).agg(
+            _value=("_value", "sum"), _square=("_square", "sum"), worth=("worth", "max")
+        )
+        one["worth"] = (one["_square"] / one["_value"]).where(one["_value"] > 0, one["worth"])
+        one["samples"] = one["_value"] / one["worth"]
+        one = one.reset_index()
+    else:
+        one = mine.groupby(keys, sort=True)["samples"].sum().reset_index()
+    one = one.assign(kernel=OTHERS).reindex(columns=table.columns)
+    return _joined(table[~mask], one)
+
+
+def _joined(rest: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    found: pd.DataFrame = pd.concat([each.astype({"kernel": object}) for each in (rest, one)], ignore_index=True)
+    return found.astype({"kernel": "category", **{key: rest[key].dtype for key in rest if key != "kernel"}})
+
+
+def _among(kernels: pd.Series, names: frozenset[str]) -> NDArray[np.bool_]:
+    """Which rows are of one of `names`, told by the categories rather than by each row."""
+    found = kernels.astype("category").cat
+    yes = np.array([str(name) in names for name in found.categories], dtype=bool)
+    return yes[found.codes.to_numpy()]
+
+
+@dataclass
+class _Shares:
+    """Shares of kernels in the totals of metrics.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+    kernels : list of str
+    values, sums, tables : mapping of metric to (K, n)
+        Sum over ranks, its share of all kernels', and the larger of it and that of the largest values of a rank; 0
+        where absent.
+    places : mapping of metric to (n, m)
+        Configurations at which the metric was measured.
+    samples : mapping of metric to (K,)
+        Samples over all runs, of metrics that were sampled.
+    whole : set of str
+        Kernels whose source had reduced their values over ranks, where it had not those of others.
+    """
+
+    parameters: tuple[str, ...]
+    kernels: list[str]
+    values: dict[str, Array]
+    sums: dict[str, Array]
+    tables: dict[str, Array]
+    places: dict[str, Array]
+    samples: dict[str, Array]
+    whole: set[str]
+
+    def trusted(self, name: str) -> NDArray[np.bool_]:
+        """Kernels (K,) whose values of a metric are more than chance."""
+        number = self.samples.get(name)
+        return np.ones(len(self.kernels), dtype=bool) if number is None else number >= HANDFUL
+
+    @classmethod
+    def of(cls, experiment: Experiment, metrics: Sequence[str] | None) -> _Shares:
+        """Read them, a run at a time."""
+        rows: dict[str, int] = {}
+        found: dict[tuple[str, tuple[float, ...]], list[tuple[NDArray[np.intp], Array, Array]]] = {}
+        samples: dict[str, list[tuple[NDArray[np.intp], Array]]] = {}
+        reduced: set[str] = set()
+        by_rank: set[str] = set()
+        for run in experiment.runs:
+            table = experiment.table(run, "counters") if run.state == "complete" else None
+            if table is None or table.empty:
+                continue
+            kernel = table["kernel"].astype("category").cat
+            names = [str(name) for name in kernel.categories]
+            index = np.array([rows.setdefault(name, len(rows)) for name in names], dtype=np.intp)
+            codes, rank = kernel.codes.to_numpy(), table["rank"].to_numpy()
+            at = tuple(float(run.configuration[name]) for name in experiment.parameters)
+            whole = rank == ALL_RANKS
+            reduced |= {names[code] for code in np.unique(codes[whole])}
+            by_rank |= {names[code] for code in np.unique(codes[~whole])} - set(_APART)
+            own = np.array([name not in _APART for name in names], dtype=bool)
+            for name in table.columns:
+                if name in _OTHER_COLUMNS or not metric(name).additive or (metrics is not None and name not in metrics):
+                    continue
+                values = np.nan_to_num(table[name].to_numpy(dtype=np.float64), posinf=0.0, neginf=0.0)
+                values = np.where(own[codes], np.maximum(values, 0.0), 0.0)
+                total, largest = np.bincount(codes, values, len(names)), np.zeros(len(names))
+                np.maximum.at(largest, codes, values)
+                each = np.bincount(rank - rank.min(), values)
+                if total.sum() > 0:
+                    most = largest / each.max()
+                    found.setdefault((name, at), []).append((index, total, most))
+            _count(samples, experiment, run, rows)
+        return cls(
+            experiment.parameters,
+            list(rows),
+            *_stacked(found, len(rows)),
+            {name: _summed(parts, len(rows)) for name, parts in samples.items()},
+            reduced if by_rank - reduced else set(),
+        )
+
+
+def _count(
+    samples: dict[str, list[tuple[NDArray[np.intp], Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
+) -> None:
+    """Add the samples of a run."""
+    table = sampling_of(experiment, run)
+    if table is None:
+        return
+    for name, part in table.groupby("metric", observed=True):
+        each = part.groupby(part["kernel"].astype(str))["samples"].sum()
+        each = each[[kernel in rows for kernel in each.index]]
+        index = np.array([rows[kernel] for kernel in each.index], dtype=np.intp)
+        samples.setdefault(str(name), []).append((index, each.to_numpy(dtype=np.float64)))
+
+
+def _stacked(
+    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[NDArray[np.intp], Array, Array]]], count: int
+) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
+    """Values, shares and configurations of each metric; runs of one configuration are added."""
+    values: dict[str, list[Array]] = {}
+    most: dict[str, list[Array]] = {}
+    places: dict[str, list[tuple[float, ...]]] = {}
+    for (name, at), parts in found.items():
+        largest = np.zeros(count)
+        for index, _, each in parts:
+            largest[index] = np.maximum(largest[index], each)
+        values.setdefault(name, []).append(_summed([(index, each) for index, each, _ in parts], count))
+        most.setdefault(name, []).append(largest)
+        places.setdefault(name, []).append(at)
+    total = {name: np.stack(each, axis=1) for name, each in values.items()}
+    share = {name: each / each.sum(axis=0) for name, each in total.items()}
+    return (
+        total,
+        share,
+        {name: np.maximum(share[name], np.stack(each, axis=1)) for name, each in most.items()},
+        {name: np.array(each, dtype=np.float64).reshape(len(each), -1) for name, each in places.items()},
+    )
+
+
+def _summed(parts: Iterable[tuple[NDArray[np.intp], Array]], count: int) -> Array:
+    """Values of `count` kernels, from some of them at a time."""
+    total = np.zeros(count)
+    for index, each in parts:
+        np.add.at(total, index, each)
+    return total
+
+
+def _far(parameters: tuple[str, ...], points: Array, values: Array, share: Array) -> Array:
+    """The share (K,) that each kernel reaches beyond the runs, where it grows on as it did.
+
+    It grows as a power of each parameter, the smaller of those of its value on a rank and of its share: what stays as
+    it is where all else shrinks is no growth of its own.
+    """
+    found = share.max(axis=1)
+    varied = np.flatnonzero((points > 0).all(axis=0) & (np.ptp(points, axis=0) > 0))
+    enough = (share > 0).sum(axis=1) > len(varied) + 1
+    if not len(varied) or not enough.any():
+        return found
+    terms = np.column_stack([np.ones(len(points)), np.log(points[:, varied])])
+    ranks = points[:, parameters.index("ranks")] if "ranks" in parameters else 1.0
+    steep = np.minimum(_powers(terms, values[enough] / ranks), _powers(terms, share[enough]))
+    length = np.log([FARTHER if parameters[at] == "ranks" else FAR for at in varied.tolist()])
+    found[enough] *= np.exp((np.clip(steep, 0.0, STEEPEST) * length).max(axis=1))
+    return found
+
+
+def _powers(terms: Array, values: Array) -> Array:
+    """Exponents (K, m) of values (K, n) by least squares of logarithms over `terms` (n, 1 + m), less two errors."""
+    weight = (values > 0).astype(np.float64)
+    logs = np.log(np.where(values > 0, values, 1.0))
+    inverse = np.linalg.pinv(np.einsum("kn,ni,nj->kij", weight, terms, terms), hermitian=True)
+    power = np.einsum("kij,nj,kn->ki", inverse, terms, weight * logs)
+    variance = (weight * (logs - power @ terms.T) ** 2).sum(axis=1) / (weight.sum(axis=1) - terms.shape[1])
+    error = np.sqrt(variance[:, None] * np.maximum(np.einsum("kii->ki", inverse), 0.0))
+    return np.asarray((power - 2 * error)[:, 1:])
