@@ -307,7 +307,7 @@ class Experiment:
         from ranksight.core.tables import read_frame
 
         file = self.path / "runs" / run.id / f"{name}.parquet"
-        if not file.is_file():
+        if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
             return None
         return read_frame(file, columns)
 
@@ -316,7 +316,7 @@ class Experiment:
         from ranksight.core.tables import open_table
 
         file = self.path / "runs" / run.id / f"{name}.parquet"
-        if not file.is_file():
+        if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
             return ()
         with open_table(file) as source:
             return tuple(source.schema_arrow.names)

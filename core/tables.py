@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
+from ranksight.core.files import regular_file
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
@@ -49,9 +51,10 @@ def open_table(file: Path) -> pq.ParquetFile:
     Raises
     ------
     InputError
-        When the file is damaged, lacks a column, names one twice or of another kind than its name says, or holds more
-        than :mod:`ranksight.core.limits` allows.
+        When the file is no regular one, is damaged, lacks a column, names one twice or of another kind than its name
+        says, or holds more than :mod:`ranksight.core.limits` allows.
     """
+    regular_file(file)
     try:
         source = pq.ParquetFile(file)
         _check_schema(source.schema_arrow, file.stem)
@@ -155,7 +158,7 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
     table plus one run.
     """
     files = [(run, experiment.path / "runs" / run.id / "counters.parquet") for run in runs]
-    files = [(run, file) for run, file in files if file.is_file()]
+    files = [(run, file) for run, file in files if os.path.lexists(file)]
     rows: list[int] = []
     present: list[list[str]] = []
     for _, file in files:

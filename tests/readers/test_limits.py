@@ -341,3 +341,19 @@ except InputError as error:
     print(error)
 """
     assert "texts of kernel are too long" in within(code, str(tmp_path / "e"))
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "counters.parquet", "nowhere"])
+def test_a_table_that_is_no_file_is_not_taken_for_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    experiment = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    for ranks in (2, 4, 8):
+        experiment.add(Run({"ranks": ranks}), pd.DataFrame({"kernel": ["a"], "rank": [0], "time": [float(ranks)]}))
+    file = tmp_path / "e" / "runs" / experiment.runs[0].id / "counters.parquet"
+    file.unlink()
+    file.symlink_to(target)
+    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert str(file) in said
+    assert said.count("\n") == 1
