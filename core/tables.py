@@ -105,7 +105,8 @@ def read_frame(file: Path, columns: Sequence[str] | None = None) -> pd.DataFrame
     """What :func:`read_table` reads, as pandas has it; the same errors."""
     table = read_table(file, columns)
     try:
-        return table.to_pandas()
+        frame: pd.DataFrame = table.to_pandas()
+        return frame
     except Exception as error:  # what the file says of pandas' own types may be anything
         raise _damaged(file, error) from error
 
@@ -134,7 +135,7 @@ def _check_schema(schema: pa.Schema, table: str) -> None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _text_size(column: pa.ChunkedArray) -> int:
