@@ -282,7 +282,7 @@ def _packed(content: bytes, dice: Dice) -> bytes:
     elif way == 1:
         return gzip.compress(content, 1)
     elif way == 2:
-        return content + dice.choice((content, b"", b"x" * 10, gzip.compress(b"\n" * (1 << 22), 9)))
+        return content + dice.choice((content, b"", b"x" * 10, gzip.compress(b"\n" * (1 << 18), 9)))
     else:
         body = mutated(body, dice)
     return gzip.compress(body, 1)
