@@ -50,6 +50,7 @@ BENCHMARKS = (
     "expectations",
     "real_programs",
     "mutants",
+    "safety",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"
@@ -100,6 +101,11 @@ def main() -> int:
         "--worst", action="store_true", help="print the series with the largest errors that nothing warned of"
     )
     parser.add_argument("--freeze", action="store_true", help="record splits that are not frozen yet")
+    safety = parser.add_argument_group("safety")
+    safety.add_argument("--kills", type=int, default=Settings().kills, metavar="N", help="commands that are killed")
+    safety.add_argument("--inputs", type=int, default=Settings().inputs, metavar="N", help="hostile inputs")
+    safety.add_argument("--seed", default=Settings().seed, metavar="TEXT", help="which kills and inputs")
+    safety.add_argument("--jobs", type=int, default=Settings().jobs, metavar="N", help="processes that read inputs")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.names if name not in BENCHMARKS]
     if unknown:
@@ -109,6 +115,10 @@ def main() -> int:
         quick=chosen.quick,
         freeze=chosen.freeze,
         cache=chosen.cache,
+        kills=chosen.kills,
+        inputs=chosen.inputs,
+        seed=chosen.seed,
+        jobs=chosen.jobs,
         **({} if chosen.data is None else {"data": chosen.data}),
     )
     if chosen.worst:

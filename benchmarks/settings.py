@@ -44,6 +44,12 @@ class Settings:
         Folder that keeps Extra-P's answers from one run to the next.
     data : Path
         The real measurements.
+    kills, inputs : int
+        How many kills and hostile inputs.
+    seed : str
+        Which of them.
+    jobs : int
+        Processes at once that read hostile inputs.
     """
 
     extrap_python: Path | None = None
@@ -51,6 +57,10 @@ class Settings:
     freeze: bool = False
     cache: Path | None = None
     data: Path = ROOT.parent / "shared" / "data"
+    kills: int = 200
+    inputs: int = 100_000
+    seed: str = "1"
+    jobs: int = 1
 
     def methods(self, strong_scaling: bool = False) -> list[Method]:
         """The methods that are compared; those of Extra-P only where its interpreter is named."""

@@ -74,7 +74,7 @@ class Experiment:
             When something that is not an empty folder is there already, or the folder cannot be written.
         """
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and not (path.is_dir() and _is_empty(path)):
             raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
         if len(set(parameters)) != len(parameters):
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
@@ -296,35 +296,29 @@ class Experiment:
         return run
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
-        """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none."""
-        import pandas as pd
+        """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none.
+
+        Raises
+        ------
+        InputError
+            When the file is damaged, or larger than :mod:`ranksight.core.limits` allows.
+        """
+        from ranksight.core.tables import read_frame
 
         file = self.path / "runs" / run.id / f"{name}.parquet"
-        if not file.is_file():
+        if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
             return None
-        try:
-            found = pd.read_parquet(file, columns=None if columns is None else list(columns))
-            if "kernel" in found.columns and found["kernel"].isna().any():
-                raise ValueError("a kernel has no name")
-            return found
-        except Exception as error:  # pyarrow raises its own and built-in errors for damaged files
-            raise InputError(
-                f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
-            ) from error
+        return read_frame(file, columns)
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""
-        import pyarrow.parquet as pq
+        from ranksight.core.tables import open_table
 
         file = self.path / "runs" / run.id / f"{name}.parquet"
-        if not file.is_file():
+        if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
             return ()
-        try:
-            return tuple(pq.read_schema(file).names)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{file} cannot be read: {error}", "the file is damaged; measure this run again"
-            ) from error
+        with open_table(file) as source:
+            return tuple(source.schema_arrow.names)
 
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some run's counters hold, in order of first appearance."""
@@ -380,6 +374,14 @@ def _counters(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether a folder holds nothing but what was made before its head, by one that was killed or found no room."""
+    return all(
+        entry.name in (".experiment.json.new", ".campaign.lock") or (entry.name == "runs" and not any(entry.iterdir()))
+        for entry in folder.iterdir()
+    )
 
 
 def _is_run(entry: Path) -> bool:

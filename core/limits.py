@@ -37,6 +37,9 @@ CUBE_ANCHOR = 1 << 29
 PROFILE_VALUES = 1 << 32
 """Values of one metric of a CUBE, or of all of an HPCToolkit database."""
 
+TABLE_BYTES = 1 << 33
+"""A table of a run."""
+
 # ---- nesting and lengths --------------------------------------------------------------------------------------------
 
 DEPTH = 10_000
@@ -58,6 +61,8 @@ FUNCTIONS = 1 << 22
 """Functions in the table for unwinding of one object file."""
 TABLE_ROWS = 20_000_000
 """Rows of one delimited table."""
+TABLE_CELLS = 1 << 30
+"""Rows times columns of a table of a run."""
 MESSAGE_ROWS = 5_000_000
 """Rows of a message table."""
 MESSAGE_PEERS = 50_000_000

@@ -6,8 +6,10 @@ Readers of counters are in ``ranksight.counters.readers``, those of messages in 
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,30 +109,38 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
     timed = threading.current_thread() is threading.main_thread()
     files = path.rglob("*") if path.is_dir() else [path]
     size = sum(file.lstat().st_size for file in files)
-    allowed = left = limits.READING + limits.READING_PER_MIB * size / (1 << 20)
+    allowed = limits.READING + limits.READING_PER_MIB * size / (1 << 20)
     each = iter(readings)
-    done = False
+    spent, since = 0.0, math.inf  # not reading
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise InputError(
-            f"{path} takes more than {allowed:.3g} s to read, for {size / 1e6:.2g} MB", "the file is damaged, or a trap"
-        )
-
-    while not done:
-        if timed:
-            before = signal.signal(signal.SIGPROF, end)
+        left = allowed - spent - max(time.process_time() - since, 0.0)
+        if left > 0:
             signal.setitimer(signal.ITIMER_PROF, left)
-        try:
-            found = next(each, None)
-        except OSError as error:  # links that lead in a circle, files that others may not read
-            raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
-        finally:
-            if timed:
-                left = max(signal.setitimer(signal.ITIMER_PROF, 0)[0], 1e-3)
-                signal.signal(signal.SIGPROF, before)
-        done = found is None
-        if found is not None:
+        elif since < math.inf:
+            raise InputError(
+                f"{path} takes more than {allowed:.3g} s to read, for {size / 1e6:.2g} MB",
+                "the file is damaged, or a trap",
+            )
+
+    before = signal.signal(signal.SIGPROF, end) if timed else None
+    try:
+        if timed:
+            signal.setitimer(signal.ITIMER_PROF, allowed)
+        while True:
+            since = time.process_time()
+            try:
+                found = next(each, None)
+            except OSError as error:  # links that lead in a circle, files that others may not read
+                raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
+            spent, since = spent + time.process_time() - since, math.inf
+            if found is None:
+                return
             yield found
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
 
 
 def check_values(

@@ -1,7 +1,8 @@
-"""The tables of runs: written, and those of many runs stacked without holding them twice."""
+"""The tables of runs: written, read within limits, and those of many runs stacked without holding them twice."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +10,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
+from ranksight.core.files import regular_file
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
+
+
+TEXTS = frozenset({"kernel", "operation"})
+NUMBERS = frozenset({"rank", "peer", "comm_size", "size_class", "count", "bytes", "seconds", "peers"})
+"""Columns of one kind in every table that has them."""
+REQUIRED = {"counters": COUNTER_KEYS, "messages": MESSAGE_COLUMNS, "peers": ("rank", "operation", "peer")}
+"""Columns without which a table is none."""
+_WRONG = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, OverflowError)
+"""What pyarrow raises for damaged files."""
 
 
 def write_table(file: Path, table: pd.DataFrame) -> None:
@@ -31,6 +45,113 @@ def write_table(file: Path, table: pd.DataFrame) -> None:
     pq.write_table(pa.table(columns), file, compression="zstd")
 
 
+def open_table(file: Path) -> pq.ParquetFile:
+    """The Parquet file of a run's table, whose columns and size are what they may be.
+
+    Raises
+    ------
+    InputError
+        When the file is no regular one, is damaged, lacks a column, names one twice or of another kind than its name
+        says, or holds more than :mod:`ranksight.core.limits` allows.
+    """
+    regular_file(file)
+    try:
+        source = pq.ParquetFile(file)
+        _check_schema(source.schema_arrow, file.stem)
+        held = source.metadata
+        size = sum(held.row_group(at).total_byte_size for at in range(held.num_row_groups))
+        if held.num_rows * len(source.schema_arrow) > limits.TABLE_CELLS or size > limits.TABLE_BYTES:
+            raise ValueError(f"{held.num_rows} rows of {len(source.schema_arrow)} columns, {size} bytes, are too many")
+        return source
+    except _WRONG as error:
+        raise _damaged(file, error) from error
+
+
+def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table of a run, or these columns of it; texts that the file holds once for many rows are no larger here.
+
+    Raises
+    ------
+    InputError
+        As :func:`open_table`; when a column is missing, a kernel has no name, or its texts would fill the memory.
+    """
+    try:
+        with open_table(file) as source:
+            schema = source.schema_arrow
+            names = list(schema.names if columns is None else columns)
+            if missing := [name for name in names if name not in schema.names]:
+                raise ValueError(f"it has no column {missing[0]}")
+            plain = [name for name in names if _is_text(schema.field(name).type)]
+            if not plain:
+                table = source.read(columns=names)
+        if plain:
+            with pq.ParquetFile(file, metadata=source.metadata, read_dictionary=plain) as source:
+                table = source.read(columns=names)
+        for name in plain:
+            at, column = table.column_names.index(name), table.column(name)
+            if _text_size(column) > limits.TABLE_BYTES:
+                raise ValueError(f"the texts of {name} are too long")
+            table = table.set_column(at, name, column.cast(schema.field(name).type))
+        if "kernel" in names and _nameless(table.column("kernel")):
+            raise ValueError("a kernel has no name")
+        if "rank" in names and table.column("rank").null_count:
+            raise ValueError("a row has no rank")
+        return table
+    except _WRONG as error:
+        raise _damaged(file, error) from error
+
+
+def read_frame(file: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """What :func:`read_table` reads, as pandas has it; the same errors."""
+    table = read_table(file, columns)
+    try:
+        frame: pd.DataFrame = table.to_pandas()
+        return frame
+    except Exception as error:  # what the file says of pandas' own types may be anything
+        raise _damaged(file, error) from error
+
+
+def _damaged(file: Path, error: Exception) -> InputError:
+    said = " ".join(str(error).split())[:200]
+    return InputError(f"{file} cannot be read: {said}", "the file is damaged; measure this run again")
+
+
+def _check_schema(schema: pa.Schema, table: str) -> None:
+    """Raise ValueError where a column is missing, there twice, or not of the kind that its name says."""
+    if missing := [name for name in REQUIRED.get(table, ()) if name not in schema.names]:
+        raise ValueError(f"it has no column {missing[0]}")
+    if len(set(schema.names)) != len(schema.names):
+        raise ValueError("it names a column twice")
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if field.name in TEXTS:
+            fits = _is_text(kind)
+        elif table == "counters" or field.name in NUMBERS:
+            fits = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        else:
+            fits = not pa.types.is_nested(kind)
+        if not fits:
+            raise ValueError(f"its column {field.name} is of type {str(field.type)[:40]}")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _text_size(column: pa.ChunkedArray) -> int:
+    """Bytes of the texts of a column of dictionaries, written out."""
+    return sum(
+        pc.sum(pc.take(pc.binary_length(chunk.dictionary).cast(pa.int64()), chunk.indices)).as_py() or 0
+        for chunk in column.chunks
+    )
+
+
+def _nameless(column: pa.ChunkedArray) -> bool:
+    return bool(column.null_count) or any(
+        chunk.dictionary.null_count for chunk in column.chunks if pa.types.is_dictionary(chunk.type)
+    )
+
+
 def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequence[str]) -> pd.DataFrame:
     """Stack the counters of `runs`: see :meth:`ranksight.core.experiment.Experiment.counters`.
 
@@ -38,32 +159,34 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
     table plus one run.
     """
     files = [(run, experiment.path / "runs" / run.id / "counters.parquet") for run in runs]
-    files = [(run, file) for run, file in files if file.is_file()]
+    files = [(run, file) for run, file in files if os.path.lexists(file)]
+    rows: list[int] = []
+    present: list[list[str]] = []
+    for _, file in files:
+        with open_table(file) as source:
+            rows.append(source.metadata.num_rows)
+            present.append([name for name in metrics if name in source.schema_arrow.names])
     try:
-        rows = [pq.read_metadata(file).num_rows for _, file in files]
         total = sum(rows)
         values = {name: np.full(total, np.nan) for name in metrics}
         rank = np.empty(total, dtype=np.int32)
         kernel = np.empty(total, dtype=np.int32)
         kernels: dict[str, int] = {}
         at = 0
-        for (_, file), count in zip(files, rows, strict=True):
-            present = [name for name in metrics if name in pq.read_schema(file).names]
-            table = pq.read_table(file, columns=["kernel", "rank", *present])
+        for (_, file), count, held in zip(files, rows, present, strict=True):
+            table = read_table(file, ["kernel", "rank", *held])
             here = slice(at, at + count)
             column = table.column("kernel").combine_chunks()
             if not pa.types.is_dictionary(column.type):
                 column = column.dictionary_encode()
-            if column.null_count or column.dictionary.null_count:
-                raise ValueError(f"a kernel of {file} has no name")
             names = [str(name) for name in column.dictionary.to_pylist()]
             codes = np.array([kernels.setdefault(name, len(kernels)) for name in names], dtype=np.int32)
             kernel[here] = codes[column.indices.to_numpy(zero_copy_only=False)]
             rank[here] = table.column("rank").to_numpy()
-            for name in present:
+            for name in held:
                 values[name][here] = table.column(name).to_numpy()
             at += count
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, OverflowError) as error:
+    except _WRONG as error:
         raise InputError(
             f"a counter table of {experiment.path} cannot be read: {error}", "measure this run again"
         ) from error

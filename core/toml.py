@@ -40,13 +40,28 @@ def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
     if len(content) > limits.TOML:
         raise InputError(f"{origin} is larger than {limits.TOML} bytes", remedy)
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        found = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8", remedy) from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{origin} is no TOML: {error}", remedy) from error
     except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
         raise InputError(f"{origin} is not readable as TOML: {type(error).__name__}", remedy) from None
+    _check_whole(found, origin, remedy)
+    return found
+
+
+def _check_whole(found: Mapping[str, Any], origin: str, remedy: str) -> None:
+    """Refuse whole numbers of more than 64 bits, which TOML does not have: no float and no text can be made of them."""
+    todo: list[tuple[str, Any]] = list(found.items())
+    while todo:
+        key, value = todo.pop()
+        if isinstance(value, dict):
+            todo += [(f"{key}.{name}", item) for name, item in value.items()]
+        elif isinstance(value, list):
+            todo += [(key, item) for item in value]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"{origin}: {key:.80} is a whole number of more than 64 bits", remedy)
 
 
 def check_known(given: Collection[str], known: Collection[str], origin: str, where: str = "") -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.tables import open_table
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
 from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
 
@@ -134,10 +134,8 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
 
 
 def _rows(file: Path) -> int:
-    try:
-        return int(pq.read_metadata(file).num_rows)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}", "the file is damaged; measure this run again") from error
+    with open_table(file) as source:
+        return int(source.metadata.num_rows)
 
 
 def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from ranksight.core.errors import InputError
 from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.abstaining import abstain
-from ranksight.model.fitting.changing import STEP, changes
 from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.noise import JOBS, behaviours

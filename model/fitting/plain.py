@@ -123,7 +123,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         trained=trained,
         drift=drift,
         pace=_column(content, "pace", s) if "pace" in content else np.ones(s),
-        seen=_table(content, "seen", 2, "does not match the series"),
+        seen=_seen(content, s),
         turned=_column(content, "turned", s) if "turned" in content else np.zeros(s),
         within=within,
         repetitions=repetitions,
@@ -232,6 +232,16 @@ def _ranges(content: Mapping[str, Any], count: int, parameters: int) -> tuple[Ar
     if trained.shape != shape or drift.shape != shape or (drift < 0).any():
         raise _damaged("'trained' or 'drift' do not match the series")
     return trained, drift
+
+
+def _seen(content: Mapping[str, Any], count: int) -> Array:
+    """Smallest and largest value (s, 2) of each series; zero where an older version did not keep them."""
+    table = _table(content, "seen", 2, "does not match the series")
+    if table is None:
+        return np.zeros((count, 2))
+    if table.shape != (count, 2):
+        raise _damaged("'seen' does not match the series")
+    return table
 
 
 def _table(content: Mapping[str, Any], name: str, width: int, wrong: str) -> Array | None:

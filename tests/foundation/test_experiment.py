@@ -257,3 +257,18 @@ def test_whole_is_no_possible_function_name() -> None:
 )
 def test_ranks_share_cores_where_the_cores_are_known_to_be_all(environment: dict[str, str], crowded: bool) -> None:
     assert Run({"ranks": 8}, environment=environment).crowded == crowded
+
+
+def test_an_experiment_whose_head_found_no_room_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(InputError, match="No space left"):
+        Experiment.create(tmp_path / "e", "x", ["ranks"])
+    assert list((tmp_path / "e").iterdir())
+    monkeypatch.undo()
+    assert len(Experiment.create(tmp_path / "e", "x", ["ranks"])) == 0
+    (tmp_path / "f" / "runs" / "mine").mkdir(parents=True)
+    with pytest.raises(InputError, match="exists already"):
+        Experiment.create(tmp_path / "f", "x", ["ranks"])

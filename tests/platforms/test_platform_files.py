@@ -360,3 +360,11 @@ def test_what_cores_see_of_a_cache_goes_before_its_size() -> None:
     assert level.size == 8192
     assert "8192 B of 32768 B are seen" in level.note
     assert parse(SMALL.encode(), "small.toml").caches[0].capacity == 32768
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-" + "9" * 19, "0x" + "f" * 5000])
+@pytest.mark.parametrize("line", ["cores_per_socket = {}", "clock = [1, {}]"])
+def test_whole_numbers_beyond_64_bits_are_refused(number: str, line: str) -> None:
+    text = SMALL.replace("cores_per_socket = 4", line.format(number))
+    with pytest.raises(InputError, match="is a whole number of more than 64 bits"):
+        parse(text.encode(), "small.toml")

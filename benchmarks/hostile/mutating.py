@@ -1,0 +1,350 @@
+"""Content that went wrong, or that somebody made wrong, by what it consists of.
+
+JSON, XML, TOML, tables, archives, packed files and Parquet are changed in their own terms, so that what is wrong lies
+behind the parser; all of them, and texts and binary files, by tokens, lines, integers and bytes, too.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import random
+import re
+import tarfile
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from typing import Any
+
+TOKEN = re.compile(rb"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Za-z_]+|[^\n]|\n")
+NUMBER = re.compile(rb"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+NUMBERS = (b"-1", b"0", b"1.5", b"1e300", b"-1e300", b"nan", b"inf", b"1e999", b"4294967296", b"18446744073709551616",
+           b"9" * 30, b"9" * 5000, b"\xc2\xb2", b"0x7fffffff", b"", b"1_000", b"1e-320", b"-0.0")  # fmt: skip
+NASTY = (b"\x00", b"\xff", b"\xe2\x80\xae", b"\x1b[31m", b'"', b",", b"\n", b"{", b"[" * 3000, b"<a>" * 3000,
+         b"../../etc", b"null", b"true", b"\\", b"%s", b"|", b"(" * 500, b" " * 20_000, b"a-" * 10_000,
+         b"=HYPERLINK(1)", b"<script>alert(1)</script>", b"9**9**9", b"\xed\xa0\x80", b"\xef\xbb\xbf",
+         b"\r")  # fmt: skip
+INTEGERS = (0, 1, 0xFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
+VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 0.5, 1e300, float("nan"), float("inf"), 2**64, 10**400, "", "\u202e", "nan", "\x00", "\ud800",
+    "../../etc/passwd", "9**9**9", "a" * 50_000, [], {}, [[[[]]]], {"": {}}, [1, "a", None], [0] * 5000,
+)  # fmt: skip
+LARGEST = 1 << 22
+"""Bytes of what is made."""
+DEPTH = 3000
+"""Levels of what is nested without end: more than Python's own recursion takes."""
+
+Dice = random.Random
+Way = Callable[[bytes, Dice], bytes]
+
+
+def mutated(content: bytes, dice: Dice) -> bytes:
+    """`content` with one to three of the things that go wrong; the same for the same state of the dice."""
+    for _ in range(dice.choice((1, 1, 2, 3))):
+        ways = [way for accepts, way in GRAMMARS if accepts(content)]
+        way = dice.choice(ways) if ways and dice.random() < 0.6 else _tokens if _is_text(content) else _bytes
+        try:
+            content = way(content, dice)
+        except Exception:  # an earlier change left nothing of the grammar, and its parser says so in its own way
+            content = _bytes(content, dice)
+        content = content[:LARGEST]
+    return content
+
+
+# ---- bytes and words ------------------------------------------------------------------------------------------------
+
+
+def _is_text(content: bytes) -> bool:
+    return b"\x00" not in content[:1000]
+
+
+def _bytes(content: bytes, dice: Dice) -> bytes:
+    at = dice.randrange(len(content) + 1)
+    way = dice.randrange(4)
+    if way == 0:
+        return content[:at] + bytes([dice.randrange(256)]) + content[at + 1 :]
+    if way == 1:
+        end = min(len(content), at + dice.randint(1, 64))
+        return content[:at] + content[at:end] * dice.choice((0, 2, 50)) + content[end:]
+    if way == 2:
+        return content[:at]
+    size = dice.choice((1, 2, 4, 8))
+    at -= at % size if dice.random() < 0.5 else 0
+    value = dice.choice(INTEGERS) & ((1 << 8 * size) - 1)
+    return content[:at] + value.to_bytes(size, dice.choice(("little", "big"))) + content[at + size :]
+
+
+def _tokens(content: bytes, dice: Dice) -> bytes:
+    way = dice.randrange(6)
+    if way < 3:
+        found = list((NUMBER if way < 2 else TOKEN).finditer(content))
+        if not found:
+            return _bytes(content, dice)
+        one = dice.choice(found)
+        new = dice.choice(NUMBERS) if way < 2 else dice.choice((*NASTY, dice.choice(found)[0]))
+        return content[: one.start()] + new + content[one.end() :]
+    if way == 3:
+        return _bytes(content, dice)
+    lines = content.splitlines(keepends=True) or [b""]
+    one, other = dice.randrange(len(lines)), dice.randrange(len(lines))
+    lines[one] = lines[other] if way == 4 else lines[one] * dice.choice((0, 3, 300))
+    return b"".join(lines)
+
+
+# ---- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def _is_json(content: bytes) -> bool:
+    return content.lstrip()[:1] in (b"{", b"[")
+
+
+def _json(content: bytes, dice: Dice) -> bytes:
+    held = {"": json.loads(content)}
+    change_tree(held, dice)
+    text = json.dumps(held[""])
+    if dice.random() < 0.02:
+        text = text.replace("null", "[" * DEPTH + "]" * DEPTH)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def change_tree(tree: Any, dice: Dice) -> None:
+    """Change one place of nested mappings and lists."""
+    places: list[tuple[Any, Any]] = []
+    todo = [tree]
+    while todo and len(places) < 20_000:
+        node = todo.pop()
+        items = list(node.items() if isinstance(node, dict) else enumerate(node))
+        places += [(node, key) for key, _ in items]
+        todo += [value for _, value in items if isinstance(value, (dict, list))]
+    node, key = dice.choice(places)
+    other, name = dice.choice(places)
+    way = dice.randrange(6)
+    if way == 0 and node is not tree:
+        del node[key]
+    elif way == 1:
+        node[key] = copy.deepcopy(other[name])
+    elif way == 2 and isinstance(node, list):
+        node[:] = node * dice.choice((0, 2, 100))
+    elif way == 3 and isinstance(node, dict) and node is not tree:
+        node[str(dice.choice(VALUES))[:1000]] = node.pop(key)
+    elif way == 4 and isinstance(node[key], (int, float)):
+        node[key] = dice.choice((-node[key], node[key] + 0.5, str(node[key]), [node[key]], node[key] * 1e200, 10**18))
+    else:
+        node[key] = copy.deepcopy(dice.choice(VALUES))
+
+
+# ---- XML ------------------------------------------------------------------------------------------------------------
+
+
+def _is_xml(content: bytes) -> bool:
+    return content.lstrip()[:1] == b"<"
+
+
+def _xml(content: bytes, dice: Dice) -> bytes:
+    root = ElementTree.fromstring(content)
+    every = list(root.iter())
+    one, other = dice.choice(every), dice.choice(every)
+    way = dice.randrange(7)
+    value = dice.choice(NUMBERS + NASTY).decode("utf-8", "replace")
+    if way == 0 and one.attrib:
+        one.set(dice.choice(list(one.attrib)), value)
+    elif way == 1 and one.attrib and other.attrib:
+        one.set(dice.choice(list(one.attrib)), dice.choice(list(other.attrib.values())))
+    elif way == 2 and one.attrib:
+        del one.attrib[dice.choice(list(one.attrib))]
+    elif way == 3:
+        one.text = value
+    elif way == 4 and len(one):
+        children = list(one)
+        one.remove(dice.choice(children))
+        one.extend(children * dice.choice((0, 1, 50)))
+    elif way == 5:
+        one.tag = other.tag
+    else:
+        other.append(copy.deepcopy(one))
+    text = ElementTree.tostring(root, encoding="unicode")
+    if dice.random() < 0.05:
+        deep = f"<{one.tag}>"
+        text = text.replace("><", ">" + deep * DEPTH + deep.replace("<", "</") * DEPTH + "<", 1)
+    if dice.random() < 0.05:
+        text = '<!DOCTYPE a [<!ENTITY b "cccc">]>' + text.replace("><", ">&b;<", 1)
+    return text.encode("utf-8", "replace")
+
+
+# ---- TOML -----------------------------------------------------------------------------------------------------------
+
+
+def _is_toml(content: bytes) -> bool:
+    return re.search(rb"^\w+ *= *[\[{\"\w-]", content, re.MULTILINE) is not None and b"\n[" in content
+
+
+def _toml(content: bytes, dice: Dice) -> bytes:
+    held = {"": tomllib.loads(content.decode())}
+    change_tree(held, dice)
+    if not isinstance(held[""], dict):
+        raise ValueError
+    lines = [f"{json.dumps(key)} = {_inline(value)}" for key, value in held[""].items()]
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def _inline(value: Any) -> str:
+    """A value in one line of TOML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(str(key))} = {_inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, default=str)
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+
+def _delimiter(content: bytes) -> bytes:
+    head = content[:2000]
+    return max((b",", b"\t", b"|", b";", b":", b" "), key=head.count)
+
+
+def _is_table(content: bytes) -> bool:
+    return _is_text(content) and content[:2000].count(_delimiter(content)) > 4
+
+
+def _table(content: bytes, dice: Dice) -> bytes:
+    mark = _delimiter(content)
+    rows = [line.split(mark) for line in content.split(b"\n")]
+    row = dice.randrange(len(rows))
+    cells = rows[row]
+    at = dice.randrange(len(cells))
+    way = dice.randrange(8)
+    if way < 3:
+        cells[at] = dice.choice(NUMBERS if way < 2 else NASTY)
+    elif way == 3:
+        del cells[at]
+    elif way == 4:
+        cells.insert(at, dice.choice(dice.choice(rows)))
+    elif way == 5:
+        cells *= 200
+    elif way == 6:  # a column of one value
+        value = dice.choice(NUMBERS)
+        for each in rows[1:]:
+            if at < len(each):
+                each[at] = value
+    else:
+        dice.shuffle(rows)
+    return b"\n".join(mark.join(cells) for cells in rows)
+
+
+# ---- archives and packed files --------------------------------------------------------------------------------------
+
+
+def _is_tar(content: bytes) -> bool:
+    return content[257:262] == b"ustar"
+
+
+def _tar(content: bytes, dice: Dice) -> bytes:
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+        members = [(item, archive.extractfile(item)) for item in archive]
+        items = [(item, b"" if stream is None else stream.read()) for item, stream in members]
+    at = dice.randrange(len(items))
+    item, body = items[at]
+    way = dice.randrange(8)
+    if way < 4:
+        items[at] = item, mutated(body, dice)
+    elif way == 4:
+        del items[at]
+    elif way == 5:
+        items += [items[at]] * dice.choice((1, 1000))
+    elif way == 6:
+        item.name = dice.choice(("../../tmp/x", "/etc/x", "", "a" * 300, items[0][0].name, "anchor.xml"))
+    else:
+        item.type = dice.choice((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE))
+        item.linkname = dice.choice(("/etc/passwd", "/dev/zero", item.name, "anchor.xml"))
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for item, body in items:
+            item.size = len(body)
+            archive.addfile(item, io.BytesIO(body))
+    return made.getvalue()
+
+
+def _is_packed(content: bytes) -> bool:
+    return content[:2] == b"\x1f\x8b"
+
+
+def _packed(content: bytes, dice: Dice) -> bytes:
+    body = gzip.decompress(content)
+    way = dice.randrange(5)
+    if way == 0:
+        body *= 20
+    elif way == 1:
+        return gzip.compress(content, 1)
+    elif way == 2:
+        return content + dice.choice((content, b"", b"x" * 10, gzip.compress(b"\n" * (1 << 18), 9)))
+    else:
+        body = mutated(body, dice)
+    return gzip.compress(body, 1)
+
+
+# ---- Parquet --------------------------------------------------------------------------------------------------------
+
+
+def _is_parquet(content: bytes) -> bool:
+    return content[:4] == b"PAR1"
+
+
+def _parquet(content: bytes, dice: Dice) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(io.BytesIO(content))
+        at = dice.randrange(table.num_columns)
+        name, column, rows = table.column_names[at], table.column(at), table.num_rows
+        way = dice.randrange(9)
+        if way == 0:
+            table = table.drop_columns([name])
+        elif way == 1:
+            table = table.rename_columns([dice.choice((*table.column_names, "", "rank")) for _ in table.column_names])
+        elif way == 2:
+            nested = pa.array([[[1.0, None]]] * rows) if dice.random() < 0.5 else pa.array([{"a": {"b": 1}}] * rows)
+            table = table.set_column(at, name, nested)
+        elif way == 3:
+            value = dice.choice(
+                (None, "x", b"\xff", 1e300, -1.0, float("nan"), float("inf"), 2**62, -5, True, "1" * 9999)
+            )
+            table = table.set_column(at, name, pa.array([value] * rows))
+        elif way == 4:
+            values = column.to_pylist()
+            values[dice.randrange(rows)] = dice.choice((None, values[0]))
+            table = table.set_column(at, name, pa.array(values))
+        elif way == 5:
+            table = pa.concat_tables([table] * dice.choice((0, 2, 1000)) or [table.slice(0, 0)])
+        elif way == 6:
+            table = table.append_column(name, column)
+        elif way == 7:
+            zeros = pa.array([0] * rows, pa.int32())
+            table = table.set_column(at, name, pa.DictionaryArray.from_arrays(zeros, pa.array(["x" * 100_000])))
+        else:
+            table = table.replace_schema_metadata(
+                {b"pandas": dice.choice((b"{", b"[]", b'{"index_columns": [1]}', b""))}
+            )
+        made = io.BytesIO()
+        pq.write_table(table, made, compression=dice.choice(("zstd", "none", "snappy")))
+        return made.getvalue()
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+
+
+GRAMMARS: tuple[tuple[Callable[[bytes], bool], Way], ...] = (
+    (_is_json, _json),
+    (_is_xml, _xml),
+    (_is_toml, _toml),
+    (_is_tar, _tar),
+    (_is_packed, _packed),
+    (_is_parquet, _parquet),
+    (_is_table, _table),
+)
+"""What content is of a grammar, and how it is changed in its terms."""

@@ -1,0 +1,245 @@
+"""A process that reads mutated inputs one after another, bounded in memory and time.
+
+``python -m benchmarks.hostile.worker SAMPLES SEED FIRST LAST`` reads the inputs of these numbers;
+:mod:`benchmarks.hostile.samples` makes SAMPLES. It writes a line of JSON for each input that came to anything but an
+answer or a refusal, with the number before, so that who waits for it knows which one ended it; the last line counts.
+The same numbers are the same inputs: ``... SAMPLES SEED 17 18`` shows what number 17 comes to, and leaves it at
+``--keep FOLDER``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.hostile.mutating import LARGEST, Dice, mutated
+
+# Address space that an allocator reserves is no memory that an input takes.
+os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+os.environ["RANKSIGHT_DEBUG"] = ""
+MEMORY = 1 << 30
+"""Bytes that a process may take beyond what it takes before the first input."""
+CPU = 5.0
+"""Seconds of a processor for each input, or for each MB of it."""
+WEIGHTS = {"model": 0.4, "expectations": 0.15, "platform": 0.5, "experiment": 0.25, "reader-otf2": 0.5}
+"""How often a kind is drawn; those that take long are drawn less often. 1 of what is not named."""
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that steer a terminal."""
+
+
+class Late(BaseException):
+    """The time of an input is over; nothing that catches errors catches it."""
+
+
+# ---- what is done with an input -------------------------------------------------------------------------------------
+
+
+def _read(reader: str, path: Path) -> str:
+    """Read a file as ``import`` does."""
+    from ranksight.core.errors import InputError
+    from ranksight.core.reading import READERS, check, in_time
+
+    try:
+        if path.is_file():
+            with path.open("rb") as stream:
+                READERS[reader].recognises(path, stream.read(4096))
+        else:
+            READERS[reader].recognises(path, b"")
+        for reading in in_time(path, READERS[reader].read(path)):
+            check(reading, str(path))
+        return "read"
+    except InputError as error:
+        return "refused" if "\n" not in str(error) else f"a message of several lines: {error}"
+
+
+def _command(words: tuple[str, ...]) -> str:
+    """Run a command line in this process, and judge its exit code and what it prints."""
+    from ranksight.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(list(words))
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    said, shown = err.getvalue(), out.getvalue()
+    for sign in ("a fault of ours", "Traceback", "out of memory"):
+        if sign in said:
+            return said[said.index(sign) :][:300]
+    if code not in (0, 1, 2, 3, 4):
+        return f"exit code {code}"
+    if code in (1, 2) and not said.startswith("ranksight: "):
+        return f"exit code {code} without a message of ours: {said[:200]!r}"
+    if found := STEERING.search(said + shown):
+        return f"prints {found[0]!r}"
+    if code in (0, 4) and re.search(r"\bnan\b", shown):
+        return "prints nan"
+    return "refused" if code in (1, 2) else "read"
+
+
+def _table(path: Path, dice: Dice) -> str:
+    more = dice.choice(((), ("--strict",), ("--where", "kernel=solve"), ("--total", "solve")))
+    named = ("--parameter", "ranks", "--parameter", "size", "--metric", "time", "--metric", "flops", "--rank", "rank")
+    place = path.parent / "made.exp"
+    words = ("import", "csv", str(path), *named, "--kernel", "kernel", "--quiet", "--force", "-o", str(place))
+    return _command((*words, *more))
+
+
+def _model(path: Path, dice: Dice) -> str:
+    point = ("--ranks", dice.choice(("64", "3", "1e9", "2,512")), "--size", "20")
+    style = ("--format", dice.choice(("table", "json", "csv")))
+    verbs = (("predict", str(path), *point, *style), ("diagnose", str(path), *point, *style[:1], "json"),
+             ("predict", str(path), *point, "--messages"), ("predict", str(path), *point, "--terms"))  # fmt: skip
+    return _command(dice.choice(verbs))
+
+
+def _experiment(path: Path, dice: Dice) -> str:
+    model = str(path.parent / "made.model.json")
+    verbs = (("fit", str(path), "-o", model, "--force"), ("compare", str(path), str(path)),
+             ("import", "experiment", str(path), "--quiet", "-o", str(path.parent / "joined.exp")))  # fmt: skip
+    return _command(dice.choice(verbs))
+
+
+def attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
+    """What an input comes to: ``read``, ``refused``, or what should not happen."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise Late
+
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    allowed = CPU * max(1.0, sum(map(_size, files)) / 1e6)
+    before = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, allowed)
+    try:
+        if kind.startswith("reader-"):
+            return _read(kind.removeprefix("reader-"), path)
+        if kind == "platform":
+            return _platform(path)
+        if kind == "expectations":
+            return _command(("check", str(path), str(sound / "experiment" / "e.exp")))
+        ways: dict[str, Callable[[Path, Dice], str]] = {"table": _table, "model": _model, "experiment": _experiment}
+        return ways[kind](path, dice)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-2 if isinstance(error, Late) else -1]
+        return f"{type(error).__name__} {error}"[:200] + f" at {place.filename}:{place.lineno}"
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _size(file: Path) -> int:
+    """Bytes of a file, unpacked where it is packed by gzip."""
+    with contextlib.suppress(OSError, EOFError, zlib.error):
+        if file.suffix == ".gz" and file.stat().st_size < LARGEST:
+            with gzip.open(file) as stream:
+                return len(stream.read(64 * LARGEST))
+    return file.stat().st_size
+
+
+def _platform(path: Path) -> str:
+    from ranksight.core.errors import InputError
+    from ranksight.platforms import load
+
+    try:
+        load(str(path))
+        return "read"
+    except InputError as error:
+        return "refused" if "\n" not in str(error) else f"a message of several lines: {error}"
+
+
+# ---- inputs ---------------------------------------------------------------------------------------------------------
+
+
+def spoiled(sample: Path, place: Path, dice: Dice) -> None:
+    """Write a mutated copy of a sample: of a folder one file changes, or is there no more, or is something else."""
+    if sample.is_file():
+        place.write_bytes(mutated(sample.read_bytes(), dice))
+        return
+    shutil.copytree(sample, place)
+    files = sorted(file for file in place.rglob("*") if file.is_file())
+    file = dice.choice(files)
+    way = dice.randrange(12)
+    if way > 4:
+        file.write_bytes(mutated(file.read_bytes(), dice))
+        return
+    content = file.read_bytes()
+    file.unlink()
+    if way == 1:
+        file.mkdir()
+    elif way == 2:
+        file.symlink_to(dice.choice(("/etc/passwd", "/dev/zero", file.name, "/", ".", "/proc/self/mem")))
+    elif way == 3:
+        os.mkfifo(file)
+    elif way == 4:
+        dice.choice(files).write_bytes(content)
+
+
+def inputs(samples: Path, seed: str, numbers: range) -> Iterator[tuple[int, str, Path, Dice]]:
+    """Number, kind, sample and dice of each input."""
+    every = [(kind.name, item) for kind in sorted(samples.iterdir()) for item in sorted(kind.iterdir())]
+    counts = {kind: sum(name == kind for name, _ in every) for kind, _ in every}
+    weights = [WEIGHTS.get(kind, 1.0) / counts[kind] ** 0.5 for kind, _ in every]
+    for number in numbers:
+        dice = random.Random(f"{seed} {number}")
+        ((kind, sample),) = dice.choices(every, weights)
+        yield number, kind, sample, dice
+
+
+def main(samples: Path, seed: str, numbers: range, keep: Path | None = None) -> None:
+    """Make and read inputs."""
+    import ranksight.cli.import_
+    import ranksight.model.assembly  # noqa: F401 - what is loaded counts against no limit
+    from ranksight.core.reading import READERS
+
+    list(READERS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    counts: dict[str, dict[str, int]] = {}
+    for number, kind, sample, dice in inputs(samples, seed, numbers):
+        print(json.dumps({"at": number}), flush=True)
+        with tempfile.TemporaryDirectory(prefix="ranksight-hostile-") as box:
+            place = Path(box) / "in" / "it"
+            place.mkdir(parents=True)
+            path = place / sample.name
+            spoiled(sample, path, dice)
+            if keep is not None:
+                shutil.copytree(place, keep / str(number), symlinks=True, ignore=lambda folder, names: [
+                    name for name in names if (Path(folder) / name).is_fifo()])  # fmt: skip
+            before = os.getcwd()
+            os.chdir(place)
+            came = attempt(kind, path, samples, dice)
+            os.chdir(before)
+            if os.listdir(box) != ["in"] or os.listdir(Path(box) / "in") != ["it"]:
+                came = "writes where it should not"
+        found = came if came in ("read", "refused") else "found"
+        of = counts.setdefault(kind, {"read": 0, "refused": 0, "found": 0})
+        of[found] += 1
+        if found == "found":
+            print(json.dumps({"number": number, "kind": kind, "sample": sample.name, "came": came}), flush=True)
+    peak = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])  # type: ignore[index]
+    print(json.dumps({"counts": counts, "peak": peak * 1024}), flush=True)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    kept = Path(given[given.index("--keep") + 1]) if "--keep" in given else None
+    main(Path(given[0]), given[1], range(int(given[2]), int(given[3])), kept)

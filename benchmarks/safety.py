@@ -1,0 +1,97 @@
+"""Nothing lost, nothing let in: kills, hostile inputs, faults under the tracer, and the report in a browser.
+
+``--kills``, ``--inputs`` and ``--seed`` of the command line say how much is done, and which.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.hostile.kills import Tally, at_any_time
+from benchmarks.hostile.page import NAMES, show
+from benchmarks.hostile.reading import Came, read_inputs
+from benchmarks.hostile.samples import make
+from benchmarks.hostile.tracer import cases, run_cases
+from benchmarks.settings import ROOT, Settings, Skipped
+from benchmarks.table import markdown
+
+TITLE = "Nothing lost, nothing let in"
+
+
+def kills(folder: Path, count: int, seed: str) -> dict[str, Tally]:
+    """Kills of each command: a half at operations on files, the others, of campaigns, at any time."""
+    paths = f"{ROOT.parent}{os.pathsep}{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
+    words = [sys.executable, "-m", "benchmarks.hostile.kills", str(folder / "operations"), str(count // 2), seed]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
+    tallies = {f"{name}, at operations on files": Tally(**of) for name, of in json.loads(done.stdout).items()}
+    tallies["measure, at any time"] = at_any_time(folder / "any", count // 3, seed)
+    tallies["tasks of a batch system, at any time"] = at_any_time(folder / "batch", count // 6, seed, batch=True)
+    return tallies
+
+
+def run(settings: Settings) -> str:
+    """Tables of kills, of inputs by kind, and of the rest; what was found below them."""
+    count, inputs = (scale // 10 if settings.quick else scale for scale in (settings.kills, settings.inputs))
+    with tempfile.TemporaryDirectory(prefix="ranksight-safety-") as name:
+        folder = Path(name)
+        samples = folder / "samples"
+        samples.mkdir()
+        make(samples, settings.data if settings.data.is_dir() else None)
+        tallies = kills(folder, count, settings.seed)
+        came = read_inputs(samples, range(inputs), settings.seed, settings.jobs)
+        others, found = _others(folder, settings)
+    found += [what for tally in tallies.values() for what in tally.found]
+    found += [f"input {number} of seed {settings.seed}, {sample}: {what}" for number, sample, what in came.found]
+    rows = [[name, tally.kills, tally.lost, tally.orphans, tally.left] for name, tally in tallies.items()]
+    parts = [
+        "Every run that was there is read again after each kill and compared with what its program computes; processes "
+        "of the program may not outlive it, and nothing may lie around once the same line was given again.",
+        markdown(["killed", "kills", "runs or files lost", "processes left", "files left"], rows),
+        f"Inputs are made from sound ones by changes in terms of their format, and read by processes of at most "
+        f"1 GiB more than they start with, in at most 5 CPU s per MB (seed {settings.seed}; the largest process took "
+        f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault.",
+        _inputs(came),
+        markdown(["what", "figure"], others),
+    ]
+    if found:
+        parts.append("Found:\n\n" + "\n".join(f"- {' '.join(what.split())[:300]}" for what in found[:50]))
+    return "\n\n".join(parts)
+
+
+def _inputs(came: Came) -> str:
+    rows = [
+        [kind.removeprefix("reader-"), of.total(), of["read"], of["refused"], of["found"]]
+        for kind, of in sorted(came.counts.items())
+    ]
+    rows.append(["all", came.total(), came.total("read"), came.total("refused"), came.total("found")])
+    return markdown(["read as", "inputs", "read", "refused", "faults"], rows)
+
+
+def _others(folder: Path, settings: Settings) -> tuple[list[list[object]], list[str]]:
+    """Figures of the tracer and of the report; dashes where they cannot be had here."""
+    rows: list[list[object]] = []
+    found: list[str] = []
+    try:
+        done, skipped, differ = run_cases(folder / "tracer", 10 if settings.quick else 1)
+        found += differ
+        rows += [
+            ["faults under the tracer", done],
+            ["of these with another exit code or output than alone", len(differ)],
+        ]
+        if skipped:
+            rows.append(["faults that cannot be made here", skipped])
+    except Skipped:
+        rows.append(["faults under the tracer", f"none of {len(cases())}: no MPI"])
+    try:
+        ran, requests, seen = show(folder / "page", NAMES[::10] if settings.quick else NAMES)
+        found += seen
+        rows += [["hostile names in the report", len(NAMES)], ["scripts that ran", ran], ["requests", requests]]
+    except Skipped:
+        rows.append(["hostile names in the report", "none: no Chromium"])
+    return rows, found

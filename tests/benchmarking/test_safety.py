@@ -1,0 +1,84 @@
+"""The campaign against hostile inputs and kills, in small: the same inputs and the same kills each time."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.hostile.kills import Program, Tally, complete
+from benchmarks.hostile.mutating import GRAMMARS, mutated
+from benchmarks.hostile.page import CHROMIUM, NAMES, show
+from benchmarks.hostile.reading import read_inputs
+from benchmarks.hostile.samples import experiment, make
+from benchmarks.settings import ROOT
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    make(folder, tracer=False)
+    return folder
+
+
+def test_hostile_inputs_are_read_or_refused(samples: Path) -> None:
+    came = read_inputs(samples, range(400), "tests", jobs=2)
+    assert came.found == []
+    assert came.total() == 400
+    assert 0 < came.total("refused") < came.total()
+    drawn = {f"reader-{name}" for name in ("callgrind", "caliper", "extrap", "perf-stat", "tau", "vtune")}
+    assert drawn | {"experiment", "expectations", "model", "platform", "table"} <= set(came.counts)
+
+
+def test_changes_are_those_of_their_seed_and_of_every_grammar(samples: Path) -> None:
+    used = set()
+    for file in sorted(file for file in samples.rglob("*") if file.is_file()):
+        content = file.read_bytes()
+        used |= {way for accepts, way in GRAMMARS if accepts(content)}
+        made = [mutated(content, random.Random(f"{file.name} {seed}")) for seed in (0, 0, 1, 2, 3, 4)]
+        assert made[0] == made[1]
+        assert len(set(made)) > 2
+    assert used == {way for _, way in GRAMMARS}
+
+
+def test_kills_at_operations_on_files_lose_and_leave_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "benchmarks.hostile.kills", str(tmp_path / "k"), "8", "tests"]
+    paths = os.pathsep.join([str(ROOT.parent), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+    tallies = {name: Tally(**of) for name, of in json.loads(done.stdout).items()}
+    assert set(tallies) == {"fit -o", "report -o", "import -o", "measure"}
+    for tally in tallies.values():
+        assert tally.kills >= 1
+        assert tally.found == []
+
+
+def test_a_run_of_other_times_is_a_loss(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has the times"):
+        complete(experiment(tmp_path / "e.exp"))
+    assert complete(tmp_path / "none") == {}
+
+
+def test_processes_that_go_on_are_seen(tmp_path: Path) -> None:
+    program = Program(tmp_path, 60.0)
+    with subprocess.Popen([str(program.path), "1", "2"]) as process:
+        while len(program.running()) < 2:
+            assert process.poll() is None
+        found = program.running()
+        assert process.pid in found
+        for number in found:
+            os.kill(number, 9)
+    assert program.running() == []
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium is found")
+def test_hostile_names_do_nothing_in_a_browser(tmp_path: Path) -> None:
+    assert show(tmp_path / "page", NAMES[::17]) == (0, 0, [])
