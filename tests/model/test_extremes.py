@@ -8,7 +8,6 @@ import pytest
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.series.series import Series
-from ranksight.model.uncertainty.strong import change
 
 X = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 
@@ -21,8 +20,8 @@ def _series(values: np.ndarray, metric: str = "time") -> Series:
 @pytest.mark.parametrize("size", [1e300, 1e-300])
 def test_huge_and_tiny_values_are_as_good_as_others(size: float, metric: str) -> None:
     values = np.array([1.0, 2.0, 4.1, 8.0, 16.2])
-    plain = fit_series(_series(values, metric)).predict(np.array([[64.0]]))
-    scaled = fit_series(_series(size * values, metric)).predict(np.array([[64.0]]))
+    plain = fit_series(_series(values, metric)).predict(np.array([[24.0]]))
+    scaled = fit_series(_series(size * values, metric)).predict(np.array([[24.0]]))
     assert scaled.status[0, 0] == 0
     for name in ("value", "lower", "upper"):
         np.testing.assert_allclose(getattr(scaled, name) / size, getattr(plain, name), rtol=1e-6)
@@ -61,23 +60,6 @@ def test_count_that_is_flat_over_two_parameters_stays_near_the_data() -> None:
     answer = fitted.predict(np.array([[1024.0, 16.0]]))
     assert 1400 < answer.value[0, 0] < 1900
     assert "ranks" not in fitted.formula(0)
-
-
-def test_change_is_likelier_the_farther_out_and_only_of_what_falls() -> None:
-    x = np.array([[16.0, 32.0, 64.0, 256.0]])
-    first = np.zeros((3, 4))
-    last = np.log(np.array([[1 / 16], [1 / 4], [2.0]])) * np.ones((1, 4))
-    found = change(1.0, 16.0, x, first, last, np.array([1.0, 3.0, 1.0]))
-    assert (found.share[:, 0] == 0).all()
-    assert (found.share[2] == 0).all()
-    # Ideal scaling over four doublings: one doubling ahead has the odds 1 to 4, four of them 1 to 1.
-    np.testing.assert_allclose(found.share[0], [0, 1 / 5, 1 / 3, 1 / 2])
-    np.testing.assert_allclose(found.share[1], found.share[0] / 2)
-    # Of what keeps to its function ten times as closely as usual it is a tenth.
-    steady = change(1.0, 16.0, x, first, last, np.full(3, 0.1))
-    np.testing.assert_allclose(steady.share, found.share / 10)
-    # Halfway between ideal and none.
-    np.testing.assert_allclose(found.centre[0, 1:], -np.log(16) - np.log([2, 4, 16]) / 2)
 
 
 def test_plateau_of_strong_scaling_may_end_or_stay() -> None:

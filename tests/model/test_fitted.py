@@ -235,7 +235,7 @@ def test_hidden_parameters_far_outside_widen_the_answer() -> None:
     assert far.value[0, 0] == near.value[0, 0]
     assert far.upper[0, 0] / far.lower[0, 0] > 1.5 * near.upper[0, 0] / near.lower[0, 0]
     # Waiting does not shrink with more ranks: the answer is open upwards.
-    assert far.upper[0, 0] / far.value[0, 0] > 1.2 * far.value[0, 0] / far.lower[0, 0]
+    assert far.upper[0, 0] / far.value[0, 0] > 1.1 * far.value[0, 0] / far.lower[0, 0]
     # What does not follow the work per rank is communication, which the rank count decides.
     waiting = Series(("x",), x[:, None], (5 + 0.003 * x)[None, :, None], ("k",), ("time",), hidden=hidden)
     other = fit_series(waiting).predict(point, hidden=np.array([[6144.0, 512.0]]))
@@ -258,16 +258,17 @@ def test_hidden_parameters_below_their_range_leave_less_to_wait_for() -> None:
     assert fall[0, 2] == rise[0, 2] == 0
 
 
-def test_series_drift_as_they_scatter() -> None:
-    # The same law, repeated: one on its function within a thousandth, one scattered by a tenth.
+def test_series_drift_as_they_leave_their_functions_beyond_noise() -> None:
+    # Repeated to a thousandth: one lies on its law, one leaves it by a tenth.
     x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
-    noise = np.random.default_rng(5).normal(size=(2, 5, 3)) * np.array([0.001, 0.1])[:, None, None]
-    values = (10 + 3 * x)[None, :, None] * (1 + noise)
+    generator = np.random.default_rng(5)
+    off = np.array([0.0, 0.1])[:, None] * generator.normal(size=(2, 5))
+    values = ((10 + 3 * x) * (1 + off))[:, :, None] * (1 + 0.001 * generator.normal(size=(2, 5, 3)))
     fitted = [fit_series(Series(("x",), x[:, None], one[None], ("k",), ("time",))) for one in values]
     assert (fitted[0].drift[0, 0] < 0.2 * fitted[1].drift[0, 0]).all()
     # A single run each: nothing tells noise from departures, and both drift as usual.
     single = [fit_series(Series(("x",), x[:, None], one[None, :, :1], ("k",), ("time",))) for one in values]
-    assert [one.pace()[0] for one in single] == [1.0, 1.0]
+    assert [one.pace[0] for one in single] == [1.0, 1.0]
 
 
 def test_growth_that_no_point_shows_is_not_told_as_known() -> None:

@@ -89,5 +89,5 @@ def test_first_values_of_another_regime_in_all_series_are_no_usual_scatter() -> 
     answer = fit_series(Series(("size",), x[:, None], values[..., None], kernels, ("time",) * 20)).predict(
         np.array([[64.0]])
     )
-    # Held against the scatter of all of them it was 1.26.
-    assert np.median(answer.value[:, 0] / 64 ** power[:, 0]) < 1.22
+    # Held against the scatter of all of them it is half as much again.
+    assert np.median(answer.value[:, 0] / 64 ** power[:, 0]) < 1.25

