@@ -5,19 +5,25 @@ A stage whose absence shows on none of them has no place in the engine.
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import late_changes, laws, second_splits, synthetic_functions
-from benchmarks.choices import interval_score
 from benchmarks.few_points import windows
 from benchmarks.measured_series import tasks_of
-from benchmarks.measures import GROSS, judge
+from benchmarks.measures import GROSS, interval_score, judge
 from benchmarks.methods.answers import Answer
+from benchmarks.methods.engine import Engine
+from benchmarks.methods.power import Ideal, Last, LastPower
+from benchmarks.settings import Settings, Skipped
+from benchmarks.table import markdown
 from benchmarks.tasks import Task
 
 TITLE = "Ablation"
@@ -30,6 +36,9 @@ CLASS = 20
 """Series of each class of late changes and each law of programs."""
 MOST = 240
 """Windows of few points from one source."""
+
+SHOWN = 0.02
+"""Change of an interval score that is shown."""
 
 Array = NDArray[np.float64]
 COLUMNS = ("farthest", "trivial", "90th", "below", "above", "width", "score", "abstained", "gross")
@@ -94,5 +103,108 @@ def figures(tasks: Sequence[Task], answers: Sequence[Answer], trivial: Sequence[
         float(np.exp(np.median(points.width[answered]))) if answered.any() else math.nan,
         float(np.mean([interval_score(task, answer) for task, answer in zip(tasks, answers, strict=True)])),
         100 * float(points.flagged.mean()),
-        int(((points.error > GROSS) & points.flagged.__invert__() & ~points.inside).sum()),
+        int(((points.error > GROSS) & ~points.flagged & ~points.inside).sum()),
     ]
+
+
+def _no_breaks(points: Array, location: Any, *rest: Any) -> Any:
+    from ranksight.model.search.segments import Breaks
+
+    return Breaks.none(len(location.values))
+
+
+def _usual_pace(discrepancy: Array, *rest: Any) -> Array:
+    return np.ones(len(discrepancy))
+
+
+def _not_turned(points: Array, location: Any, *rest: Any) -> Array:
+    return np.zeros(len(location.values))
+
+
+def _with_first(*given: Any) -> Any:
+    return given[5]
+
+
+def _no_spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[Array, Array]:
+    return np.zeros(rest.shape), np.zeros(rest.shape)
+
+
+Stage = Mapping[str, Any]
+STAGES: dict[str, Stage] = {
+    "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
+    "shrinkage across kernels": {"search.prevalence.PSEUDO": 1e12},
+    "cost of terms that cancel": {"search.search.cancelling": lambda *given: 0.0},
+    "cost of negative coefficients": {"search.physics.NEGATIVE": 0.0},
+    "cost of growth unseen": {"search.physics.UNSEEN": 0.0},
+    "first value of another regime": {"fitting.fitting.without_first": _with_first},
+    "changepoints within the range": {"fitting.fitting.find_breaks": _no_breaks},
+    "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
+    "drift": {"priors.DRIFT": 0.0, "priors.DRIFT_OF_COUNTS": 1e-9},
+    "correlated residuals": {"priors.CORRELATED": 0.0},
+    "change of slope": {"fitting.fitted.changes": lambda *given: None},
+    "changes of slope that were measured": {"uncertainty.slope.turned": _not_turned},
+    "hidden parameters": {"fitting.fitted.spreads": _no_spreads},
+}
+"""Stages of the extrapolation, and what takes their place where one is switched off."""
+
+
+@contextmanager
+def replaced(stage: Stage) -> Iterator[None]:
+    """Other values of names in :mod:`ranksight.model`, as long as the context lasts."""
+    default = importlib.import_module("ranksight.model.spaces.default").default
+    before = []
+    try:
+        for place, value in stage.items():
+            path, name = place.rsplit(".", 1)
+            module = importlib.import_module(f"ranksight.model.{path}")
+            before.append((module, name, getattr(module, name)))
+            setattr(module, name, value)
+        default.cache_clear()
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+        default.cache_clear()
+
+
+def run(settings: Settings) -> str:
+    """The figures of all groups, and what each stage's absence changes; raises Skipped where the data is absent."""
+    if not settings.data.is_dir():
+        raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
+    given = groups(settings.data, settings.quick)
+    trivial = {
+        name: [method.answer(tasks) for method in (Last(), Ideal(), LastPower(2), LastPower(3))]
+        for name, tasks in given.items()
+    }
+
+    def measured() -> dict[str, list[float]]:
+        return {name: figures(tasks, Engine().answer(tasks), trivial[name]) for name, tasks in given.items()}
+
+    whole = measured()
+    head = ["series", "number", *COLUMNS]
+    rows: list[list[object]] = [[name, len(given[name]), *row] for name, row in whole.items()]
+    without: list[list[object]] = []
+    for stage, names in STAGES.items():
+        with replaced(names):
+            other = measured()
+        score, gross = (COLUMNS.index(name) for name in ("score", "gross"))
+        change = {name: other[name][score] - whole[name][score] for name in whole}
+        most = sorted(change, key=lambda name: -abs(change[name]))[:3]
+        without.append(
+            [
+                stage,
+                float(np.mean(list(change.values()))),
+                sum(other[name][gross] - whole[name][gross] for name in whole),
+                ", ".join(f"{name} {change[name]:+.2f}" for name in most if abs(change[name]) >= SHOWN) or "none",
+            ]
+        )
+    return (
+        "Figures of all series benchmarks: error in percent at the farthest point (median), that of the best trivial "
+        "method (last value, ideal scaling, power law through the last two or three points) and the 90th percentile; "
+        "measured values below and above the 90 % interval and the median ratio of its ends, where answered; mean "
+        "interval score in e-folds (smaller is better); abstained; errors above 50 % that nothing warned of.\n\n"
+        + markdown(head, rows)
+        + "\n\nWithout one stage: change of the mean interval score over all groups and of gross errors, and the "
+        f"groups whose score changes most (by {SHOWN:g} or more). A stage without effect has no place.\n\n"
+        + markdown(["without", "score", "gross", "most"], without)
+    )

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.methods.answers import Answer
+from benchmarks.ablation import replaced
+from benchmarks.measures import interval_score
 from benchmarks.methods.engine import Engine
 from benchmarks.second_splits import load
 from benchmarks.settings import Settings, Skipped
@@ -21,8 +22,6 @@ from benchmarks.table import markdown
 from benchmarks.tasks import Task
 
 TITLE = "Choice of constants"
-WORST, NONE = 20.0, 6.0
-"""Largest score of a point, and width of no answer: both in e-folds."""
 CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("priors.DRIFT", "drift before the data", (0.03, 0.06, 0.12)),
     ("priors.DISCREPANCY", "discrepancy before the data", (0.015, 0.03, 0.06)),
@@ -67,27 +66,8 @@ def run(settings: Settings) -> str:
 
 def _scores(tasks: Sequence[Task], sources: Sequence[str], place: str, value: float) -> NDArray[np.float64]:
     """Mean score (sources,) with one constant changed."""
-    module_name, name = place.rsplit(".", 1)
-    module = importlib.import_module(f"ranksight.model.{module_name}")
-    before = getattr(module, name)
-    default = importlib.import_module("ranksight.model.spaces.default").default
-    setattr(module, name, value)
-    default.cache_clear()
-    try:
+    with replaced({place: value}):
         answers = Engine().answer(tasks)
-    finally:
-        setattr(module, name, before)
-        default.cache_clear()
     found = np.array([interval_score(task, answer) for task, answer in zip(tasks, answers, strict=True)])
     of = np.array([task.source for task in tasks])
     return np.array([found[of == source].mean() for source in sources])
-
-
-def interval_score(task: Task, answer: Answer) -> float:
-    """Mean interval score of an answer at the held-out points of a task."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low, high, at = np.log(answer.lower), np.log(answer.upper), np.log(task.measured)
-        width = np.minimum(high - low, NONE)
-        outside = np.maximum(np.maximum(low - at, at - high), 0.0)
-        score = np.minimum(width + WORST * outside, WORST)
-    return float(np.where(np.isfinite(score), score, NONE).mean())

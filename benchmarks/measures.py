@@ -96,3 +96,17 @@ def widening(points: Points, level: float = 0.9) -> float:
     order = np.argsort(stretch)
     total = np.cumsum(weight[order]) / weight.sum()
     return float(stretch[order][min(int(np.searchsorted(total, level - 1e-9)), len(order) - 1)])
+
+
+WORST, NONE = 20.0, 6.0
+"""Largest score of a point, and width of no answer: both in e-folds."""
+
+
+def interval_score(task: Task, answer: Answer) -> float:
+    """Mean interval score of an answer at the held-out points of a task."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low, high, at = np.log(answer.lower), np.log(answer.upper), np.log(task.measured)
+        width = np.minimum(high - low, NONE)
+        outside = np.maximum(np.maximum(low - at, at - high), 0.0)
+        score = np.minimum(width + WORST * outside, WORST)
+    return float(np.where(np.isfinite(score), score, NONE).mean())

@@ -28,6 +28,7 @@ BENCHMARKS = (
     "shrinkage",
     "synthetic_nodes",
     "choices",
+    "ablation",
     "synthetic",
     "late_changes",
     "laws",
