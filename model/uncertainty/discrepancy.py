@@ -120,8 +120,10 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
     return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)
 
 
-SCALES = np.array([0.0, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25])
+SCALES = np.array([1e-5, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25])
 """Standard deviations of the discrepancy that are tried, 1."""
+CERTAIN = 1e6
+"""Degrees of freedom of what is known."""
 
 
 def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array | None) -> tuple[Array, Array]:
@@ -135,16 +137,18 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     ratio, freedom : (s,)
         From :func:`misfit`.
     noise, known : (s,)
-        Variance of a configuration's value from noise alone, and its degrees of freedom; zero where a guess.
+        Variance of a configuration's value from noise alone, and its degrees of freedom; zero where nothing was repeated,
+        and all that is left may be discrepancy.
     law : (g,), optional
         The law where other series of the metric told it already.
     """
     freedom = freedom - priors.DISCREPANCY_CHOSEN
-    use = (freedom > 0) & (known > 0) & np.isfinite(ratio)
+    use, squares = (freedom > 0) & np.isfinite(ratio), ratio * noise
+    noise, known = np.where(known > 0, noise, SMALLEST**2), np.where(known > 0, known, CERTAIN)
     nu, total = np.maximum(freedom, 1.0)[:, None], noise[:, None] + SCALES**2
     part = (noise[:, None] / total) ** 2
-    m = np.minimum(np.where(known > 0, known, 1.0)[:, None] / np.maximum(part, 1e-6), 1e6)
-    x = np.maximum(ratio * noise, SMALLEST**2)[:, None] / total
+    m = np.minimum(known[:, None] / np.maximum(part, 1e-6), CERTAIN)
+    x = np.maximum(squares, SMALLEST**2)[:, None] / total
     with np.errstate(divide="ignore", invalid="ignore"):
         density = (nu / 2 - 1) * np.log(x) - (nu + m) / 2 * np.log1p(nu * x / m) + nu / 2 * np.log(nu / m)
         density += gammaln((nu + m) / 2) - gammaln(nu / 2) - gammaln(m / 2) - np.log(total)

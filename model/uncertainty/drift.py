@@ -41,7 +41,7 @@ def pace(
 ) -> Array:
     """How much faster than usual (s,) series leave their functions: as many times as their discrepancy is larger.
 
-    What was never repeated has the usual pace: nothing parts its noise from departures. Counts that meet a function
+    What was never repeated has the usual pace at most: nothing parts its noise from departures. Counts that meet a function
     exactly with values to spare keep to it; those that meet none follow no such law, and drift up to as much as what is
     measured. What samples scatter by is no departure, up to twice its variance; of counts that were sampled nothing is
     known.
@@ -65,5 +65,6 @@ def pace(
     inexact = np.minimum(np.hypot(1.0, scatter / JITTER), priors.DRIFT / priors.DRIFT_OF_COUNTS)
     exact = (scatter < EXACT) & (freedom > priors.DISCREPANCY_CHOSEN)
     inexact = np.where(kinds == "sampled", 1.0, np.where(exact, KEPT, inexact))
-    departing = np.where(repeated, np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY, 1.0)
+    departing = np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY
+    departing = np.where(repeated, departing, np.minimum(departing, 1.0))
     return np.where(counted | (kinds == "sampled"), inexact, departing)

@@ -146,7 +146,10 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
             out, falls = np.where(again > 0, np.fmax(np.where(falls, out, 0.0), again), out), falls | (again > 0)
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
     changes = priors.SLOPE_CHANGES + fitted.turned[rows][:, None]
-    chance = (1 - (measured / (measured + out)) ** changes) * np.minimum(fitted.pace[rows], 1.0)[:, None]
+    # What keeps closely to its function changes seldom, but for what turned already, as a memory domain that is full.
+    steady = np.minimum(fitted.pace[rows], 1.0)[:, None]
+    seldom = np.where(falls & node, np.fmax(steady, np.minimum(fitted.turned[rows], 1.0)[:, None]), steady)
+    chance = (1 - (measured / (measured + out)) ** changes) * seldom
     fallen, grown = priors.SLOPE_AFTER["node" if node else "divided"], priors.SLOPE_AFTER["growth"]
     mean, deviation = (np.where(falls, fallen[at], grown[at]) for at in (0, 1))
     parts = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 
 def _changes(name: str, values: np.ndarray, asked: list[float], kernel: str = "k", x: np.ndarray = RANKS) -> Change | None:
     fitted = fit_series(Series((name,), x[:, None], values[None, :, None], (kernel,), ("time",)))
-    return changes(fitted, np.array(asked)[:, None])
+    return changes(replace(fitted, pace=np.ones(1)), np.array(asked)[:, None])
 
 
 def test_probability_of_a_change_follows_the_rule_of_succession() -> None:
