@@ -124,6 +124,8 @@ def _check_schema(schema: pa.Schema, table: str) -> None:
         raise ValueError("it names a column twice")
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_null(kind):
+            continue  # a table without rows
         if field.name in TEXTS:
             fits = _is_text(kind)
         elif table == "counters" or field.name in NUMBERS:

@@ -280,6 +280,10 @@ def _state(result: Path) -> str:
 
     if result.is_dir():
         return str(read(result).counters().drop(columns="run").to_dict("list"))
+    if result.suffix == ".json":
+        from ranksight.model.modelfile import read as read_model
+
+        return str(read_model(result))
     text = result.read_text(encoding="utf-8")
     return text if result.suffix != ".html" else str((text[:15], text[-9:].strip(), len(text)))
 

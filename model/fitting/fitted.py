@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
+from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
+from ranksight.model.fitting.changing import changes
 from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.noise import JOBS, behaviours
@@ -22,7 +24,6 @@ from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
-from ranksight.model.uncertainty.slope import changes
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -246,7 +247,8 @@ class Fitted:
 
     def strayed(self, points: Array, part: Index | slice, side: int) -> Array:
         """Relative standard deviation (s, k) that extrapolation to `points` adds: ``sqrt(sum (tau ln(x /
-        x_max))^2)``; ``ln(1 + tau (x / x_max - 1))`` along iterations. `side` is 0 downwards, 1 upwards."""
+        x_max))^2)``, more beyond :data:`ranksight.model.priors.FAR`; ``ln(1 + tau (x / x_max - 1))`` along
+        iterations. `side` is 0 downwards, 1 upwards."""
         low, high = self.trained[part, :, 0], self.trained[part, :, 1]
         jobs = self._jobs[part]
         total = np.broadcast_to(jobs[:, None] ** 2, (len(high), len(points))).copy()
@@ -263,7 +265,8 @@ class Fitted:
             out = np.fmax(
                 np.fmax(np.where(np.isfinite(above), above, 0.0), np.where(np.isfinite(below), below, 0.0)), 0.0
             )
-            total += (self.drift[part, axis, side, None] * out) ** 2
+            far = out * np.maximum(out / priors.FAR, 1.0)
+            total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
 
     def logs(self, rows: Index, points: Array) -> Array:

@@ -137,8 +137,8 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     ratio, freedom : (s,)
         From :func:`misfit`.
     noise, known : (s,)
-        Variance of a configuration's value from noise alone, and its degrees of freedom; zero where nothing was repeated,
-        and all that is left may be discrepancy.
+        Variance of a configuration's value from noise alone, and its degrees of freedom; zero where nothing was
+        repeated, and all that is left may be discrepancy.
     law : (g,), optional
         The law where other series of the metric told it already.
     """

@@ -25,7 +25,7 @@ JITTER = 1e-3
 """Scatter around functions, relative, from which on counts do not follow them."""
 EXACT = 1e-6
 """Scatter around functions, relative, up to which counts meet them exactly."""
-KEPT = 0.05
+KEPT = 0.01
 """Pace of counts that meet a function exactly with values to spare."""
 CHANCE = 2.0
 """Times the variance of samples up to which values are taken to scatter as samples do."""
@@ -41,10 +41,10 @@ def pace(
 ) -> Array:
     """How much faster than usual (s,) series leave their functions: as many times as their discrepancy is larger.
 
-    What was never repeated has the usual pace at most: nothing parts its noise from departures. Counts that meet a function
-    exactly with values to spare keep to it; those that meet none follow no such law, and drift up to as much as what is
-    measured. What samples scatter by is no departure, up to twice its variance; of counts that were sampled nothing is
-    known.
+    What was never repeated has the usual pace at most: nothing parts its noise from departures. Counts that meet a
+    function exactly with values to spare keep to it; those that meet none follow no such law, and drift up to as much
+    as what is measured. What samples scatter by is no departure, up to twice its variance; of counts that were sampled
+    nothing is known.
 
     Parameters
     ----------

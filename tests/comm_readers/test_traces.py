@@ -258,7 +258,7 @@ def test_a_pipe_in_an_otf2_archive_is_not_waited_for(tmp_path: Path, name: str) 
     folder = written_archive(tmp_path / "trace")
     (folder / name).unlink(missing_ok=True)
     os.mkfifo(folder / name)
-    with pytest.raises(InputError, match=f"{name} is no regular file"):
+    with pytest.raises(InputError, match=f"{name} is not a regular file"):
         list(READERS["otf2"].read(folder))
 
 

@@ -86,4 +86,4 @@ def test_sizes_that_do_not_vary_are_told_as_such(tmp_path: Path) -> None:
     experiment = Experiment(experiment.path, experiment.application, experiment.parameters, experiment.runs[:1])
     (row,) = fitted_table(observe_exchanges(experiment)).to_dict("records")
     assert row["formula"] == ""
-    assert "cannot tell" in row["reason"]
+    assert "do not determine" in row["reason"]

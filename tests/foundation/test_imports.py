@@ -40,7 +40,7 @@ ROUND = {
     "model.series.sampling": {"model.series.series"},
     "model.series.computation": {"model.series.series"},
     "model.series.teams": {"model.series.series"},
-    "model.uncertainty.slope": {"model.fitting.fitted"},
+    "model.fitting.changing": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
     "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},
     "analysis.diagnosis.few": {"analysis.diagnosis.evidence"},

@@ -184,7 +184,7 @@ def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform
     compute = check.compute()
     assert len(compute) == 2
     assert compute["error"].abs().max() < 1e-2
-    text = "\n".join(lines(*tell_validation(check)))
+    text = "\n".join(lines(*tell_validation(check, 64)))
     assert "16 ranks, size 12" in text
     assert "insufficient" not in text
     walls = tell_wall_time(model, (64, 1024), {"size": 24.0}, "icelake-8360y", 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from ranksight.model import priors
 from ranksight.model.uncertainty.discrepancy import SCALES, scale
@@ -41,6 +40,8 @@ def test_one_series_stays_near_the_prior() -> None:
     assert told[0] < free[0]
 
 
-def test_series_without_repetitions_follow_the_law() -> None:
-    found, law = scale(np.array([5.0, 1.0]), np.full(2, 4.0), np.full(2, 1e-4), np.array([0.0, 30.0]), None)
-    assert found[0] == pytest.approx(law @ SCALES)
+def test_without_repetitions_residuals_are_discrepancy() -> None:
+    # Residuals of a hundredth: all of it may be discrepancy, and no more than that.
+    found, _ = scale(np.array([1.0, 1e-8]), np.full(2, 9.0), np.full(2, 1e-4), np.zeros(2), None)
+    assert 0.004 < found[0] < 0.02
+    assert found[1] < 0.002

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ranksight.model import priors
+from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series
-from ranksight.model.uncertainty.slope import Change, changes, turned, with_changes
+from ranksight.model.uncertainty.slope import Change, turned, with_changes
 
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model import modelfile
 from ranksight.model.assembly import fit
 from ranksight.model.model import Model
 
@@ -120,13 +120,13 @@ def test_work_is_stated_once(one_size: Experiment) -> None:
 
 def test_damaged_functions_are_refused(one_size: Experiment, tmp_path: Path) -> None:
     fit(one_size, work=WORK).save(tmp_path / "m.json")
-    whole = json.loads((tmp_path / "m.json").read_text())
+    whole = modelfile.read(tmp_path / "m.json")
     broken = 0
     for content in whole.values():
         if isinstance(content, dict) and "unaffected" in content:
-            content["unaffected"] = [[True]]
+            content["unaffected"] = np.array([[True]])
             broken += 1
     assert broken == 1
-    (tmp_path / "m.json").write_text(json.dumps(whole))
+    modelfile.write(tmp_path / "m.json", whole, force=True)
     with pytest.raises(InputError, match="unaffected"):
         Model.load(tmp_path / "m.json").predict(ranks=4, size=64)

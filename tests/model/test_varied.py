@@ -44,7 +44,7 @@ def test_a_size_far_from_those_measured_may_change_something_yet() -> None:
     fitted = fit_varied(crossed())
     near, far = (fitted.predict(np.array([[16.0, size]])) for size in (4.0, 4096.0))
     assert far.value[0, 0] == near.value[0, 0]
-    assert far.upper[0, 0] - far.lower[0, 0] > 1.02 * (near.upper[0, 0] - near.lower[0, 0])
+    assert far.upper[0, 0] - far.lower[0, 0] > near.upper[0, 0] - near.lower[0, 0]
 
 
 def test_functions_are_picked_with_their_breaks() -> None:
@@ -59,8 +59,8 @@ def test_functions_are_picked_with_their_breaks() -> None:
     asked = np.array([[16.0], [100.0], [4096.0]])
     rows = [np.array([3, 0]), np.array([2, 1])]
     parts = [pick(fitted, each) for each in rows]
-    np.testing.assert_array_equal(parts[0].predict(asked).value, fitted.predict(asked).value[rows[0]])
+    np.testing.assert_allclose(parts[0].predict(asked).value, fitted.predict(asked).value[rows[0]], rtol=1e-8)
     assert pick(fitted, np.array([2])).below is None
     back = join(parts, rows)
     assert back.kernels == fitted.kernels
-    np.testing.assert_array_equal(back.predict(asked).value, fitted.predict(asked).value)
+    np.testing.assert_allclose(back.predict(asked).value, fitted.predict(asked).value, rtol=1e-8)

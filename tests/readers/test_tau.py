@@ -98,14 +98,14 @@ def test_link_out_of_the_folder(copy: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("5 templated", "9 templated", r":10 breaks off|:8 is no row|:\d+ is no row"),
+        ("5 templated", "9 templated", r":10 breaks off|:8 is not a row|:\d+ is not a row"),
         ("5 templated_functions", "five functions", ":1 is not the head"),
         ("# Name Calls", "# Nom", ":2 does not name the columns"),
         ('" 1 1 200000', '" 1 1 two', ":4 holds a value that is not a number"),
         ('" 1 1 200000', '" 1 1 -2', ":4 holds -2"),
         ('" 1 1 200000', '" 1 1 1e300', r":4 holds 1e\+300"),
         ('" 1 1 200000', '" 1 1 nan', ":4 holds nan"),
-        ('" 1 2 100000', '" 1', ":3 is no row"),
+        ('" 1 2 100000', '" 1', ":3 is not a row"),
         ('"main [{a.c} {1,1}-{9,2}]"', '".TAU application"', ":4 gives '.TAU application' a second time"),
     ],
 )

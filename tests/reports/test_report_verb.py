@@ -6,10 +6,12 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment
+from ranksight.model import modelfile
 from ranksight.model.model import Model
 from ranksight.reports.answer import with_run
 
@@ -98,11 +100,10 @@ def test_one_run_is_named_where_evidence_is_missing() -> None:
 def test_insufficient_evidence_is_written_and_returned(
     stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = json.loads(stored.read_text())
-    assert content["fitted"]["status"]
+    content = modelfile.read(stored)
     content["extras"] = {}
-    content["fitted"]["status"] = [2] * len(content["fitted"]["status"])
-    stored.write_text(json.dumps(content))
+    content["fitted"]["status"] = np.full_like(content["fitted"]["status"], 2)
+    modelfile.write(stored, content, force=True)
     output = tmp_path / "r.html"
     assert main(["report", str(stored), "-o", str(output)]) == 4
     assert "Insufficient data for a prediction" in capsys.readouterr().out.replace("\n", " ")
