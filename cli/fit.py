@@ -314,15 +314,15 @@ def _print(
         _separated.write(columns, known)
         return
     show(*blocks(model, checked))
-    # What took one value is told at that alone.
+    # A parameter of one value is asked for at that value.
     varied = model.training.max(axis=0) > model.training.min(axis=0)
     ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
     ahead = model.along_ties(ahead)
     asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
-    said_of = (outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
-    said_of = (model.selection.remark(), *said_of)
+    folded = model.selection.remark()
+    said_of = (folded, outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
     notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 

@@ -85,8 +85,8 @@ class Lasting:
             part or cls(points, logs[at], np.zeros(size), np.zeros(size, dtype=np.intp))
             for at, (part, size) in enumerate(zip(parts, sizes, strict=True))
         ]
-        part, axis = (np.concatenate([getattr(each, name) for each in given])[order] for name in ("part", "axis"))
-        return cls(points, np.concatenate(logs)[order], part, axis)
+        rest = (np.concatenate([getattr(each, name) for each in given])[order] for name in ("part", "axis"))
+        return cls(points, np.concatenate(logs)[order], *rest)
 
     def select(self, rows: NDArray[np.intp]) -> Lasting:
         """The same of some series."""
