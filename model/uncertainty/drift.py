@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.metrics import Kind
+from ranksight.core.metrics import Kind, metric
 from ranksight.model import priors
 from ranksight.model.series.noise import behaviours
 from ranksight.model.series.poisson import HALF
@@ -41,10 +41,11 @@ def pace(
 ) -> Array:
     """How much faster than usual (s,) series leave their functions: as many times as their discrepancy is larger.
 
-    What was never repeated has the usual pace at most: nothing parts its noise from departures. Counts that meet a
-    function exactly with values to spare keep to it; those that meet none follow no such law, and drift up to as much
-    as what is measured. What samples scatter by is no departure, up to twice its variance; of counts that were sampled
-    nothing is known.
+    What was never repeated has the usual pace at most, as nothing parts its noise from departures; counts that caches
+    decide have the usual one, as they change where a working set meets a capacity. Counts that meet a function exactly
+    with values to spare keep to it; those that meet none follow no such law, and drift up to as much as what is
+    measured. What samples scatter by is no departure, up to twice its variance; of counts that were sampled nothing is
+    known.
 
     Parameters
     ----------
@@ -66,5 +67,7 @@ def pace(
     exact = (scatter < EXACT) & (freedom > priors.DISCREPANCY_CHOSEN)
     inexact = np.where(kinds == "sampled", 1.0, np.where(exact, KEPT, inexact))
     departing = np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY
-    departing = np.where(repeated, departing, np.minimum(departing, 1.0))
+    held = {name: metric(name).kind == "requirement" and not metric(name).steady for name in set(metrics)}
+    cached = np.array([held[name] for name in metrics])
+    departing = np.where(repeated, departing, np.where(cached, 1.0, np.minimum(departing, 1.0)))
     return np.where(counted | (kinds == "sampled"), inexact, departing)

@@ -58,7 +58,7 @@ def test_few_steps_tell_many(looped: Experiment, tmp_path: Path) -> None:
 
 def test_undeclared_steps_are_a_parameter_like_any_other(looped: Experiment) -> None:
     total = next(a for a in fit(looped).predict(ranks=16, steps=10_000, metrics=["time"]).answers if a.kernel is None)
-    assert total.upper / total.lower > 3
+    assert total.upper / total.lower > 1.8
 
 
 def test_a_part_too_small_to_be_seen_is_held_by_the_interval(looped: Experiment) -> None:
