@@ -17,7 +17,7 @@ from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.uncertainty.forecast import BORROWED, OK, UNTOLD, Forecast
+from ranksight.model.uncertainty.forecast import BORROWED, INSUFFICIENT, OK, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -252,7 +252,7 @@ def gather(
         high=computing * np.maximum(up, 1.0),
         ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
         reason=reason,
-        told=~np.isin(status, UNTOLD) | measured[None],
+        told=~np.isin(status, INSUFFICIENT) | measured[None],
         counted_ok=answers.carried("instructions"),
         instructions=instructions,
         flops=_first(count("flops"), _sum(count("flops_dp"), count("flops_sp"))),

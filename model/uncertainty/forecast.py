@@ -29,7 +29,7 @@ REASONS = (
     "longer runs, or sample more often",
     "what it may turn into beyond the runs spans a factor of {factor}, its functions alone one of {alone}",
 )
-UNTOLD = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
+INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
 """Codes of insufficient data with which the interval is not usable either."""
 
 WIDEST = 4.0
