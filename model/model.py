@@ -144,7 +144,7 @@ class Model:
         level : float
             Probability that the intervals hold.
         kernels, metrics : str or sequence of str, optional
-            All when not given; the whole program is told in any case.
+            All when not given; the whole program is predicted in any case.
         **values : float or sequence of float
             A value or several for every parameter of the model; one that took a single value in the measurements may
             be left out.
@@ -157,7 +157,7 @@ class Model:
         return self.predict_at(self.combinations(values), level=level, kernels=kernels, metrics=metrics)
 
     def diagnose(self, *, level: float = 0.9, **values: float | Sequence[float]) -> Diagnosis:
-        """Tell what bounds each kernel at all combinations of the values given, how it scales and what would help.
+        """Return what bounds each kernel at all combinations of the values given, how it scales and what would help.
 
         ``model.diagnose(ranks=[64, 1024], size=24).verdicts()``; parameters are given as to :meth:`predict`. See
         :class:`ranksight.analysis.diagnosis.diagnosis.Diagnosis` for its tables.
