@@ -370,7 +370,7 @@ class Model:
         Raises
         ------
         InputError
-            When the model knows no domains, neither a platform nor memory traffic told of them, or no network.
+            When the model knows no domains, from neither a platform nor memory traffic, or no network.
         """
         if placement is None and ranks_per_node is None and distribution is None:
             return self
@@ -433,7 +433,7 @@ class Model:
 
     @cached_property
     def staircase(self) -> Staircase | None:
-        """The whole units that the work comes in, where they were told."""
+        """The whole units that the work comes in, where they were stated."""
         given = self.extras.get("units")
         return None if given is None else Staircase.from_dict(given, self.fitted)
 

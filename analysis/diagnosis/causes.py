@@ -102,7 +102,7 @@ def judge(
         Bytes through each of these levels at its bandwidth, seconds; NaN where unknown.
     slack : (3,)
         Factor either way within which each level's bandwidth is known.
-    told : (K, k) bool
+    counted : (K, k) bool
         Whether instructions or stalls determine execution at all.
     stalled : (K, k) bool, optional
         Whether the kernel's own stalls were counted: bytes that pass while it executes are then no part of what memory

@@ -221,7 +221,7 @@ def _ranked(
 ) -> dict[str, Any]:
     """Volumes of an operation without partners, per kind of rank: the simplest kind that is exact and has laws.
 
-    `beside` are the explanations of the kernel's other operations: a wait for each message follows their partners.
+    `others` are the explanations of the kernel's other operations: a wait for each message follows their partners.
     """
     ranks = {run.place: run.ranks for run in runs}
     label = f"{one.kernel}: {one.operation}"
