@@ -129,13 +129,13 @@ def _cubes(settings: Settings, folder: Path) -> str:
     assert before is not None
     repeated = np.abs(100 * (before.groupby("kernel", observed=True)["time"].max() / measured - 1))
     rows: list[list[object]] = []
-    for told, platform in (("counters, platform", PLATFORM), ("counters", None)):
+    for evidence, platform in (("counters, platform", PLATFORM), ("counters", None)):
         answers = fit(known, platform=platform).predict(ranks=last, metrics=["time"]).answers
         mine = [a for a in answers if a.kernel is not None]
         errors = [abs(100 * (a.value / measured[a.kernel] - 1)) for a in mine]
         inside = [a.lower <= measured[a.kernel] <= a.upper for a in mine]
         share = 100 * np.mean([a.ok for a in mine])
-        rows.append([told, share, np.median(errors), max(errors), 100 * np.mean(inside), np.median(repeated)])
+        rows.append([evidence, share, np.median(errors), max(errors), 100 * np.mean(inside), np.median(repeated)])
     trained = ", ".join(f"{p:g}" for p in sorted(files) if p < last)
     heads = ["evidence", "carried, %", "median, %", "largest, %", "covered, %", "median of the last value, %"]
     return (

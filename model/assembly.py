@@ -160,13 +160,13 @@ def domains_of(
     Parameters
     ----------
     platform : Platform or None
-        Only one that was named: what was assumed does not tell how many cores share a domain.
+        Only one that was named: an assumed one does not say how many cores share a domain.
     placement : str
         How ranks were placed, one of :data:`ranksight.model.sharing.domains.PLACEMENTS`.
     ranks_per_node : int or None
         A rank on every core when not given.
     cores_per_domain : int or None
-        Cores of a domain where the platform's is another or none is named; the measured curve tells the bandwidth.
+        Cores of a domain where the platform's is another or none is named; the measured curve gives the bandwidth.
     """
     if cores_per_domain is not None and (platform is None or platform.layout.cores_per_domain != cores_per_domain):
         most = ranks_per_node if platform is None or ranks_per_node is not None else platform.cores
@@ -364,7 +364,7 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
     """Exact processor time over the sum of the kernels' predicted times, at the configurations measured together.
 
     Also how the logarithm of that ratio scatters over the configurations, as a normal standard deviation whose 90 % are
-    those of the few that tell it.
+    those of the few configurations that show it.
     """
     series = sampled.series
     total = [

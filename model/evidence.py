@@ -13,19 +13,19 @@ from ranksight.model.application.refined import Refined
 from ranksight.model.fitting.fitted import Fitted
 
 MOST = 4
-"""Texts at most that tell of a sum."""
+"""Texts at most in the method of a sum."""
 MANY = 1000.0
 """Samples that are not worth a word."""
 
 
 def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: Refined) -> NDArray[np.object_]:
-    """What carries each series at each configuration, (s, k)."""
-    told = [
+    """The method behind each series at each configuration, (s, k)."""
+    texts_of_series = [
         f"function of {counted(count, 'configuration')}{_of_samples(few)}, {name} {provenance.get(name, 'measured')}"
         for name, count, few in zip(fitted.metrics, fitted.count.tolist(), fitted.samples.tolist(), strict=True)
     ]
     found = np.empty(refined.said.value.shape, dtype=object)
-    found[:] = np.array(told, dtype=object).reshape(-1, 1)
+    found[:] = np.array(texts_of_series, dtype=object).reshape(-1, 1)
     for index, where, texts, by_function in refined.methods:
         texts = np.where(by_function, texts + ": " + found[index], texts)
         found[index] = np.where(where, texts, found[index])
@@ -46,7 +46,7 @@ def evidence_of_sum(texts: NDArray[np.object_], kernels: Sequence[str], outside:
     texts = texts[parts]
     more = " and the time outside them" if outside else ""
     found = np.empty(texts.shape[1], dtype=object)
-    # Configurations in a row are mostly carried alike.
+    # Consecutive configurations mostly have the same method.
     new = np.ones(texts.shape[1], dtype=bool)
     new[1:] = (texts[:, 1:] != texts[:, :-1]).any(axis=0)
     for k in np.flatnonzero(new):

@@ -144,7 +144,7 @@ class Model:
         level : float
             Probability that the intervals hold.
         kernels, metrics : str or sequence of str, optional
-            All when not given; the whole program is told in any case.
+            All when not given; the whole program is predicted in any case.
         **values : float or sequence of float
             A value or several for every parameter of the model; one that took a single value in the measurements may
             be left out.
@@ -157,7 +157,7 @@ class Model:
         return self.predict_at(self.combinations(values), level=level, kernels=kernels, metrics=metrics)
 
     def diagnose(self, *, level: float = 0.9, **values: float | Sequence[float]) -> Diagnosis:
-        """Tell what bounds each kernel at all combinations of the values given, how it scales and what would help.
+        """Return what bounds each kernel at all combinations of the values given, how it scales and what would help.
 
         ``model.diagnose(ranks=[64, 1024], size=24).verdicts()``; parameters are given as to :meth:`predict`. See
         :class:`ranksight.analysis.diagnosis.diagnosis.Diagnosis` for its tables.
@@ -370,7 +370,7 @@ class Model:
         Raises
         ------
         InputError
-            When the model knows no domains, neither a platform nor memory traffic told of them, or no network.
+            When the model knows no domains, from neither a platform nor memory traffic, or no network.
         """
         if placement is None and ranks_per_node is None and distribution is None:
             return self
@@ -433,7 +433,7 @@ class Model:
 
     @cached_property
     def staircase(self) -> Staircase | None:
-        """The whole units that the work comes in, where they were told."""
+        """The whole units that the work comes in, where they were stated."""
         given = self.extras.get("units")
         return None if given is None else Staircase.from_dict(given, self.fitted)
 

@@ -109,7 +109,7 @@ DISCREPANCY = 0.03
 """Scale of the discrepancy, the part of the residuals that noise does not explain, 1: that of a half-t law of three
 degrees of freedom."""
 DISCREPANCY_WORTH = 5.0
-"""Series that this law counts for beside those of the experiment, 1."""
+"""Series that this law counts for, compared with those of the experiment, 1."""
 DISCREPANCY_CHOSEN = 1.0
 """Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
 CORRELATED = 0.6

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.iterations import iterated
-from ranksight.model.resource.contradiction import told
+from ranksight.model.resource.contradiction import notes_of
 from ranksight.model.series.computation import THREADS, cores
 from ranksight.model.structure.misses import remark
 
@@ -30,7 +30,7 @@ def remarks(model: Model, points: Array) -> tuple[str, ...]:
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),
         *map(str, kept),
-        *told(model.refused),
+        *notes_of(model.refused),
         _outgrown(model, points),
         _crowded(model, points),
         _teams(model, points),

@@ -151,7 +151,7 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
             Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
         ]
         found.append("")
-    # One text for all functions that have it, so the first tells.
+    # All functions that have a text have the same one, so the first is enough.
     if note := next(filter(None, (_two_values(model, i) for i in range(len(model.fitted)))), ""):
         found += [Text(note, style="yellow"), ""]
     if len(model.fitted) > len(rows):

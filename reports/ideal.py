@@ -1,9 +1,9 @@
 """Ideal scaling, and what keeps a program from it.
 
 In strong scaling a rank's work falls as one over the ranks, in weak scaling it stays. Which of the two a series of runs
-is, its instructions per rank tell; where none were counted, its time per rank does. Ideal is the time at the fewest
-ranks measured, changed as the work would be if nothing else grew. What the prediction holds beyond that is lost, and
-each kernel's parts say where.
+is, follows from its instructions per rank; where none were counted, from its time per rank. Ideal is the time at the
+fewest ranks measured, changed as the work would be if nothing else grew. What the prediction holds beyond that is lost,
+and each kernel's parts say where.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def table(
 ) -> pd.DataFrame:
     """Troubles that are named and what helps, those that save most first.
 
-    `fullest` are configurations and the ranks that have most of an uneven kernel there, whose coming late is told with
-    it; `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
+    `fullest` are configurations and the ranks that have most of an uneven kernel there, whose late arrival is reported
+    with it; `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def table(
         ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``team imbalance``,
         ``serialisation``, ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``,
         ``outside``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last
-        configuration; NaN where not told), ``text``.
+        configuration; NaN where unknown), ``text``.
     """
     rows: list[tuple[str, str, float, str]] = []
     total = float(evidence.total[-1])
@@ -151,8 +151,8 @@ def memory(line: Evidence, measured: float) -> str:
     now = float(np.interp(measured, line.ranks, value))
     if not low[-1] > DOUBLED * now:
         return ""
-    told = f"{format_si(now, 'B')} at {measured:g}, {format_si(float(low[-1]), 'B')} or more at {line.ranks[-1]:g}"
-    return f"what a rank holds grows with the ranks: {told}"
+    growth = f"{format_si(now, 'B')} at {measured:g}, {format_si(float(low[-1]), 'B')} or more at {line.ranks[-1]:g}"
+    return f"what a rank holds grows with the ranks: {growth}"
 
 
 def observed(extras: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Load balance: how much more the fullest rank does than the mean, kernel by kernel, as measured.
 
 A superstep ends with its slowest rank, so max / mean of what ranks compute, less one, is what they wait for it (load
-imbalance factor; Calotoiu et al. 2013 reduce by the maximum for the same reason). Instructions tell it without the
+imbalance factor; Calotoiu et al. 2013 reduce by the maximum for the same reason). Instructions measure it without the
 scatter of times, where they were counted on every rank; cycles and times, where they were not.
 """
 
@@ -20,8 +20,8 @@ from ranksight.model.plaindata import from_gaps
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence
 
-TOLD_BY = ("instructions", "cycles", "time", "compute_cpu_time")
-"""Metrics that tell what a rank computes, the steadiest first; times only where they were not sampled."""
+MEASURES = ("instructions", "cycles", "time", "compute_cpu_time")
+"""Metrics that measure what a rank computes, the steadiest first; times only where they were not sampled."""
 UNEVEN = 1.05
 """Largest over mean from which ranks are called uneven; a twentieth is what dividing a grid by the ranks may leave."""
 HEAVY = 0.01
@@ -34,7 +34,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (what told it),
+        ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (that measured it),
         ``ratio`` (a number or None for each configuration), ``having`` (ranks that have the kernel, likewise) and
         ``fullest`` (the rank that did most, likewise). Empty where no run has several ranks.
     """
@@ -48,7 +48,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         table = table[table["rank"] != ALL_RANKS]  # kernels, or the whole program, that their source had reduced
         if table["rank"].nunique() < 2:
             continue
-        for name in TOLD_BY:
+        for name in MEASURES:
             if name in table.columns and not run.sampled(name):
                 part = table[["kernel", "rank", name]].dropna()
                 tables.setdefault(point, {}).setdefault(name, []).append(part)
@@ -56,7 +56,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         return {}
     points = list(tables)
     kernels: dict[str, dict[str, Any]] = {}
-    for name in TOLD_BY:
+    for name in MEASURES:
         for at, point in enumerate(points):
             for kernel, ratio, having, fullest in _ratios(tables[point].get(name, []), name):
                 none = [None] * len(points)
@@ -94,8 +94,8 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
         ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last
         configuration asked for; NaN where it is not), ``having`` (ranks that have the kernel where it was measured),
-        ``fullest`` (rank), ``metric`` (what told it), ``lost`` (part of the program's predicted time there that ranks
-        wait for the fullest of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
+        ``fullest`` (rank), ``metric`` (that measured it), ``lost`` (part of the program's predicted time there that
+        ranks wait for the fullest of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
     """
     columns = ["kernel", "ranks", "ratio", "before", "ahead", "having", "fullest", "metric", "lost", "named"]
     points = np.array(observed.get("configurations", []), dtype=np.float64)
@@ -134,7 +134,7 @@ def fullest_ranks(observed: Mapping[str, Any], kernels: Collection[str]) -> set[
 def _predicted(evidence: Evidence, at: int | None, measured: float, total: float) -> tuple[float, float]:
     """Largest over mean at the last configuration, and what waiting for the fullest takes of `total`.
 
-    Where the model knows the kernel's imbalance it tells; else what was measured last stands.
+    The imbalance is the model's where the model has one for the kernel; otherwise the last that was measured.
     """
     if at is None:
         return float("nan"), 0.0

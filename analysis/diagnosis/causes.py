@@ -1,7 +1,7 @@
 """What bounds a kernel: shares of its time by cause, and the verdict where one cause stands out.
 
 A kernel's time on the wall is what its mean rank computes, what the fullest rank computes beyond that, and its
-messages. What it computes is execution or waiting for a level of memory. Two things tell the waiting: the stalls that
+messages. What it computes is execution or waiting for a level of memory. Two things show the waiting: the stalls that
 are left when execution is known (:mod:`ranksight.analysis.diagnosis.execution`), and the time that the bytes through a
 level take at the bandwidth of that level, which no faster execution can undercut (roofline; Williams, Waterman and
 Patterson, CACM 52 (2009) 65). The larger of both counts.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CAUSES = ("compute", "L2", "L3", "memory", "communication", "imbalance", "unknown")
-"""What a kernel's time is spent for; ``unknown`` is time of kernels whose counters do not tell."""
+"""What a kernel's time is spent for; ``unknown`` is time of kernels whose counters do not show it."""
 VERDICTS = ("compute-bound", "cache-bound", "memory-bound", "latency-bound", "communication-bound", "imbalance-bound",
             "undecided")  # fmt: skip
 COMPUTE, CACHE, MEMORY, LATENCY, COMMUNICATION, IMBALANCE, UNDECIDED = range(7)
@@ -86,7 +86,7 @@ def judge(
     exposed: Array,
     used: Array,
     slack: Array,
-    told: NDArray[np.bool_],
+    counted: NDArray[np.bool_],
     stalled: NDArray[np.bool_] | None = None,
 ) -> Causes:
     """Shares and verdicts.
@@ -102,8 +102,8 @@ def judge(
         Bytes through each of these levels at its bandwidth, seconds; NaN where unknown.
     slack : (3,)
         Factor either way within which each level's bandwidth is known.
-    told : (K, k) bool
-        Whether instructions or stalls tell execution at all.
+    counted : (K, k) bool
+        Whether instructions or stalls determine execution at all.
     stalled : (K, k) bool, optional
         Whether the kernel's own stalls were counted: bytes that pass while it executes are then no part of what memory
         holds up, unless they take most of the time.
@@ -124,19 +124,19 @@ def judge(
     held, low_end, high_end = (
         np.maximum(one, np.where(hidden, 0.0, other))
         for one, other in (
-            (np.where(told, 1 - middle, 0.0), floor),
-            (np.where(told, 1 - up, 0.0), least),
-            (np.where(told, 1 - down, 1.0), last),
+            (np.where(counted, 1 - middle, 0.0), floor),
+            (np.where(counted, 1 - up, 0.0), least),
+            (np.where(counted, 1 - down, 1.0), last),
         )
     )
     ends = low_end, high_end
     part = _levels(exposed, fill, held)
-    rest = np.where(told, np.maximum(held - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
-    run = np.where(told, 1 - held, 0.0)
+    rest = np.where(counted, np.maximum(held - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
+    run = np.where(counted, 1 - held, 0.0)
 
     share = np.stack([run * busy, *(part * busy), communication / scale, imbalance / scale, rest * busy])
     low, high = share.copy(), share.copy()
-    low[0], high[0] = np.where(told, 1 - ends[1], 0.0) * busy, (1 - ends[0]) * busy
+    low[0], high[0] = np.where(counted, 1 - ends[1], 0.0) * busy, (1 - ends[0]) * busy
     ratio = part / np.where(held > 0, held, 1.0)
     low[1:4], high[1:4] = ratio * ends[0] * busy, ratio * ends[1] * busy
     low[4], high[4] = share[4] / NETWORK, np.minimum(share[4] * NETWORK, 1.0)
@@ -148,8 +148,8 @@ def judge(
     mine = np.take_along_axis(part, take, 0)[0] * computing
     with np.errstate(invalid="ignore", divide="ignore"):
         flight = np.where(mine > 0, flown / np.where(mine > 0, mine, 1.0), np.nan)
-    verdict, chance, ahead = _decide(known, share, low, high, least, floor, wide, told, rest * busy)
-    side = verdict == CACHE  # memory's side; which of its kinds is told here
+    verdict, chance, ahead = _decide(known, share, low, high, least, floor, wide, counted, rest * busy)
+    side = verdict == CACHE  # memory's side; which of its kinds is decided here
     with np.errstate(invalid="ignore", divide="ignore"):
         busyness = np.take_along_axis(fill, take, 0)[0] * computing / np.where(mine > 0, mine, np.nan)
     starved = busyness * slack[level] < 0.5
@@ -215,7 +215,7 @@ def _decide(
     least: Array,
     floor: Array,
     wide: Array,
-    told: NDArray[np.bool_],
+    counted: NDArray[np.bool_],
     unknown: Array,
 ) -> tuple[NDArray[np.intp], Array, Array]:
     """The side that leads: execution, memory (as CACHE), communication, imbalance, or none; and how likely."""
@@ -233,10 +233,10 @@ def _decide(
     outer = np.maximum(high[4], high[5])
     busy = share[[0, 1, 2, 3, 6]].sum(axis=0)
     free = verdict == UNDECIDED
-    wins = free & told & (ahead >= SURE) & (low[1:4].sum(axis=0) > outer) & (memory > unknown)
-    # Bytes at full bandwidth tell memory without a count of instructions.
-    ahead, behind = np.where(told, ahead, least > 0.5), np.where(told, behind, 0.0)
-    wins |= free & ~told & (ahead > 0) & (least * busy > outer)
+    wins = free & counted & (ahead >= SURE) & (low[1:4].sum(axis=0) > outer) & (memory > unknown)
+    # Bytes at full bandwidth show memory without a count of instructions.
+    ahead, behind = np.where(counted, ahead, least > 0.5), np.where(counted, behind, 0.0)
+    wins |= free & ~counted & (ahead > 0) & (least * busy > outer)
     verdict = np.where(wins, CACHE, verdict)
     verdict = np.where(free & (behind >= SURE) & (low[0] > outer), COMPUTE, verdict)
     chance = np.where(verdict == COMPUTE, behind, np.where(verdict == CACHE, ahead, np.nan))
@@ -247,7 +247,7 @@ def pooled(found: Causes, drawn: Sequence[Causes]) -> Causes:
     """Causes of values that were sampled, by those of many draws of what the samples may mean.
 
     Shares lie as far apart as in nine tenths of the draws. A verdict stands where its side leads in the mean of the
-    draws with :data:`SURE` and they agree on its kind: most of them, and for latency, which is told only where
+    draws with :data:`SURE` and they agree on its kind: most of them, and for latency, which is a verdict only where
     bandwidth cannot bind, as many as are sure.
     """
     verdicts, ahead = np.stack([each.verdict for each in drawn]), np.stack([each.ahead for each in drawn])

@@ -1,8 +1,8 @@
 """The ceilings of a machine: what its memory levels deliver, as a diagnosis needs it, kept in the model's file.
 
-A model tells times by counts and latencies; whether a kernel runs into the bandwidth of a level or into its latency is
-told by what the level can deliver. The ceilings are taken from the platform where the model is fitted, so that a model
-can be diagnosed on a machine that has no description of the measured one.
+A model predicts times from counts and latencies. Whether the bandwidth or the latency of a level limits a kernel is
+decided by what the level can deliver. The ceilings are taken from the platform where the model is fitted, so that a
+model can be diagnosed on a machine that has no description of the measured one.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Ceilings:
         bandwidth = [*(cache.bandwidth for cache in caches), *[None] * missing, float(memory.bandwidth_core)]
         full = [*(cache.bandwidth_shared for cache in caches), *[None] * missing, float(memory.bandwidth_domain)]
         cores = [int(cache.shared_by) for cache in caches] + [1] * missing + [int(platform.layout.cores_per_domain)]
-        told = ("latency", "bandwidth", "bandwidth_shared")
-        sure = [not {f"caches.{cache.name}.{name}" for name in told} & guessed for cache in caches]
+        described = ("latency", "bandwidth", "bandwidth_shared")
+        sure = [not {f"caches.{cache.name}.{name}" for name in described} & guessed for cache in caches]
         sure += [True] * missing + [
             not {"memory.latency", "memory.bandwidth_core", "memory.bandwidth_domain"} & guessed
         ]
@@ -115,7 +115,7 @@ class Ceilings:
     def share(self, ranks: Array) -> Array:
         """Bandwidth in B/s of each of :data:`NAMES` for one rank where `ranks` (k,) run, (4, k).
 
-        Ranks are placed a core each, domain after domain, and the fullest domain, or instance of a cache, is told; its
+        Ranks are placed a core each, domain after domain. The bandwidth is that of the fullest domain or cache; its
         cores divide what it delivers, ``min(bandwidth of a core, bandwidth of the instance / its active cores)``
         (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
         """

@@ -2,7 +2,7 @@
 
 Which level serves a load changes where a working set outgrows a cache, within a step from one size to the next, and no
 function of the parameters follows that. A verdict on a configuration that was measured rests on its own counts; those
-of functions tell the others.
+of functions decide the others.
 """
 
 from __future__ import annotations

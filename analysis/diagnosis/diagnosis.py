@@ -65,7 +65,7 @@ class Diagnosis:
     level : float
         Probability of intervals.
     only : tuple of str
-        Kernels whose verdicts are told; all where empty.
+        Kernels whose verdicts are reported; all where empty.
     given : Evidence, optional
         The line to the target (:attr:`line`), where it is at hand.
     """
@@ -291,7 +291,7 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
     level : float
         Probability of intervals.
     kernels : sequence of str, optional
-        Kernels whose verdicts are told; all when not given.
+        Kernels whose verdicts are reported; all when not given.
 
     Raises
     ------
@@ -331,7 +331,8 @@ def causes_of(evidence: Evidence) -> Causes:
         return found
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
     least, most = (_causes(replace(evidence, computing=end)) for end in ends)
-    stands = (least.verdict == found.verdict) & (most.verdict == found.verdict) & (evidence.low > 0) & evidence.told
+    stands = (least.verdict == found.verdict) & (most.verdict == found.verdict)
+    stands &= (evidence.low > 0) & evidence.sufficient
     # Counters of which one must be wrong say nothing of causes either.
     stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
     return replace(found, verdict=np.where(evidence.ok | stands, found.verdict, UNDECIDED))
@@ -348,7 +349,7 @@ def _causes(evidence: Evidence) -> Causes:
     # Top-down levels without loads by level: all that memory holds up is put to memory.
     bare = np.isfinite(evidence.stalled) & ~np.isfinite(waiting).any(axis=0)
     waiting[2] = np.where(bare, evidence.stalled * evidence.computing, waiting[2])
-    told = np.isfinite(stalls) | counted
+    determined = np.isfinite(stalls) | counted
     return judge(
         known,
         evidence.mean,
@@ -357,31 +358,31 @@ def _causes(evidence: Evidence) -> Causes:
         waiting * evidence.having,
         _used(evidence) * evidence.having,
         np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:],
-        told & (evidence.computing > 0),
+        determined & (evidence.computing > 0),
         np.isfinite(stalls) & evidence.counted[:, None],
     )
 
 
 def clock(evidence: Evidence) -> float:
-    """Cycles a second; where no machine was told any will do, as only parts of the time are asked for."""
+    """Cycles a second; without a machine any value will do, as only parts of the time are asked for."""
     return evidence.frequency if np.isfinite(evidence.frequency) else 1.0
 
 
 def _stalls(evidence: Evidence) -> tuple[Array, Array]:
-    """Stall cycles and their error of the kernels whose counters or top-down levels told them; NaN for the others."""
+    """Stall cycles and their error of the kernels whose counters or top-down levels give them; NaN for the others."""
     each = evidence.broken.each
     memory = np.maximum(sum((each[name] for name in ("loads_l2", "loads_l3", "loads_mem")), each["loads_l1"]), 0.0)
     mine = np.broadcast_to(evidence.counted[:, None], memory.shape)
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.where(evidence.factor > 0, evidence.factor_error / evidence.factor, 0.0)
     f = clock(evidence)
-    memory = np.where(each["direct"] > 0, _untold(evidence, memory), memory)
+    memory = np.where(each["direct"] > 0, _by_other_laws(evidence, memory), memory)
     stalls = np.where(mine, memory * f, evidence.stalled * evidence.computing * f)
     return stalls, np.nan_to_num(stalls * relative)
 
 
-def _untold(evidence: Evidence, memory: Array) -> Array:
-    """Seconds that memory holds kernels up, where another law than the equation tells their time: that time divided as
+def _by_other_laws(evidence: Evidence, memory: Array) -> Array:
+    """Seconds of memory stalls, where another law than the equation predicts the kernels' time: that time divided as
     the equation has it."""
     if evidence.ceilings is None:
         return memory

@@ -22,7 +22,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.experiment import WHOLE
 
 HALF = 0.5
-"""Part of the imbalance that must stand outside of kernels for their times to tell the balance of load."""
+"""Part of the imbalance that must be outside of kernels for their times to give the balance of load."""
 
 
 def table(line: Evidence, strong: bool) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
     -------
     DataFrame
         ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``outside`` (part of the time that is
-        kernels and messages), ``computation_scaling`` (NaN where nothing tells of them),
+        kernels and messages), ``computation_scaling`` (NaN where they are unknown),
         ``instruction_scaling``, ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a
         model knows one clock), ``ipc``.
     """
@@ -53,10 +53,10 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
         rate = instructions / (computing * line.frequency)
         ipc = (instructions / computing) / (instructions[0] / computing[0])
     overall = balance * communication * outside * scaling
-    # Where most of the waiting is inside of kernels, their times tell it from nothing else.
+    # Where most of the waiting is inside of kernels, their times do not separate it.
     balance = balance if (imbalance > 0).any() and line.together >= HALF else np.full(len(whole), np.nan)
     communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)
-    # The time of a whole program is computing only as far as something tells it from waiting.
+    # The time of a whole program is computing only as far as it can be separated from waiting.
     alone = line.kernels == (WHOLE,) and np.isnan(balance).all() and np.isnan(communication).all()
     scaling = np.full(len(whole), np.nan) if alone else scaling
     return pd.DataFrame(

@@ -17,7 +17,7 @@ from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.uncertainty.forecast import BORROWED, OK, UNTOLD, Forecast
+from ranksight.model.uncertainty.forecast import BORROWED, INSUFFICIENT, OK, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""
 MEMORY = ("memory_pss", "memory_peak")
-"""Metrics that tell how much memory a rank holds, the one that counts shared pages once before."""
+"""Metrics of how much memory a rank holds, the one that counts shared pages once first."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +45,22 @@ class Evidence:
     having : (K, k)
         Part of all ranks that have the kernel.
     shared : (3, K, k)
-        Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that was
-        not told (:mod:`ranksight.model.sharing`).
+        Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that is
+        unknown (:mod:`ranksight.model.sharing`).
     low, high : (K, k)
         90 % interval of `computing`.
     ok : (K, k) bool
-        Whether the evidence carries the kernel's time.
+        Whether the data are sufficient to predict the kernel's time.
     reason : (K, k) str
-    told : (K, k) bool
-        Whether the interval of the kernel's time says something: runs enough, of the parameters asked for, or of the
-        very configuration.
+    sufficient : (K, k) bool
+        Whether the interval of the kernel's time is usable: there are enough runs, of the parameters asked for, or runs
+        of the very configuration.
     counted_ok : (K, k) bool
         Whether the evidence carries the kernel's count of instructions.
     instructions, flops : (K, k)
         A rank.
     fetched : (3, K, k)
-        Bytes that a rank reads from L2, L3 and memory, at least, as counters of their traffic tell.
+        Bytes that a rank reads from L2, L3 and memory, at least, by counters of their traffic.
     loads : (4, K, k)
         Served by the first, second and third cache level and memory.
     stores : (3, K, k)
@@ -68,7 +68,7 @@ class Evidence:
     stalled : (K, k)
         Part of the slots bound by memory, by the top-down method.
     cpi : (K, k)
-        CPI without the stalls that the equation tells, at each configuration.
+        CPI without the stalls of the equation, at each configuration.
     calm : (K,)
         Cycles that loads may wait, per instruction, where memory asked least.
     factor, factor_error : (K, k)
@@ -76,7 +76,7 @@ class Evidence:
     counted : (K,) bool
         Whether stalls were counted.
     source : tuple of str
-        What each kernel's parts were told from.
+        What each kernel's parts were inferred from.
     ceilings : Ceilings or None
     memory : (3, k) or None
         Bytes that a rank holds, and the ends of their interval; None where it was not measured.
@@ -102,7 +102,7 @@ class Evidence:
     high: Array
     ok: NDArray[np.bool_]
     reason: NDArray[np.object_]
-    told: NDArray[np.bool_]
+    sufficient: NDArray[np.bool_]
     counted_ok: NDArray[np.bool_]
     instructions: Array
     flops: Array
@@ -136,7 +136,7 @@ class Evidence:
 
     @property
     def frequency(self) -> float:
-        """Clock in Hz; NaN where no machine was told."""
+        """Clock in Hz; NaN where no machine is known."""
         return float("nan") if self.ceilings is None else self.ceilings.frequency
 
     @property
@@ -156,7 +156,7 @@ class Evidence:
 
     @property
     def others(self) -> Array:
-        """Seconds of the program outside of its kernels and messages, (k,); 0 where nothing tells them."""
+        """Seconds of the program outside of its kernels and messages, (k,); 0 where they are unknown."""
         others = self.broken.others
         return np.zeros(len(self.points)) if others is None else np.nan_to_num(others.value[0])
 
@@ -217,17 +217,17 @@ def gather(
     answers = _Answers(said, model.functions.rows, kernels, points, kept, broken.taken)
     of = answers.of
 
-    told = equation.imbalances
-    having = np.ones(shape) if told is None else told.part(kernels, points)
+    imbalances = equation.imbalances
+    having = np.ones(shape) if imbalances is None else imbalances.part(kernels, points)
     # Computing is the mean of those that have a kernel, of all where times hold the imbalance; so are counts.
-    each_of = np.ones(shape) if told is None or not told.held else told.among(kernels, points)
+    each_of = np.ones(shape) if imbalances is None or not imbalances.held else imbalances.among(kernels, points)
 
     def count(name: str) -> Array:
         return answers.of(name) * each_of
 
-    beside = ("imbalance", "communication")
-    each = {name: value if name in beside else value / having for name, value in broken.each.items()}
-    computing = sum((each[name] for name in each if name not in beside), np.zeros(shape))
+    waited = ("imbalance", "communication")
+    each = {name: value if name in waited else value / having for name, value in broken.each.items()}
+    computing = sum((each[name] for name in each if name not in waited), np.zeros(shape))
     # The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
     computing = np.maximum(computing, 0.0)
     time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))
@@ -252,7 +252,7 @@ def gather(
         high=computing * np.maximum(up, 1.0),
         ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
         reason=reason,
-        told=~np.isin(status, UNTOLD) | measured[None],
+        sufficient=~np.isin(status, INSUFFICIENT) | measured[None],
         counted_ok=answers.carried("instructions"),
         instructions=instructions,
         flops=_first(count("flops"), _sum(count("flops_dp"), count("flops_sp"))),
@@ -271,7 +271,7 @@ def gather(
         source=source,
         ceilings=None if given is None else Ceilings.from_dict(given),
         memory=_memory(said, model.functions.rows),
-        together=told.together if told is not None and told.held else 1.0,
+        together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
     )
     return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)
 
@@ -337,7 +337,7 @@ def served(first: Array, second: Array, third: Array) -> Array:
 
 
 def _pace(execution: Array, instructions: Array, extras: Any) -> Array:
-    """Cycles an instruction of execution, where the equation tells it."""
+    """Cycles an instruction of execution, where the equation gives it."""
     given = extras.get("ceilings") if isinstance(extras, dict) else None
     if given is None:
         return np.full(execution.shape, np.nan)
@@ -347,7 +347,7 @@ def _pace(execution: Array, instructions: Array, extras: Any) -> Array:
 
 
 def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, Array]) -> Array:
-    """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth tells, (3, K, k)."""
+    """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth predicts, (3, K, k)."""
     found = np.zeros((3, *each["contention"].shape))
     cached = equation.by_cache(kernels)
     for law in equation.laws:
@@ -371,7 +371,7 @@ def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Arr
     """CPI and waiting where memory asked least, BF_mem with error, whether stalls were counted, and the source, of all
     kernels.
 
-    The CPI is the equation's own: its parts are drawn to the kernel's time where another law tells that better.
+    The CPI is the equation's own: its parts are scaled to the kernel's time where another law predicts that better.
     """
     kernels, terms = broken.kernels, broken.terms
     count, k = len(kernels), broken.total.value.shape[1]
@@ -391,9 +391,9 @@ def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Arr
     least[here] = terms.cpi.value[theirs]
     counted[here] = terms.counted[theirs]
     extras = model.extras.get("diagnosis", {})
-    told = extras.get("calm", {}) if isinstance(extras, dict) else {}
+    smallest = extras.get("calm", {}) if isinstance(extras, dict) else {}
     for at, to in mine:
         source[to] = terms.method[at]
-        value = told.get(terms.kernels[at])
+        value = smallest.get(terms.kernels[at])
         calm[to] = float(value) if isinstance(value, (int, float)) else np.nan
     return least, calm, factor, error, counted, tuple(source)

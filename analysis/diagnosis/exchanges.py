@@ -63,7 +63,7 @@ def _calls(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _forms(calls: pd.DataFrame) -> list[dict[str, Any]]:
-    """The fitted form of each operation whose time alone tells its cost: those that return when all is done."""
+    """The fitted form of each operation whose time alone gives its cost: those that return when all is done."""
     found = []
     for operation, rows in calls.groupby(calls["operation"].astype(str)):
         name = operation_name(str(operation))

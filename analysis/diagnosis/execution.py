@@ -1,4 +1,4 @@
-"""How much of a kernel's time is execution, as far as its counters tell.
+"""How much of a kernel's time is execution, within what its counters determine.
 
 Let c be a kernel's cycles, i its instructions, and M = sum over l >= L2 of n_l l_l the cycles that its loads would wait
 if each waited alone, n_l loads served by level l of latency l_l. With e cycles of execution, s = c - e are stalls.
@@ -12,7 +12,7 @@ Where stalls were counted, e is known. Where they were not, three bounds hold wh
 
 Within them, log(e / i) follows what programs' instructions cost when caches serve their loads: a normal law around
 :data:`USUAL` with standard deviation :data:`SPREAD`, cut at the bounds. A kernel whose loads the nearest cache serves
-has M = 0 and is known exactly; one that waits for memory at every configuration is known as far as the law tells.
+has M = 0 and is known exactly; one that waits for memory at every configuration is known as precisely as the law.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ def execution(
     bottom = np.fmin(bottom, top)
     share = np.divide(instructions, cycles, out=np.ones(cycles.shape), where=cycles > 0)
     known = np.isfinite(stalls)
-    told = np.clip(1 - np.divide(stalls, cycles, out=np.zeros(cycles.shape), where=cycles > 0), 1e-6, 1.0)
+    counted = np.clip(1 - np.divide(stalls, cycles, out=np.zeros(cycles.shape), where=cycles > 0), 1e-6, 1.0)
     reach = np.maximum(2 * np.divide(np.nan_to_num(error), cycles, out=np.zeros(cycles.shape), where=cycles > 0), 0.02)
     blank = ~known & ~np.isfinite(each)
-    low = np.where(known, np.maximum(told - reach, 1e-6), np.clip(np.nan_to_num(bottom * share), 1e-6, 1.0))
-    high = np.where(known, np.minimum(told + reach, 1.0), np.clip(np.nan_to_num(top * share, nan=1.0), 1e-6, 1.0))
+    low = np.where(known, np.maximum(counted - reach, 1e-6), np.clip(np.nan_to_num(bottom * share), 1e-6, 1.0))
+    high = np.where(known, np.minimum(counted + reach, 1.0), np.clip(np.nan_to_num(top * share, nan=1.0), 1e-6, 1.0))
     low, high = np.where(blank, 1e-6, low), np.where(blank, 1.0, high)
-    centre = np.where(known, told, np.where(blank, 0.5, np.maximum(USUAL * share, 1e-9)))
-    spread = np.where(known, np.maximum(reach / np.maximum(told, 1e-6), 1e-3), np.where(blank, 5.0, SPREAD))
+    centre = np.where(known, counted, np.where(blank, 0.5, np.maximum(USUAL * share, 1e-9)))
+    spread = np.where(known, np.maximum(reach / np.maximum(counted, 1e-6), 1e-3), np.where(blank, 5.0, SPREAD))
     return Execution(np.minimum(low, high), high, centre, spread)

@@ -1,6 +1,6 @@
 """How far verdicts rest on samples: the evidence of kernels drawn again and again as their samples may have fallen.
 
-n samples of worth w tell a value whose law, before anything else is known, is w times a gamma variate of shape n + 1/2
+n samples of worth w give a value whose law, before anything else is known, is w times a gamma variate of shape n + 1/2
 (Poisson counts with Jeffreys' prior). At configurations that were not measured a kernel has as many samples as in the
 mean of those that were. A drawn time is no shorter than its work can take on the machine, as far as its samples allow:
 no core retires more than W instructions a cycle, no level delivers more than its bandwidth, and what a kernel takes
@@ -85,7 +85,7 @@ class Samples:
 
 
 def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
-    """The evidence :data:`DRAWS` times, at quasi-random points (Sobol) of the law of what its samples tell."""
+    """The evidence :data:`DRAWS` times, at quasi-random points (Sobol) of the law of its samples."""
     from scipy.stats import qmc  # takes longer to import than most commands run
 
     empty = (evidence.loads == 0) & np.isfinite(samples.worth)

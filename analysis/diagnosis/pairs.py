@@ -1,8 +1,8 @@
-"""Kernels that look alike by their cycles per instruction and are not: memory holds one up more than the other.
+"""Kernels with the same cycles per instruction of which one has more memory stalls than the other.
 
 Two kernels with the same CPI at the smallest scale may differ in how far memory blocks them. As ranks share the work,
 working sets shrink into caches and memory blocks less; the kernel with more of its cycles in stalls gains more. The
-blocking factor tells them apart where CPI cannot (Ding et al. 2018, stress against transport_integral).
+blocking factor distinguishes them where CPI cannot (Ding et al. 2018, stress against transport_integral).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ranksight.analysis.diagnosis.causes import Causes
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.experiment import WHOLE
 
-ALIKE = 1.1
+SIMILAR = 1.1
 """Ratio of two CPIs below which they look the same."""
 APART = 2.0
 """Ratio of two blocking factors, or of the shares that memory holds up, from which kernels differ."""
@@ -48,11 +48,11 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     first, second = (index[each] for each in np.triu_indices(len(index), 1))
     swap = held[first] < held[second]
     first, second = np.where(swap, second, first), np.where(swap, first, second)
-    alike = np.abs(np.log(cpi[first] / cpi[second])) <= np.log(ALIKE)
-    # Shares of computing tell more than factors do, whose scale is that of each kernel's own loads.
+    similar = np.abs(np.log(cpi[first] / cpi[second])) <= np.log(SIMILAR)
+    # Shares of computing are more informative than factors, whose scale is that of each kernel's own loads.
     low, high = (ends[1:4, :, 0].sum(axis=0) / np.where(inner > 0, inner, 1.0) for ends in (causes.low, causes.high))
     apart = (held[first] >= 0.1) & (held[first] >= APART * held[second]) & (low[first] > high[second])
-    mine = np.flatnonzero(alike & apart)
+    mine = np.flatnonzero(similar & apart)
     a, b = first[mine], second[mine]
     names = np.array(evidence.kernels, dtype=object)
     found = pd.DataFrame(

@@ -20,7 +20,7 @@ from ranksight.core.experiment import WHOLE
 
 Array = NDArray[np.float64]
 MOST = 24
-"""Kernels whose crossovers are told: those with the largest share anywhere on the line."""
+"""Kernels whose crossovers are reported: those with the largest share anywhere on the line."""
 FINE = 32
 """Points between two rank counts of the line."""
 LIGHT = 0.01
@@ -63,7 +63,7 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
         ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper`` with probability `level` (NaN where
         the line ends before it is that sure); ``largest`` (whether it becomes the largest of all there) and ``share``
         (of the time there), those that become the largest first. Where the time of one of them is known within its
-        interval alone, it is told only if the line ends with the order sure.
+        interval alone, it is reported only if the line ends with the order sure.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
     kept = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
@@ -124,9 +124,9 @@ def _fine(line: Evidence, index: NDArray[np.intp], sums: Array, level: float) ->
         return np.stack([np.interp(fine, x, row) for row in values])
 
     whole = line.whole[index]
-    beside = (line.imbalance + line.communication)[index]
+    waited = (line.imbalance + line.communication)[index]
     with np.errstate(divide="ignore", invalid="ignore"):
-        wide = np.log((line.high[index] + beside) / np.maximum(line.low[index] + beside, 1e-300))
+        wide = np.log((line.high[index] + waited) / np.maximum(line.low[index] + waited, 1e-300))
     spread = np.nan_to_num(wide / (2 * float(ndtri((1 + level) / 2))), nan=1.0, posinf=1.0)
     times = np.exp(between(np.log(whole)))
     return np.exp(fine), times, between(spread), times / np.exp(np.interp(fine, x, np.log(sums)))

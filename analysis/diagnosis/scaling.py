@@ -26,7 +26,7 @@ PACE = 0.02
 HEAVY = 0.01
 """Share of the time at the most ranks from which a growing kernel is named."""
 EARLY = 8.0
-"""Ranks over the fewest up to which work tells whether it is divided."""
+"""Ranks over the fewest up to which work shows whether it is divided."""
 NOTICED = 1.1
 """Growth over the whole stretch below which nothing is said to grow."""
 
@@ -36,7 +36,7 @@ def is_strong(line: Evidence) -> bool:
     counted = np.isfinite(line.instructions).all(axis=1)
     work = (line.instructions[counted] if counted.any() else line.computing).sum(axis=0)
     ranks = line.ranks
-    # At many ranks what each does alike outweighs what they divide: the fewest tell.
+    # At many ranks the work that every rank repeats outweighs the divided work: the fewest ranks decide.
     last = max(int(np.searchsorted(ranks, EARLY * ranks[0], side="right")) - 1, min(1, len(ranks) - 1))
     if ranks[last] <= ranks[0] or not (work[0] > 0 and work[last] > 0):
         return False
@@ -60,7 +60,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         Ranks of a node: messages first grow by the step from links inside a node to those between nodes.
     since : (K,), optional
         The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from;
-        infinite where it was seen at one number of ranks, which tells nothing of others.
+        infinite where it was seen at one number of ranks, which does not determine others.
 
     Returns
     -------
@@ -97,8 +97,8 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     stuck = strong & (flat < k - 1) & ~grows
     named = grows & (share >= HEAVY) & _proven(line, rising)
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
-    told = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED) | _beyond_doubt(line, verdict, strong)
-    told &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
+    decided = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED) | _beyond_doubt(line, verdict, strong)
+    decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
         first = np.take_along_axis(times, begin, 1)[:, 0]
         ideal = first * (ranks[begin[:, 0]] / ranks[-1] if strong else 1.0)
@@ -109,14 +109,14 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     found = pd.DataFrame(
         {
             "kernel": line.kernels,
-            "verdict": np.where(told, verdict, "undecided"),
-            "at": np.where(told & grows, ranks[rising], np.where(told & stuck, ranks[flat], np.nan)),
+            "verdict": np.where(decided, verdict, "undecided"),
+            "at": np.where(decided & grows, ranks[rising], np.where(decided & stuck, ranks[flat], np.nan)),
             "first": first,
             "last": times[:, -1],
             "growth": growth,
             "efficiency": efficiency,
             "share": share,
-            "named": named & told,
+            "named": named & decided,
             "by": by,
         }
     )
@@ -125,13 +125,13 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
 
 
 def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> NDArray[np.bool_]:
-    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not carried.
+    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted.
 
     A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
     than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
     """
-    beside = line.imbalance + line.communication
-    low, high = line.low + beside, line.high + beside
+    waited = line.imbalance + line.communication
+    low, high = line.low + waited, line.high + waited
     at = np.argmin(np.where(line.bounded, high, np.inf), axis=1)
     least = np.take_along_axis(high, at[:, None], 1)[:, 0]
     rise = steps(line.ranks[-1:]) / steps(line.ranks[at])
@@ -147,7 +147,7 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> ND
 
 
 def _rounds(ranks: Array, node: int) -> Array:
-    """Rounds of a tree between the nodes, or inside a node where there is one; those inside weigh nothing beside."""
+    """Rounds of a tree between the nodes, or inside a node where there is one; those inside are negligible then."""
     return np.asarray(np.where(ranks > node, np.log2(np.maximum(ranks / node, 1.0)), 1e-9 * np.log2(ranks)))
 
 
@@ -164,9 +164,9 @@ def _proven(line: Evidence, start: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
-    """Times over the ranks, the ranks, and what each was told by.
+    """Times over the ranks, the ranks, and what each was inferred from.
 
-    Where a kernel's time is not carried to the end and its instructions are, these tell how it grows from the rank
+    Where a kernel's time is not predicted to the end and its instructions are, these show how it grows from the rank
     counts on at which the time is known, or from the fewest.
     """
     times = line.whole.copy()

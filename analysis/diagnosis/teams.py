@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ranksight.analysis.diagnosis.balance import HEAVY, TOLD_BY, UNEVEN
+from ranksight.analysis.diagnosis.balance import HEAVY, MEASURES, UNEVEN
 from ranksight.core.experiment import WHOLE, Experiment
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def observe_teams(experiment: Experiment) -> dict[str, Any]:
         return {}
     ranks, threads, rows = best
     kernels: dict[str, dict[str, Any]] = {}
-    for name in (name for name in TOLD_BY if name in rows.columns):
+    for name in (name for name in MEASURES if name in rows.columns):
         known = rows[["kernel", "rank", "thread", name]].dropna()
         each = known.groupby(["kernel", "rank"], observed=True)[name]
         # A thread without a row did nothing in the kernel.

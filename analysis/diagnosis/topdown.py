@@ -1,4 +1,4 @@
-"""What the backend of a core waits for, memory or its own units, told from top-down fractions.
+"""What the backend of a core waits for, memory or its own units, inferred from top-down fractions.
 
 The top-down method (Yasin, "A Top-Down method for performance analysis and counters architecture", ISPASS 2014) divides
 a core's slots into retiring, frontend bound, bad speculation and backend bound, the last into memory bound and core
@@ -80,7 +80,7 @@ def _of(fractions: Mapping[str, Array], name: str) -> Array:
 
 
 def memory_bound(fractions: Mapping[str, Array]) -> Array:
-    """Memory bound of n kernels, NaN where it is not told: as measured, else from kernels where it was.
+    """Memory bound of n kernels, NaN where it is unknown: as measured, otherwise inferred from kernels where it was.
 
     Parameters
     ----------

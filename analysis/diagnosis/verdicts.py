@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 FEW = 100.0
-"""Samples below which a verdict tells how many it rests on."""
+"""Samples below which a verdict states how many it rests on."""
 LEVEL_NAMES = ("L2", "L3", "memory")
 OVER = (
     "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
 )
 """Reason of a kernel that moves more than a level delivers."""
 REST_UNKNOWN = "loads by level or stalls would show the rest"
-"""Reason of a kernel of whose time no counter tells more than any level of memory may take."""
+"""Reason of a kernel whose counters bound no more of its time than any level of memory may take."""
 
 
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
         share = np.where(sums > 0, whole / np.where(sums > 0, sums, 1.0), 0.0)
     verdict = causes.verdict
-    beside = evidence.imbalance + evidence.communication
+    waited = evidence.imbalance + evidence.communication
     columns: dict[str, object] = {
         name: np.repeat(evidence.points[:, at], count) for at, name in enumerate(evidence.parameters)
     }
@@ -63,7 +63,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         return values.T.reshape(-1)
 
     columns["kernel"] = np.tile(np.array(evidence.kernels, dtype=object), k)
-    columns |= {"time": flat(whole), "lower": flat(evidence.low + beside), "upper": flat(evidence.high + beside)}
+    columns |= {"time": flat(whole), "lower": flat(evidence.low + waited), "upper": flat(evidence.high + waited)}
     columns |= {"share": flat(share), "verdict": np.array(VERDICTS, dtype=object)[flat(verdict)]}
     columns |= {"chance": flat(causes.chance)}
     held = causes.share[1:4].sum(axis=0) > 0
@@ -88,7 +88,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
 
 
 def _sources(evidence: Evidence) -> NDArray[np.object_]:
-    """What each kernel's parts were told from (K, k), with the number of samples where they are few."""
+    """What each kernel's parts were inferred from (K, k), with the number of samples where they are few."""
     found = np.repeat(np.array(evidence.source, dtype=object)[:, None], len(evidence.points), axis=1)
     if evidence.samples is not None:
         for at, to in zip(*np.nonzero(evidence.samples < FEW), strict=True):
@@ -120,6 +120,6 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
         reason[lacking] = one[lacking[rest]] + f"; {REST_UNKNOWN}"
     if evidence.samples is not None:
         mine = open_ & (evidence.samples < FEW)
-        told = [f", told by {number:.2g} samples" for number in evidence.samples[mine]]
-        reason[mine] = reason[mine] + np.array(told, dtype=object)
+        counts = [f", told by {number:.2g} samples" for number in evidence.samples[mine]]
+        reason[mine] = reason[mine] + np.array(counts, dtype=object)
     return reason

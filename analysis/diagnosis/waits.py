@@ -1,16 +1,16 @@
-"""Wait states: time in MPI that the messages do not explain, told from each rank's time in each operation.
+"""Wait states: time in MPI that the messages do not explain, inferred from each rank's time in each operation.
 
-Messages cost what LogGP says; a rank that arrives early waits besides. Two patterns are told apart:
+Messages cost what LogGP says; a rank that arrives early waits besides. Two patterns are distinguished:
 
 - *serialisation*: what rank r waits grows with r, as each starts only when the one before has sent (a ring or chain
   that hands something on, a file written in turns). The rank that waits longest waits for all others, so the time a
   step takes grows with the ranks whatever each has to do (the pattern behind Calotoiu et al. 2013, section 4, where
   volumes are constant and the time to receive is not);
 - *late arrival*: some ranks wait at a collective operation or a receive for one that is late; the least over ranks is
-  the operation's own time (:mod:`ranksight.comm.waiting`). With an event trace, waiting is what its matched sends and
-  receives tell (:mod:`ranksight.comm.matched`).
+  the operation's own time (:mod:`ranksight.comm.waiting`). With an event trace, waiting follows from its matched sends
+  and receives (:mod:`ranksight.comm.matched`).
 
-Times of ranks that shared cores hold the scheduler's waiting: late arrival is then not told. A chain still is, by its
+Times of ranks that shared cores hold the scheduler's waiting: late arrival is not reported then. A chain is, by its
 order over many runs: the scheduler does not wait longer the higher the rank.
 """
 
@@ -32,13 +32,13 @@ MOVING = "spcwr"
 """Kinds of operations that send, receive, complete or are collective (:mod:`ranksight.comm.tracer.operations`); others
 set communicators up, once, and start and end MPI."""
 RECEIVES = ("recv", "wait", "probe")
-"""Parts of the names of further operations that may wait, where a table does not tell kinds."""
+"""Parts of the names of further operations that may wait, where a table does not record kinds."""
 OFTEN = 5
 """Calls a rank from which waiting is a state of the program and not a single start together."""
 COLUMNS = ("configuration", "kernel", "operation", "collective", "ranks", "calls", "seconds", "least", "waiting",
            "most", "order", "score", "trials", "part", "late", "shared")  # fmt: skip
 CERTAIN = 4.0
-"""Standard deviations by which waiting must follow the number of the rank, over all runs, for a chain to be told."""
+"""Standard deviations by which waiting must follow the number of the rank, over all runs, to report a chain."""
 ORDERED = 0.5
 """Rank correlation (Spearman) with the number of the rank below which a configuration is not said to wait in turn."""
 FEWEST = 4
@@ -57,14 +57,14 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
     list of dict
         ``configuration`` (values of the parameters), ``kernel``, ``operation``, ``collective``, ``ranks``, ``calls`` (a
         rank), ``seconds`` and ``least`` (mean and least over ranks of the time in it), ``waiting`` (mean beyond the
-        least, or what an event trace tells), ``most`` (of a rank), ``order`` (rank correlation of the time with the
+        least, or that of an event trace), ``most`` (of a rank), ``order`` (rank correlation of the time with the
         rank's number, mean over repetitions), ``score`` and ``trials`` (its sum in standard deviations, and
         repetitions), ``part`` (of the run's wall time that ranks wait in it), ``late`` (the rank that waits least in
         every one of several repetitions; -1 where it changes, as it does by jitter), ``shared`` (whether ranks shared
         cores).
     """
     runs: dict[tuple[float, ...], list[tuple[pd.DataFrame, float, bool]]] = {}
-    told: dict[tuple[float, ...], list[pd.Series[float]]] = {}
+    traced: dict[tuple[float, ...], list[pd.Series[float]]] = {}
     for run in experiment.runs:
         table = experiment.table(run, "messages")
         ranks = float(run.configuration.get("ranks", 1))
@@ -78,11 +78,11 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         point = tuple(float(run.configuration[name]) for name in experiment.parameters)
         runs.setdefault(point, []).append((table, wall, shares_cores(run, counters)))
         if (waited := _matched(experiment, run)) is not None:
-            told.setdefault(point, []).append(waited / ranks)
+            traced.setdefault(point, []).append(waited / ranks)
     found: list[dict[str, Any]] = []
     for point, several in runs.items():
         ranks = int(point[experiment.parameters.index("ranks")])
-        found += _of_configuration(point, ranks, several, told.get(point, []))
+        found += _of_configuration(point, ranks, several, traced.get(point, []))
     return found
 
 
@@ -112,9 +112,9 @@ def _of_configuration(
     point: tuple[float, ...],
     ranks: int,
     several: list[tuple[pd.DataFrame, float, bool]],
-    told: list[pd.Series[float]],
+    traced: list[pd.Series[float]],
 ) -> list[dict[str, Any]]:
-    """Waiting at one configuration: medians over repetitions of each rank's time, and of what matched events `told`."""
+    """Waiting at one configuration: medians over repetitions of each rank's time, and of waiting in `traced` events."""
     pieces = [split(table).assign(repetition=at) for at, (table, _, _) in enumerate(several) if len(table)]
     if not pieces:
         return []
@@ -137,8 +137,8 @@ def _of_configuration(
         each_run = sums.loc[(kernel, operation)].reindex(range(ranks)).fillna(0.0).to_numpy(dtype=float).T
         orders = np.array([_order(run) for run in each_run])
         waiting = float(seconds.mean()) - least
-        if told:
-            waiting = float(np.median([waited.get((str(kernel), str(operation)), 0.0) for waited in told]))
+        if traced:
+            waiting = float(np.median([waited.get((str(kernel), str(operation)), 0.0) for waited in traced]))
         found.append(
             {
                 "configuration": list(point),
@@ -174,7 +174,7 @@ def _latest(sums: pd.DataFrame) -> dict[Any, int]:
 
 
 def _order(seconds: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """Spearman's correlation of a rank's time with its number; 0 for fewer ranks than tell an order."""
+    """Spearman's correlation of a rank's time with its number; 0 for fewer ranks than show an order."""
     if len(seconds) < FEWEST or np.ptp(seconds) == 0:
         return 0.0
     return float(np.corrcoef(pd.Series(seconds).rank(), np.arange(len(seconds)))[0, 1])
@@ -194,11 +194,11 @@ def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
         return pd.DataFrame(columns=[*COLUMNS, "state"])
     heavy = frame["part"] >= HEAVY
     # Spearman's correlation of n ranks in no order has the variance 1 / (n - 1).
-    alike = frame.groupby(["kernel", "operation"])
-    trials = alike["trials"].transform("sum")
-    certain: pd.Series[float] = alike["score"].transform("sum") / np.sqrt(np.maximum(trials, 1))
+    each = frame.groupby(["kernel", "operation"])
+    trials = each["trials"].transform("sum")
+    certain: pd.Series[float] = each["score"].transform("sum") / np.sqrt(np.maximum(trials, 1))
     chain = heavy & ~frame["collective"] & (certain >= CERTAIN) & (frame["order"] >= ORDERED)
     late = heavy & ~chain & (frame["waiting"] > frame["least"]) & (frame["late"] >= 0) & (frame["calls"] >= OFTEN)
-    told = np.where(frame["shared"], "not told", "late arrival")
-    frame["state"] = np.where(chain, "serialisation", np.where(late, told, ""))
+    state = np.where(frame["shared"], "not told", "late arrival")
+    frame["state"] = np.where(chain, "serialisation", np.where(late, state, ""))
     return frame.sort_values(["ranks", "part"], ascending=False, kind="stable").reset_index(drop=True)

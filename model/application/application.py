@@ -70,9 +70,9 @@ class Application:
     inside : Weights or None
         The same between them.
     exchange : Exchange or None
-        Kernels without counts, beside others that have them.
+        Kernels without counts, where others have them.
     others : Others or None
-        What the program takes outside of its kernels and messages; None where its time was not measured beside theirs.
+        What the program takes outside of its kernels and messages; None where its time was not measured as theirs were.
     balance : Balance or None
         The imbalance as a function, where ranks were counted one by one and times are means over them.
     imbalances : Imbalances or None
@@ -105,13 +105,13 @@ class Application:
 
     @property
     def laws(self) -> tuple[Sharing, ...]:
-        """What tells kernels by the bandwidth that ranks share."""
+        """The laws that predict kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
 
     def parts(
         self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float
     ) -> Parts | None:
-        """Times of the kernels that the resource equation tells, of slowest ranks where times are those; see
+        """Times of the kernels that the resource equation predicts, of slowest ranks where times are those; see
         :meth:`ranksight.model.resource.resource.Resources.parts`."""
         if self.resources is None:
             return None
@@ -210,10 +210,10 @@ class Application:
 
     def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> NDArray[np.bool_]:
         """Where a law of shared bandwidth applies (K, k)."""
-        answers = np.isfinite(time.value) & ~np.isin(time.status, forecast.UNTOLD)
+        answers = np.isfinite(time.value) & ~np.isin(time.status, forecast.INSUFFICIENT)
         if name == BANDWIDTH:
             answers &= ~self.by_cache(law.kernels)[:, None]
-        return np.asarray(answers & law.tells(points))
+        return np.asarray(answers & law.applies(points))
 
     def _cycles(
         self,
@@ -281,7 +281,7 @@ class Application:
         """
         said, rows = refined.said, functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if len(timed) > 1:  # kernels beside the whole are its parts
+        if len(timed) > 1:  # kernels other than the whole are its parts
             timed.pop(WHOLE, None)
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
@@ -338,7 +338,7 @@ class Application:
         """What the fullest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
         uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
         if self.imbalances is not None:
-            # What kernels were counted to do rank by rank tells more than the sum of a rank's scattering times.
+            # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
             own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
             return (self.imbalances.program(tuple(timed), own, points) * uneven,) * 3
         ends = (self.imbalance,) * 3 if self.balance is None else self.balance.imbalance(points, refined.said.level)

@@ -1,9 +1,9 @@
-"""Unlike ranks: groups of ranks that work alike, each modelled for itself; the wall waits for the fullest.
+"""Load imbalance: groups of ranks with the same work, each modelled separately; the wall time is the slowest group's.
 
-Two ranks work alike where their instructions, kernel by kernel, agree within a twentieth of what both have (Panadero et
-al.: instruction groups of ranks that are 95 % similar). A group's role tells it apart at every number of ranks: the one
-that most ranks are of, that of the first rank (a root, who reads and writes), that of the last, and the rest by how
-much they work. With T_g the work of a rank of group g and n_g its ranks,
+Two ranks are in one group where their instructions, kernel by kernel, agree within a twentieth of what both have
+(Panadero et al.: instruction groups of ranks that are 95 % similar). A group's role identifies it at every number of
+ranks: that of most ranks, that of the first rank (a root, which reads and writes), that of the last, and the rest by
+how much they work. With T_g the work of a rank of group g and n_g its ranks,
 
     imbalance = max_g T_g / (sum_g n_g T_g / sum_g n_g),
 
@@ -33,20 +33,20 @@ from ranksight.model.uncertainty import forecast
 
 Array = NDArray[np.float64]
 
-ALIKE = 0.95
+SIMILAR = 0.95
 """Share of their work in which two ranks of a group agree."""
 MOST, FIRST, LAST = "most ranks", "first rank", "last rank"
 RATIO, WORK, MEMBERS = "imbalance", "work", "members"
 """Metrics of the series: the ratio itself, the work of a rank of a group, and the ranks of it as a share of all."""
 ALL = "(all ranks)"
 TELLING = 1.05
-"""Imbalance from which on a special rank is told."""
+"""Imbalance from which on a special rank is reported."""
 HAVING = ("time", "instructions")
-"""Metrics that tell which ranks have a kernel."""
+"""Metrics that show which ranks have a kernel."""
 DOUBT = 0.01
 """Probability of samples differing so much between ranks by chance, below which they differ."""
 FEWEST = 3
-"""Configurations with two ranks or more that tell how an imbalance goes on."""
+"""Configurations with two ranks or more needed to extrapolate an imbalance."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Balance:
         said = self.fitted.predict(points, level)
         rows = {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
         row = rows[ALL, RATIO]
-        # A ratio that nothing tells stays as it was seen; extrapolated it leaves that by no more than it varied.
+        # A ratio without a prediction stays as it was seen; extrapolated it leaves that by no more than it varied.
         spare = self.seen[1] / self.seen[0]
         known = said.status[row] == forecast.OK
         value = np.where(known, np.clip(said.value[row], self.seen[0] / spare, self.seen[1] * spare), self.seen[1])
@@ -155,7 +155,7 @@ class Balance:
 
 
 def groups(work: Array) -> list[NDArray[np.intp]]:
-    """Ranks that work alike, the largest group first.
+    """Groups of ranks with similar work, the largest group first.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def groups(work: Array) -> list[NDArray[np.intp]]:
         leader = work[left[len(left) // 2]]
         both = np.maximum(work[left], leader).sum(axis=1)
         apart = np.abs(work[left] - leader).sum(axis=1)
-        mine = apart <= (1 - ALIKE) * np.where(both > 0, both, 1.0)
+        mine = apart <= (1 - SIMILAR) * np.where(both > 0, both, 1.0)
         found.append(np.sort(left[mine]))
         left = left[~mine]
     return sorted(found, key=len, reverse=True)
@@ -244,15 +244,15 @@ def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **setti
 def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
     """The sum of the kernels' means over all ranks, over that of their means over the ranks that have each.
 
-    Samples do not tell who has a kernel: a rank without one may have it.
+    Samples do not show which ranks have a kernel: a rank without one may have it.
     """
     found: dict[tuple[float, ...], list[float]] = {}
     for run in experiment.runs:
         table = experiment.table(run, "counters")
-        told = [] if table is None else [name for name in HAVING if name in table.columns and not run.sampled(name)]
-        if table is None or not told:
+        counted = [] if table is None else [name for name in HAVING if name in table.columns and not run.sampled(name)]
+        if table is None or not counted:
             continue
-        metric = told[0]
+        metric = counted[0]
         table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[metric])
         if table["rank"].nunique() < 2:
             continue
@@ -265,7 +265,7 @@ def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
 
 
 def _metric(experiment: Experiment) -> str:
-    """What tells a rank's work best: processor time between MPI calls, instructions, time."""
+    """The best measure of a rank's work: processor time between MPI calls, instructions, time."""
     present = experiment.metrics()
     return next((name for name in ("compute_cpu_time", "instructions", "time") if name in present), "")
 

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
 """What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,
-``direct`` the time of kernels that have no counters, and what grows with the ranks beside what such a law holds."""
+``direct`` the time of kernels that have no counters, and what grows with the ranks in addition to such a law."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Breakdown:
     terms : Terms or None
         CPI, blocking factor and clock of the kernels that an equation describes.
     others : Forecast or None
-        Seconds outside of all kernels and messages, one row; None where nothing tells them.
+        Seconds outside of all kernels and messages, one row; None where they are unknown.
     exchanged : Exchanged or None
         Times of operations and BF_comm; None where no network is described.
     taken : mapping of str to {kernel: (k,)}

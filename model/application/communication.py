@@ -374,7 +374,7 @@ class Communication:
         )
 
     def judge(self, messages: Forecast, total: Array, status: NDArray[np.intp], reason: NDArray[np.object_]) -> None:
-        """Put into `status` and `reason` (k,) of sums what keeps messages untold that are over a twentieth of `total`.
+        """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
 
         Parameters
         ----------
@@ -382,8 +382,8 @@ class Communication:
             From :meth:`times`.
         total : (k,)
         """
-        untold = np.where(messages.status != forecast.OK, messages.value, 0.0)
-        for k in np.flatnonzero((untold.sum(axis=0) > 0.05 * total) & (status == forecast.OK)):
+        missing = np.where(messages.status != forecast.OK, messages.value, 0.0)
+        for k in np.flatnonzero((missing.sum(axis=0) > 0.05 * total) & (status == forecast.OK)):
             worst = int(np.argmax(np.where(messages.status[:, k] != forecast.OK, messages.value[:, k], -1.0)))
             status[k] = messages.status[worst, k]
             reason[k] = f"{self.names[worst]}: {messages.reason[worst, k]}"

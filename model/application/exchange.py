@@ -1,4 +1,4 @@
-"""Times of messages that no network describes: kernels with a time and without counts, beside kernels that have counts.
+"""Times of messages that no network describes: kernels with a time and no counts, where other kernels have counts.
 
     T(P, x) = a + b x^s + c log2 P        (or ceil(log2 P): whole steps of a tree)
 

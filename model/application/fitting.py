@@ -75,8 +75,8 @@ def fit_application(
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     units, series = None if steps is None else steps.units, sampled.series
     # What whole units make uneven is another at every number of ranks, and known already.
-    told = over_ranks in ("mean", "max") and units is None
-    imbalances = fit_imbalances(experiment, not means, series, **each) if told else None
+    by_rank = over_ranks in ("mean", "max") and units is None
+    imbalances = fit_imbalances(experiment, not means, series, **each) if by_rank else None
     communication = network = None
     slowest = None
     if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":

@@ -15,7 +15,7 @@ imbalance are parts of it; what is left, (1 - c) S_k (1 - 1 / r_k), is no part o
 different kernels are different ranks, and where waiting for others is inside of kernels (a halo exchange, an MPI call)
 what one rank computes longer it waits less, so that c is near 0. Of a kernel that n_k of P ranks have alone, T_k their
 mean, T_k (1 - n_k / P) is lost too; the number of ranks that have a kernel is a line over the ranks: one (what the root
-does), all, or all but one (workers). So one count tells both, and no kernel is uneven in a program that is in balance.
+does), all, or all but one (workers). So one count determines both, and no kernel is uneven in a balanced program.
 
 Both the largest and the mean are functions of their own, as sums of what all ranks do and of what one does besides are
 simpler than their ratio. A kernel whose ranks differ by less than a twentieth everywhere is even; the most uneven one
@@ -51,13 +51,13 @@ Tables = Mapping[str, "list[tuple[Run, pd.DataFrame]]"]
 UNEVEN = 1.05
 """Largest over mean from which a kernel is uneven."""
 FEWEST = 3
-"""Configurations of two ranks or more that tell how an imbalance goes on."""
+"""Configurations of two ranks or more needed to extrapolate an imbalance."""
 COVERED = 0.9
 """Part of the program's time that kernels counted rank by rank must have for their imbalance to be the program's."""
 APART = 0.9
-"""c up to which it is told that kernels have slowest ranks of their own."""
-TOLD_BY = ("instructions", "cycles", "time")
-"""Metrics that tell what a rank of a kernel does, the steadiest first."""
+"""c up to which kernels are reported to have slowest ranks of their own."""
+MEASURES = ("instructions", "cycles", "time")
+"""Metrics that measure a rank's work in a kernel, the steadiest first."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,16 @@ class Imbalances:
     def ratios(self, points: Array) -> Array:
         """r_k of the uneven kernels at `points` (k, m), (K, k); 1 on one rank.
 
-        A ratio that nothing tells stays the largest seen. One that is told goes on by what was seen of it to change at
-        the most, or by as much more as even the interval's nearer end says; no rank does more than all.
+        A ratio without a prediction stays the largest seen. A predicted one changes by at most the change that was
+        seen, or by as much more as even the interval's nearer end says; no rank does more than all.
         """
         said = self.fitted.predict(points)
         low, high = self.seen[:, :1], self.seen[:, 1:]
         spare = high / low
         most, mean = np.split(said.value, 2)
         # What leaves both open, as domains that fill, divides out: how wide each is says nothing of their ratio.
-        told = np.isin(said.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.TURN))
-        known = told.reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
+        predicted = np.isin(said.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.TURN))
+        known = predicted.reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
         ratio = most / np.where(known, mean, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             (most_low, mean_low), (most_high, mean_high) = np.split(said.lower, 2), np.split(said.upper, 2)
@@ -227,14 +227,14 @@ class Imbalances:
 
 
 def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings: Any) -> Imbalances | None:
-    """Learn the imbalance of each uneven kernel; None where what ranks do was not told one by one.
+    """Learn the imbalance of each uneven kernel; None where ranks were not measured one by one.
 
     Parameters
     ----------
     experiment : Experiment
     held : bool
-        Whether the kernels' times are those of their slowest ranks: these tell the imbalance then, as it is a part of
-        them; else the steadiest of :data:`TOLD_BY` does.
+        Whether the kernels' times are those of their slowest ranks: these give the imbalance then, as it is a part of
+        them; otherwise the steadiest of :data:`MEASURES` does.
     times : Series
         With the kernels' times, by which their imbalances weigh.
     **settings
@@ -243,35 +243,35 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
     if "ranks" not in experiment.parameters:
         return None
     found: dict[tuple[str, str], dict[tuple[float, ...], list[tuple[float, float]]]] = {}
-    tables = {name: _by_rank(experiment, name) for name in (("time",) if held else TOLD_BY)}
+    tables = {name: _by_rank(experiment, name) for name in (("time",) if held else MEASURES)}
     for name, several in tables.items():
         for run, table in several:
             point = tuple(float(run.configuration[parameter]) for parameter in experiment.parameters)
             for kernel, pair in _measured(run, table, every=held).items():
                 found.setdefault((kernel, name), {}).setdefault(point, []).append(pair)
-    told: dict[tuple[str, str], dict[tuple[float, ...], Array]] = {}
-    for name in TOLD_BY:
+    measured: dict[tuple[str, str], dict[tuple[float, ...], Array]] = {}
+    for name in MEASURES:
         for kernel, cells in ((kernel, cells) for (kernel, other), cells in found.items() if other == name):
-            if len(cells) >= FEWEST and kernel not in {key for key, _ in told}:
-                told[kernel, name] = {point: np.median(pairs, axis=0) for point, pairs in cells.items()}
-    if not told:
+            if len(cells) >= FEWEST and kernel not in {key for key, _ in measured}:
+                measured[kernel, name] = {point: np.median(pairs, axis=0) for point, pairs in cells.items()}
+    if not measured:
         return None
     weights = _weights(times)
-    counted = sum(weights.get(kernel, 0.0) for kernel, _ in told)
+    counted = sum(weights.get(kernel, 0.0) for kernel, _ in measured)
     if not held and counted < COVERED * sum(weights.values()):
         return None
-    ratios = {key: max(most / mean for most, mean in cells.values()) for key, cells in told.items()}
+    ratios = {key: max(most / mean for most, mean in cells.values()) for key, cells in measured.items()}
     least = min(UNEVEN, max(ratios.values()))
-    told = {key: cells for key, cells in told.items() if ratios[key] >= least}
-    points = sorted({point for cells in told.values() for point in cells})
+    measured = {key: cells for key, cells in measured.items() if ratios[key] >= least}
+    points = sorted({point for cells in measured.values() for point in cells})
     none = np.full(2, np.nan)
-    values = np.array([[cells.get(point, none) for point in points] for cells in told.values()])
+    values = np.array([[cells.get(point, none) for point in points] for cells in measured.values()])
     ratio = values[..., 0] / values[..., 1]
     seen = np.maximum(np.stack([np.nanmin(ratio, axis=1), np.nanmax(ratio, axis=1)], axis=1), 1.0)
-    kernels, names = zip(*told, strict=True)
+    kernels, names = zip(*measured, strict=True)
     both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
     series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
-    together = _slowest_together(tables["time"], told) if held else _together(tables, told, weights)
+    together = _slowest_together(tables["time"], measured) if held else _together(tables, measured, weights)
     return Imbalances(fit_varied(series, **settings), seen, held, together, _having(tables))
 
 
@@ -286,18 +286,18 @@ def _weights(series: Series) -> dict[str, float]:
     return {series.kernels[at]: float(value) for at, value in zip(mine, mean, strict=True)}
 
 
-def _together(tables: Tables, told: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
+def _together(tables: Tables, measured: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
     """The part of the kernels' imbalances that falls on one rank: c, the median over runs; 1 where no run has all."""
     import pandas as pd
 
     by_run: dict[str, list[pd.DataFrame]] = {}
-    for name in dict.fromkeys(name for _, name in told):
+    for name in dict.fromkeys(name for _, name in measured):
         for run, table in tables[name]:
-            mine = [kernel for kernel, other in told if other == name and kernel in table]
+            mine = [kernel for kernel, other in measured if other == name and kernel in table]
             by_run.setdefault(run.id, []).append(table[mine])
     found = []
     for columns in by_run.values():
-        if sum(each.shape[1] for each in columns) < len(told):
+        if sum(each.shape[1] for each in columns) < len(measured):
             continue
         work = pd.concat(columns, axis=1)
         beyond = (work / work.mean() - 1).fillna(0.0) * [weights.get(str(kernel), 0.0) for kernel in work]
@@ -306,9 +306,9 @@ def _together(tables: Tables, told: Collection[tuple[str, str]], weights: Mappin
     return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
 
 
-def _slowest_together(tables: list[tuple[Run, pd.DataFrame]], told: Collection[tuple[str, str]]) -> float:
+def _slowest_together(tables: list[tuple[Run, pd.DataFrame]], measured: Collection[tuple[str, str]]) -> float:
     """c of times of slowest ranks, the median over runs: with it, their sum is the program's fullest rank's time."""
-    uneven = [kernel for kernel, _ in told]
+    uneven = [kernel for kernel, _ in measured]
     found = []
     for _, table in tables:
         times = table.fillna(0.0)
@@ -346,7 +346,7 @@ def _having(tables: Tables) -> dict[str, tuple[float, float]]:
 
 
 def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]]:
-    """A metric by rank (rows) and kernel (columns) of each run of two ranks or more; sampled values tell none."""
+    """A metric by rank (rows) and kernel (columns) of each run of two ranks or more; not of sampled values."""
     found = []
     for run in experiment.runs:
         table = None if run.sampled(name) else experiment.table(run, "counters")

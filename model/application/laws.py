@@ -104,7 +104,7 @@ class Laws:
         """Each kernel's own function of time."""
         kernels = tuple(timed)
         own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
-        self.laws[FUNCTION] = Law.of(kernels, own, ~np.isin(own.status, forecast.UNTOLD), ("",) * len(kernels))
+        self.laws[FUNCTION] = Law.of(kernels, own, ~np.isin(own.status, forecast.INSUFFICIENT), ("",) * len(kernels))
 
     def add_counted(self, counted: Counted, times: Times) -> None:
         """The counted equation, and the cost of a unit of work."""
@@ -123,8 +123,8 @@ class Laws:
     def add_resources(self, resources: Resources, parts: Parts) -> None:
         """The equation of kernels whose stalls were not counted."""
         said = parts.forecast()
-        untold = np.isin(said.status, forecast.UNTOLD)
-        self.laws[CONSTANT_CPI] = Law.of(resources.kernels, said, ~untold, resources.evidence)
+        missing = np.isin(said.status, forecast.INSUFFICIENT)
+        self.laws[CONSTANT_CPI] = Law.of(resources.kernels, said, ~missing, resources.evidence)
         levels = {name: parts.memory[..., at] for at, name in enumerate(LEVELS)}
         self.parts[CONSTANT_CPI] = resources.kernels, {"execution": parts.execution, **levels}
 

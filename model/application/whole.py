@@ -1,9 +1,9 @@
 """The whole program from its parts: sums of forecasts over kernels.
 
-Errors of kernels add as correlated ones do, but not all of them alike. Noise averages out over many kernels. What is
-not known of the form of a function, and of what it turns into beyond the range measured, tends to be the same in all
-kernels of a program: how far it goes together is learned where the largest values were left out and foretold by the
-others. Kernels that tell nothing by themselves tell no more for being many: their errors of form count as one.
+Errors of kernels add with different correlations. Noise averages out over many kernels. Model discrepancy, and what a
+function turns into beyond the range measured, tend to be the same in all kernels of a program: their correlation is
+learned from predictions of the largest values from the others. Many kernels with insufficient data are no better known
+than one: their errors of form are fully correlated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Correlation:
     noise : float
         Of what scatters around functions.
     form : float
-        Of what is not known of the functions; 1 where nothing tells it.
+        Of what is not known of the functions; 1 where it cannot be learned.
     """
 
     noise: float = 0.5
@@ -48,7 +48,7 @@ class Correlation:
 def without_sums(series: Series) -> Series:
     """The series without requirements of the whole program that are nothing but the sum of its kernels'.
 
-    A sum has a form of its own only where its parts have one: fitted beside them it would contradict them, as what is
+    A sum has a form of its own only where its parts have one: fitted separately it would contradict them, as what is
     sent by kernels that one rank does not call and by others that it does.
     """
     rows: dict[str, list[int]] = {}
@@ -86,12 +86,12 @@ def correlation(residuals: Array, sizes: Array) -> float:
     return _solved(errors, Correlation.noise)
 
 
-def _solved(errors: Array, untold: float) -> float:
-    """rho of errors (s, n), `untold` where there is no error or that of one part alone."""
+def _solved(errors: Array, default: float) -> float:
+    """rho of errors (s, n), `default` where there is no error or that of one part alone."""
     squares = (errors**2).mean(axis=1)
     independent, common = squares.sum(), np.sqrt(squares).sum() ** 2
     if not common - independent > 1e-12 * common:
-        return untold
+        return default
     return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
 
 
@@ -102,7 +102,7 @@ def add(parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Corr
     noise and of form apart; errors of form of parts that have no answer, such as an interval too wide, count as one. A
     part that has no value makes the sum insufficient when parts like it held more than a twentieth of the measured
     total.
-    Whether the interval is too wide is told by :func:`judged`, when all that the sum holds has been added.
+    Whether the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added.
 
     Parameters
     ----------
@@ -126,15 +126,15 @@ def add(parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Corr
     form = forecast.form_of((noise, np.zeros_like(noise)), (unknown, np.ones_like(unknown)))
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
     low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
-    # What too few points tell counts in the sum, and carries it no further than itself.
-    untold = ~usable | (status == forecast.FEW_POINTS)
-    lost = np.where(untold, weight_of_row[:, None], 0.0).sum(axis=0)
+    # Parts of too few points are added to the sum, but count as insufficient data.
+    insufficient = ~usable | (status == forecast.FEW_POINTS)
+    lost = np.where(insufficient, weight_of_row[:, None], 0.0).sum(axis=0)
     none = np.asarray(~usable.any(axis=0)) & bool(len(rows))
     codes = np.full(total.shape, forecast.OK)
     reasons = np.full(total.shape, "", dtype=object)
     for k in range(len(total)):
         if lost[k] > 0.05 or none[k]:
-            worst = int(np.argmax(np.where(untold[:, k], weight_of_row, -1.0)))
+            worst = int(np.argmax(np.where(insufficient[:, k], weight_of_row, -1.0)))
             codes[k], reasons[k] = (
                 status[worst, k] or forecast.NO_DATA,
                 f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
@@ -185,7 +185,7 @@ def _times(deviations: Array, part: Array) -> Array:
 
 def judged(summed: Forecast) -> Forecast:
     """A sum, with what was added since :func:`add`, judged by its interval: one that spans more than a factor of
-    :data:`ranksight.model.uncertainty.forecast.WIDEST` tells nothing."""
+    :data:`ranksight.model.uncertainty.forecast.WIDEST` is insufficient."""
     low, high = summed.lower, summed.upper
     factor = np.where(high == low, 1.0, np.divide(high, low, out=np.full(low.shape, np.inf), where=low > 0))
     status, reason = forecast.judged_by_width(factor, summed.status, summed.reason)

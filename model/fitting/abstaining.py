@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.fitting.ties import beside
+from ranksight.model.fitting.ties import off_ties
 from ranksight.model.uncertainty import forecast
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 FEW = 100.0
-"""Samples below which a width is put down to them: those that tell a value to a tenth."""
+"""Samples below which the width of an interval is attributed to them: with as many, a value is known to 10 %."""
 
 
 def abstain(
@@ -75,7 +75,7 @@ def abstain(
     for axis, name in enumerate(fitted.parameters):
         status[fixed[:, :, axis]] = forecast.UNVARIED
         reason[fixed[:, :, axis]] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
-    for used, off, text in beside(points, fitted.parameters, fitted.ties):
+    for used, off, text in off_ties(points, fitted.parameters, fitted.ties):
         tied = np.ix_(~(fitted.apart & used).any(axis=1), off)
         status[tied], reason[tied] = forecast.UNVARIED, text
     for s in np.flatnonzero(fitted.status != forecast.OK):

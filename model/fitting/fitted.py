@@ -366,7 +366,7 @@ class Fitted:
         return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
 
     def remarks(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
-        """For times, what their growth says beside their kernel's requirements (:mod:`search.guide`).
+        """For times, how their growth compares with their kernel's requirements (:mod:`search.guide`).
 
         Parameters
         ----------

@@ -118,7 +118,7 @@ def fit_series(
 
 
 def _offered(space: str | Offer, parameters: tuple[str, ...], line: int | None) -> Offer:
-    """The space that was asked for, told which of the parameters divides work and which counts iterations.
+    """The hypothesis space that was asked for, with the parameters that divide work and that count iterations set.
 
     Raises
     ------
@@ -256,14 +256,14 @@ class _Task:
         repeated, names = ~np.isnan(location.variance), (batch.group[0],) * len(base)
         pace = drift.pace(scale, around, freedom, repeated, names, location.samples)
         axes = self._axes()
-        stray = np.zeros((len(base), self.points.shape[1], 2))
-        stray[:, axes] = (pace * drift.expected_drift(kind))[:, None, None]
+        extrapolated = np.zeros((len(base), self.points.shape[1], 2))
+        extrapolated[:, axes] = (pace * drift.expected_drift(kind))[:, None, None]
         known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         breaks = Breaks.none(len(base))
         if self.segments and single:
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
         turned = slope.turned(self.points, location, positive, kind)
-        return Searched(found, stray, known, breaks.at, pace, turned)
+        return Searched(found, extrapolated, known, breaks.at, pace, turned)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts

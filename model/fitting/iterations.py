@@ -3,11 +3,12 @@
     y(x, n) = a(x) + n b(x)
 
 with n the iterations and x all other parameters, kernel by kernel: what lies outside of the loop has no b. Runs of few
-steps then tell runs of many, and nothing along n is left to a search over powers, nor does a function drift or bend
-along it (Ding et al. 2018 change the number of steps with the problem and count it apart).
+steps then predict runs of many. Nothing along n is left to a search over powers, and functions have neither
+discrepancy nor changes of slope along it (Ding et al. 2018 change the number of steps with the problem and count it
+separately).
 
-A time that does not grow with n may still hold a part b too small to be seen beside its scatter, which many steps would
-bring out: its interval holds that, unless a count of the kernel says that it lies outside of the loop.
+A time that does not grow with n may still have a part b that its scatter hides and that many steps would show. Its
+interval includes such a part, unless a count of the kernel shows that the kernel is outside of the loop.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def check(name: str | None, parameters: Sequence[str], points: NDArray[np.float6
 
 
 def iterated(fitted: Fitted, points: NDArray[np.float64]) -> str:
-    """What people are told where points (k, m) lie beyond the iterations measured; else nothing."""
+    """The note for points (k, m) beyond the iterations measured; empty where there are none."""
     if fitted.iterations is None or not len(fitted):
         return ""
     at = fitted.parameters.index(fitted.iterations)

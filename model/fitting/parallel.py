@@ -46,7 +46,7 @@ def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **setting
 
 
 def _counted(fitted: Iterable[Fitted], shares: list[Index]) -> Iterator[Fitted]:
-    """The shares as they come, each told of."""
+    """The shares as they come, each reported as progress."""
     done = 0
     for rows, each in zip(shares, fitted, strict=True):
         done += len(rows)

@@ -46,8 +46,8 @@ def joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
     rest = (
         np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace", "turned")
     )
-    stray, broken, pace, turned = rest
-    return Searched(_join([part.found for part in parts], order), stray, lasting, broken, pace, turned)
+    drift, broken, pace, turned = rest
+    return Searched(_join([part.found for part in parts], order), drift, lasting, broken, pace, turned)
 
 
 def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:

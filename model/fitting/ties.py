@@ -4,8 +4,8 @@ The logarithm of one is then a sum of those of others at every configuration mea
 
     ln x_j = c + sum_i b_i ln x_i,
 
-and no value tells what either does alone. Functions are of the others, and hold where the tie does. A tie is a row
-``(c, e_1, ..., e_m)``: ``sum_j e_j ln x_j = c``.
+and the effect of either alone cannot be determined. Functions are of the others, and hold where the tie does. A tie is
+a row ``(c, e_1, ..., e_m)``: ``sum_j e_j ln x_j = c``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Array = NDArray[np.float64]
 
 EXACT = 1e-6
 """Part of its range to which a logarithm follows others where it is tied to them; values that were rounded are not."""
-BESIDE = 0.05
-"""How far beside a tie the functions still hold: as much as rounding a size to whole numbers takes."""
-WHOLE = 1 / BESIDE
+TOLERANCE = 0.05
+"""Relative distance from a tie up to which the functions still hold: that of sizes rounded to whole numbers."""
+WHOLE = 1 / TOLERANCE
 """From here on rounding to a whole number leaves less than that."""
 
 
@@ -79,10 +79,10 @@ def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -
     return found
 
 
-def beside(
+def off_ties(
     points: Array, parameters: tuple[str, ...], ties: Array | None
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], str]]:
-    """For each tie the parameters (m,) in it, the points (k,) away from it by more than :data:`BESIDE`, and the
+    """For each tie the parameters (m,) in it, the points (k,) away from it by more than :data:`TOLERANCE`, and the
     reason."""
     for tie in () if ties is None else ties:
         used = tie[1:] != 0
@@ -93,7 +93,7 @@ def beside(
         term[:, 0] = tie[1:]
         yield (
             used,
-            ~(np.abs(side) <= np.log1p(BESIDE)),
+            ~(np.abs(side) <= np.log1p(TOLERANCE)),
             f"{', '.join(names[:-1])} and {names[-1]} varied together only, at {write_term(term, parameters)} = "
             f"{np.exp(tie[0]):.4g}: measure a configuration where one varies alone",
         )

@@ -22,7 +22,7 @@ TREND = 0.1
 LACKING = 0.01
 """Level of the test against repetitions."""
 FEWEST = 4
-"""Degrees of freedom that tell the scatter."""
+"""Degrees of freedom needed to estimate the scatter."""
 
 
 def unmoved(points: Array, values: Array, at: int) -> tuple[NDArray[np.bool_], Array]:
@@ -38,7 +38,7 @@ def unmoved(points: Array, values: Array, at: int) -> tuple[NDArray[np.bool_], A
     -------
     still : (s,) bool
     error : (s,)
-        Zero where nothing is told.
+        Zero where it cannot be estimated.
     """
     none = np.zeros(len(values), dtype=bool), np.zeros(len(values))
     if not len(values) or (points <= 0).any():
@@ -64,8 +64,8 @@ def unmoved(points: Array, values: Array, at: int) -> tuple[NDArray[np.bool_], A
     with_other = along * (z - (weight * z).sum(axis=1, keepdims=True) / total)
     design = np.stack([along, with_other], axis=2)
     normal = np.einsum("sn,sni,snj->sij", weight, design, design)
-    told = np.linalg.matrix_rank(normal, hermitian=True) == 2
-    inverse = np.linalg.inv(np.where(told[:, None, None], normal, np.eye(2)))
+    regular = np.linalg.matrix_rank(normal, hermitian=True) == 2
+    inverse = np.linalg.inv(np.where(regular[:, None, None], normal, np.eye(2)))
     moment = np.einsum("sn,sni,sn->si", weight, design, y)
     explained = np.einsum("si,sij,sj->s", moment, inverse, moment)
     remains = (weight * y**2).sum(axis=1)
@@ -73,7 +73,7 @@ def unmoved(points: Array, values: Array, at: int) -> tuple[NDArray[np.bool_], A
     free = levels - 2
     within = np.where(np.isfinite(logs), (logs - centre[..., None]) ** 2, 0.0).sum(axis=(1, 2))
     repeated = np.maximum(count - 1, 0).sum(axis=1)
-    usable &= told & (free >= FEWEST) & (remains > 0)
+    usable &= regular & (free >= FEWEST) & (remains > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.maximum(remains - explained, 0.0) / free
         trend = fdtrc(2, free, explained / 2 / variance)

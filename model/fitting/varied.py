@@ -1,4 +1,4 @@
-"""Fit over the parameters that varied by themselves: others tell nothing, and a search over them invents.
+"""Fit over the parameters that varied independently: a search over the others would have no data to decide it.
 
 A parameter of a single value is one, and one that moved with others only (:mod:`ranksight.model.fitting.ties`). To a
 series, so is one that changes nothing in it: messages that do not depend on the size were measured once at every number
@@ -6,7 +6,7 @@ of ranks, not once for every size, and a function with as many coefficients as n
 
 A change of behaviour along one parameter, as where a cache no longer holds the data, is found where the series are
 fitted over it alone. So are those in which the other parameter changes nothing beyond their scatter
-(:mod:`ranksight.model.fitting.unmoved`), where that tells a change: their values at its levels count as repetitions.
+(:mod:`ranksight.model.fitting.unmoved`), where that reveals a change: their values at its levels count as repetitions.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def _freed(part: Fitted, kept: list[int], ties: Array | None) -> Fitted:
 
 def _fit_every(series: Series, **settings: Any) -> Fitted:
     """Fit every series over the parameters that varied by themselves."""
-    told = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
-    flat = {} if told or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
+    excluded = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
+    flat = {} if excluded or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
     fitted = _fit(series, **settings)
-    told = told or series.hidden is not None or series.points.shape[1] != 2 or not settings.get("segments", True)
+    excluded |= series.hidden is not None or series.points.shape[1] != 2 or not settings.get("segments", True)
     others = np.setdiff1d(np.arange(len(series)), [row for mine in flat.values() for row in mine])
-    broken = [] if told else _broken(series, others, fitted.ties, settings)
+    broken = [] if excluded else _broken(series, others, fitted.ties, settings)
     if not flat and not broken:
         return fitted
     rest = np.setdiff1d(others, [row for _, mine in broken for row in mine])
@@ -139,7 +139,7 @@ def _once(series: Series, kept: list[int]) -> Series:
 SAME = 1e-9
 """Relative difference up to which two values are one."""
 FEWEST = 3
-"""Configurations that tell a function."""
+"""Configurations needed to determine a function."""
 
 
 def _indifferent(series: Series) -> dict[tuple[int, ...], NDArray[np.intp]]:
@@ -151,9 +151,9 @@ def _indifferent(series: Series) -> dict[tuple[int, ...], NDArray[np.intp]]:
         kept, rows = tuple(np.flatnonzero(~pattern).tolist()), np.flatnonzero((flat == pattern).all(axis=1))
         places, group = np.unique(series.points[:, kept], axis=0, return_inverse=True)
         known = np.isfinite(series.values[rows]).any(axis=2)
-        told = np.zeros((len(places), len(rows)), dtype=np.intp)
-        np.add.at(told, group.ravel(), known.T)
-        if len(rows := rows[(told > 0).sum(axis=0) >= FEWEST]):
+        measured = np.zeros((len(places), len(rows)), dtype=np.intp)
+        np.add.at(measured, group.ravel(), known.T)
+        if len(rows := rows[(measured > 0).sum(axis=0) >= FEWEST]):
             found[kept] = rows
     return found
 

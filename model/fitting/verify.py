@@ -1,4 +1,4 @@
-"""Verification at the largest configuration: keep it back, fit the rest, tell the error there.
+"""Verification at the largest configuration: hold it out, fit the rest, report the error there.
 
 Five process counts train and the sixth verifies the regression (Ding et al. 2018, section 2).
 """

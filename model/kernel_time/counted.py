@@ -75,11 +75,11 @@ class Where:
     alone: bool = False
 
     def ranks(self, points: Array) -> Array:
-        """Ranks (k,) at `points` (k, m), times their threads, which occupy cores alike."""
+        """Ranks (k,) at `points` (k, m), times their threads, which occupy cores as ranks do."""
         return cores(points, self.parameters)
 
     def active(self, points: Array) -> Array:
-        """Ranks (k,) that share a memory domain; 1 where no machine tells its cores."""
+        """Ranks (k,) that share a memory domain; 1 where no machine gives its cores."""
         if self.domains is None:
             return np.ones(len(points))
         return np.asarray(self.domains.active(self.ranks(points)), dtype=np.float64)

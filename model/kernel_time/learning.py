@@ -246,13 +246,13 @@ def _compositions(
     """The composition of each kernel, per unit of the work that it follows best."""
     found: list[tuple[Composition | None, str]] = []
     x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
-    for at, told in enumerate(split.tolist()):
+    for at, separate in enumerate(split.tolist()):
         best: tuple[Composition | None, str] = (None, "")
         loads = levels[:, at]
         for name in ("instructions", "flops_dp"):
             work = counts[name][at]
             known = np.isfinite(work) & (np.nansum(loads, axis=0) > 0)
-            if not told or known.sum() < FEWEST:
+            if not separate or known.sum() < FEWEST:
                 continue
             held = fit_composition(loads[:, known] / np.exp(work[known]), x[known], capacities[..., known], latencies)
             if best[0] is None or held.error[0] < best[0].error[0]:

@@ -97,8 +97,8 @@ class PerWork:
     @cached_property
     def weights(self) -> Array:
         """Posterior weights of the kinds of work, (a, K)."""
-        told = np.where(np.isfinite(self.prior), self.prior, -np.inf)
-        each = told + np.stack([rate.evidence for rate in self.rates])
+        prior = np.where(np.isfinite(self.prior), self.prior, -np.inf)
+        each = prior + np.stack([rate.evidence for rate in self.rates])
         total = logsumexp(each, axis=0)
         return np.asarray(np.exp(np.where(np.isfinite(total), each - total, -np.inf)))
 

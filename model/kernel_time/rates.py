@@ -148,11 +148,11 @@ class Rates:
     @cached_property
     def prevalence(self) -> Array:
         """Share of each hypothesis among kernels (h,): the prior, and what all kernels say together."""
-        told = self.likelihood[np.isfinite(self.values).sum(axis=1) > 1]
+        repeated = self.likelihood[np.isfinite(self.values).sum(axis=1) > 1]
         share = self.grid.prior
         for _ in range(ROUNDS):
-            weight = _normalised(told + np.log(share))
-            share = (self.grid.prior + weight.sum(axis=0)) / (1 + len(told))
+            weight = _normalised(repeated + np.log(share))
+            share = (self.grid.prior + weight.sum(axis=0)) / (1 + len(repeated))
         return share
 
     @cached_property
@@ -180,7 +180,7 @@ class Rates:
         cross = cross * known[:, None, :, None]
         held = self._held
         turned = np.einsum("rhnm,rhmk->rhnk", held.inverse, cross, optimize=True)
-        missing = 1 - turned.sum(axis=2)  # of the level, which is known as well as the values tell it
+        missing = 1 - turned.sum(axis=2)  # of the level, which is known as well as the values determine it
         centre = np.einsum("rn,rhnk->rhk", held.values, turned) + held.level[..., None] * missing
         spread = own - np.einsum("rhnk,rhnk->rhk", cross, turned) + missing**2 * held.variance[..., None]
         mean = np.einsum("rh,rhk->rk", weights, centre)

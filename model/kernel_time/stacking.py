@@ -152,10 +152,10 @@ def learn_weights(kernels: tuple[str, ...], scores: Mapping[str, Array]) -> Weig
     table = np.stack([scores[law] for law in laws], axis=1)
     prior = np.array([LAWS[law] for law in laws])
     prior = prior / prior.sum()
-    told = np.isfinite(table)
+    known = np.isfinite(table)
     weight = np.broadcast_to(prior, table.shape).copy()
     common = prior
-    patterns, group = np.unique(told, axis=0, return_inverse=True)
+    patterns, group = np.unique(known, axis=0, return_inverse=True)
     largest = 0
     for at, pattern in enumerate(patterns):
         rows = np.flatnonzero(np.asarray(group).reshape(-1) == at)

@@ -66,7 +66,7 @@ class Entry:
     gone : int
         Number of ranks of a run that did not have it, 0 where all did.
     tags : tuple of int
-        Of its messages, where tags tell patterns of the operation apart; empty for all.
+        Of its messages, where tags distinguish patterns of the operation; empty for all.
     """
 
     kernel: str

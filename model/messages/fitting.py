@@ -79,8 +79,8 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
         if said:
             made = _linked(one, said, runs, groups, collected)
         else:
-            beside = [e for o, e in zip(found, explanations, strict=True) if o.kernel == one.kernel and e]
-            made = _ranked(one, runs, groups, grid, beside, collected)
+            others = [e for o, e in zip(found, explanations, strict=True) if o.kernel == one.kernel and e]
+            made = _ranked(one, runs, groups, grid, others, collected)
         entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, tags=one.tags, **made))
     values = np.array(collected.values)
     volumes = fit_volumes(experiment.parameters, points, values, collected.names, collected.steps, **settings)
@@ -90,7 +90,7 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
 
 
 def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[Explanation, ...]]]:
-    """An operation with the rules behind its partners; where tags tell several patterns apart, each of them."""
+    """An operation with the rules behind its partners; where tags distinguish several patterns, each of them."""
     whole = _explained(one, runs)
     ranks = {run.place: run.ranks for run in runs}
     classes = tag_classes(one.peers, ranks) if _countable(one, runs) else []
@@ -100,7 +100,7 @@ def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[E
 
 
 def _countable(one: Observed, runs: list[Traced]) -> bool:
-    """Whether every call with a partner is one message to it, in every run that tells partners."""
+    """Whether every call with a partner is one message to it, in every run that records partners."""
     pairs = [
         (one.rows[run.place], one.peers.get(run.place))
         for run in runs
@@ -216,19 +216,19 @@ def _ranked(
     runs: list[Traced],
     groups: NDArray[np.intp],
     grid: tuple[int, ...],
-    beside: list[tuple[Explanation, ...]],
+    others: list[tuple[Explanation, ...]],
     collected: _Collected,
 ) -> dict[str, Any]:
     """Volumes of an operation without partners, per kind of rank: the simplest kind that is exact and has laws.
 
-    `beside` are the explanations of the kernel's other operations: a wait for each message follows their partners.
+    `others` are the explanations of the kernel's other operations: a wait for each message follows their partners.
     """
     ranks = {run.place: run.ranks for run in runs}
     label = f"{one.kernel}: {one.operation}"
     populations = _populations(one.rows)
     values = [{place: per_rank(table, ranks[place]) for place, table in tables.items()} for tables in populations]
     kinds: list[tuple[str, tuple[Explanation, ...]]] = [("all", ()), ("root", ()), ("last", ())]
-    kinds += [("degree", said) for said in beside]
+    kinds += [("degree", said) for said in others]
     kinds += [("grid", ())] if grid else []
     at = np.array([ranks.get(place, 1) for place in range(len(groups))])
     best: tuple[float, str, tuple[Explanation, ...], list[list[Shared]], float] = (np.inf, "", (), [], 0.0)

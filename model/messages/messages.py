@@ -111,7 +111,7 @@ class Messages:
         return bool(steps) and all(steps)
 
     def _doubt(self, entry: Entry, ranks: int) -> str:
-        """Why an entry cannot be told at a number of ranks; empty where it can."""
+        """Why an entry cannot be predicted at a number of ranks; empty where it can."""
         if entry.gone:
             return f"the run with {entry.gone} ranks did not have it"
         if len(self.measured) < 2:
@@ -141,8 +141,8 @@ class Messages:
             if {"constant"} != {self.volumes.laws[part.count] for part in entry.parts} - {""}:
                 continue
             links = [one.codes(ranks).size for one in entry.explanations]
-            told = {entry.explanations[0].codes(p).size / p for p in self.measured if p > 1}
-            if len(told) > 1 and max(links) > UNLIKE * min(links):
+            links_per_rank = {entry.explanations[0].codes(p).size / p for p in self.measured if p > 1}
+            if len(links_per_rank) > 1 and max(links) > UNLIKE * min(links):
                 found[entry.kernel] = self._doubt(entry, ranks)
         return {kernel: why for kernel, why in found.items() if why}
 

@@ -33,8 +33,8 @@ class Traced:
     rows : DataFrame
         Messages: :data:`KEYS`, ``count`` and ``bytes``, without calls that moved nothing.
     peers : DataFrame or None
-        :data:`KEYS`, ``peer``, ``count`` and ``bytes``, and ``tag`` where an event trace tells it; None where the run
-        does not tell partners by kernel.
+        :data:`KEYS`, ``peer``, ``count`` and ``bytes``, and ``tag`` where an event trace records it; None where the run
+        does not record partners by kernel.
     """
 
     place: int
@@ -52,7 +52,7 @@ class Observed:
     rows, peers : mapping of int to DataFrame
         By the configuration's index: ``rank``, ``size_class``, ``count``, ``bytes``, and ``peer``.
     tags : tuple of int
-        Of the messages, where they tell patterns apart; empty for all.
+        Of the messages, where they distinguish patterns; empty for all.
     silent : frozenset of int
         Configurations that have the operation, but no message with these tags.
     """
@@ -113,7 +113,7 @@ def _plain(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def observed(runs: list[Traced]) -> Iterator[Observed]:
-    """Every kernel's operation, split by kinds of communicators where they can be told apart at every run."""
+    """Every kernel's operation, split by kinds of communicators where these can be distinguished in every run."""
     groups: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
     partners: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
     for run in runs:

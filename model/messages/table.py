@@ -44,9 +44,9 @@ class Row:
     to : str
         Rules of the partners.
     reason : str
-        Why it cannot be told; empty where it can.
+        Why it cannot be predicted; empty where it can.
     tags : str
-        Tags of the messages, where they tell patterns of the operation apart; else empty.
+        Tags of the messages, where they distinguish patterns of the operation; otherwise empty.
     """
 
     kernel: str
@@ -173,13 +173,13 @@ class MessageTable:
 
     @property
     def ok(self) -> bool:
-        """Whether any row is carried by the evidence."""
+        """Whether any row is predicted."""
         return any(not row.reason for row in self.rows)
 
     def per_rank(self) -> pd.DataFrame:
         """One line a rank and row: ``kernel``, ``rank``, ``operation``, ``tags``, ``comm_size``, ``size_class``,
         ``count``, ``bytes``, ``peers``, ``status``; the columns of a measured message table but for times, and the tags
-        where they tell patterns apart.
+        where they distinguish patterns.
         """
         import pandas as pd
 
@@ -265,7 +265,7 @@ class MessageTable:
 
 
 def _names(members: list[NDArray[np.intp]], ranks: int, grid: tuple[int, ...]) -> list[str]:
-    """Names of classes: by the place on the grid where that tells them, with the neighbours along each dimension where
+    """Names of classes: by the place on the grid that identifies them, with the neighbours along each dimension where
     places alone do not; otherwise their ranks.
     """
     if len(members) == 1:

@@ -1,7 +1,7 @@
-"""Patterns that share a call site, told apart by the tags of their messages.
+"""Patterns that share a call site, distinguished by the tags of their messages.
 
 A program whose phases all communicate through one function makes one kernel's operation of several patterns: a halo, a
-transposition, a ring. An event trace tells the tag of every message; messages of tags with the same partners are one
+transposition, a ring. An event trace records the tag of every message; messages of tags with the same partners are one
 pattern, and each pattern has rules of its own (Panadero et al. 2015, section 2.2.1: the general equations of a phase).
 """
 
@@ -22,7 +22,7 @@ MOST_CLASSES = 32
 """Patterns of one operation beyond which tags number something else than patterns."""
 CALLED = ["kernel", "rank", "operation", "comm_size", "size_class", "peer"]
 TAGGED = frozenset({"kernel", "rank", "operation", "comm_size", "peer", "bytes", "tag"})
-"""Columns of an event trace that tells the tags of messages."""
+"""Columns of an event trace that records the tags of messages."""
 
 
 def with_tags(peers: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
@@ -45,7 +45,7 @@ def with_tags(peers: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
         tag=moved["tag"].astype(np.int64),
     ).astype({"kernel": str, "operation": str})
     found = found.groupby([*CALLED, "tag"])["bytes"].agg(count="size", bytes="sum").reset_index()
-    # A trace that was cut off tells the tags of its beginning alone.
+    # A trace that was cut off has the tags of its beginning only.
     wanted, held = (table.groupby(CALLED)[["count", "bytes"]].sum().astype(np.int64) for table in (peers, found))
     return found if wanted.equals(held) else peers
 
@@ -63,7 +63,7 @@ def tag_classes(peers: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]) -> 
     Returns
     -------
     list of tuple of int
-        Rising; one class, empty, where tags tell nothing: they are not known everywhere, all have the same partners, or
+        Rising; one class, empty, where tags do not help: they are not known everywhere, all have the same partners, or
         they number something else (they are others at every number of ranks, or too many).
     """
     together: list[tuple[int, ...]] = [()]

@@ -3,7 +3,7 @@
 Blocking messages follow each other, ``T(s)`` each. Nonblocking ones that are completed together are in flight together:
 with `w` completions of all (``MPI_Waitall``) on a rank its `c` sends make `w` trains of ``c / w`` messages, each of
 ``sum of spacing(s) + T(s) of the last`` (LogGP, Alexandrov et al. 1995). Collectives cost what the algorithm that the
-library chooses costs. A superstep ends with its slowest rank, so the times told are those of the rank with most.
+library chooses costs. A superstep ends with its slowest rank, so the times reported are those of the rank with most.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Volumes:
     Attributes
     ----------
     parameters, others : tuple of str
-        Of the model, and those beside ``ranks``.
+        Of the model, and those other than ``ranks``.
     laws : tuple of str
         Of the s volumes, of :data:`ranksight.model.messages.laws.LAWS`; empty where a function of all parameters
         stands.
@@ -99,7 +99,7 @@ class Volumes:
         return Forecast(level=level, **arrays)
 
     def _doubted(self, said: Forecast, lawful: NDArray[np.intp], ranks: Array) -> Forecast:
-        """The forecast with intervals as wide as laws differ that the runs cannot tell apart."""
+        """The forecast with intervals as wide as the difference of laws that the runs cannot distinguish."""
         rivals = [self.rivals[i] if self.rivals else () for i in lawful]
         if not any(rivals):
             return said

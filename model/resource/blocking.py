@@ -7,11 +7,11 @@ A factor from sampled times scatters as the samples do. Where all configurations
 (chi-squared test), it is that one, with its standard error; only where they do not is it a function of the parameters.
 Samples are Poisson counts: a configuration in which none fell on a kernel counts as one with none, and a kernel with
 few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`). Cycles that were sampled
-are told as times are; stalls and loads that were add what their samples scatter by to the factor's error.
+are treated as times are; sampled stalls and loads add the scatter of their samples to the factor's error.
 
 Where cycles and times of a kernel were counted, the equation has to meet the times. A kernel has a clock of its own
 where vector units slow it; cycles that are another part of the time at each configuration, or a small one, are not what
-it takes: it waits off the processor, for files or messages, and its times are told without the equation.
+it takes: it waits off the processor, for files or messages, and its times are predicted without the equation.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from ranksight.model.structure.levels import fit_levels
 Array = NDArray[np.float64]
 
 CALM = 0.25
-"""Share of the configurations, those where memory asks least per instruction, that tell the CPI without stalls."""
+"""Share of the configurations, those where memory asks least per instruction, that give the CPI without stalls."""
 ENOUGH = 400
-"""Samples that tell a sampled CPI to a twentieth."""
+"""Samples with which a sampled CPI is known to a twentieth."""
 UNLIKE = (0.3, USUAL, 1.5)
 """Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
 UNSEEN = "instructions at the program's pace, as no sample fell on the kernel"
 """Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.unsampled`."""
-ALIKE = 2.0
+EQUAL = 2.0
 """Standard errors within which two sampled speeds are one."""
 OFF = 2.0
 """Times its cycles from which a kernel's time is waiting off the processor."""
@@ -173,7 +173,7 @@ def _trend(series: Series, parts: list[_Kernel], **settings: Any) -> Functions |
 
 
 def shrinkage(count: Array, expected: Array) -> Array:
-    """What sampled times are multiplied by, kernel by kernel, so that few samples do not tell an absurd speed.
+    """What sampled times are multiplied by, kernel by kernel, so that few samples do not give an absurd speed.
 
     theta = cycles per instruction over the program's is taken as log-normal among kernels, and log(N + 1/2) known to
     1 / sqrt(N + 1/2); the answer is the ratio of theta's posterior median to N / E. It goes to 1 with many samples.
@@ -254,7 +254,7 @@ def _kernel(
         known &= np.isfinite(stalls)
     if not known.any() or not cycles[known].any():
         return None
-    # A Poisson count's variance is its mean, so that samples weigh all alike and cycles by the samples a cycle has.
+    # A Poisson count's variance is its mean, so that all samples have equal weight, and cycles that of their samples.
     weight = np.where(known, 1.0 if rate is None else rate, 0.0)
     if stalls is not None:
         cpi = float((cycles - stalls)[known].sum() / instructions[known].sum())
@@ -270,7 +270,7 @@ def _kernel(
     share = (weight * waiting)[known] / (weight * waiting)[known].sum()
     error = float(np.sqrt((share * (factors[known] - factor) ** 2).sum()))
     if rate is not None:
-        if factor < 0:  # the calm configurations were unlucky: all of the time is execution, as far as samples tell
+        if factor < 0:  # within the sampling error, all of the time is execution
             cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
         expected = (weight * (instructions * cpi + factor * waiting))[known]
         count = (weight * cycles)[known]
@@ -280,8 +280,8 @@ def _kernel(
             error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
         how += ", one blocking factor within the sampling error" if steady else ""
     error = float(np.hypot(error, factor * _scatter(counted, samples, latency, known)))
-    told = BY_CYCLES if source == "cycles" else "cycles from time"
-    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, {told}", closure)
+    taken_from = BY_CYCLES if source == "cycles" else "cycles from time"
+    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, {taken_from}", closure)
 
 
 def _scatter(
@@ -317,7 +317,7 @@ def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array,
     """CPI over the configurations with the fewest memory cycles per instruction, weighed by their cycles.
 
     Sampled ones (whose weights are samples per cycle) are taken on until they have :data:`ENOUGH` samples together, and
-    as long as their CPI is that of those before, within :data:`ALIKE` standard errors: one that waits longer tells of
+    as long as their CPI is that of those before, within :data:`EQUAL` standard errors: one that waits longer shows
     stalls, however many samples it has.
     """
     order = np.argsort(waiting / instructions, kind="stable")
@@ -328,7 +328,7 @@ def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array,
         cpi, more = seen[count - 1] / size[count - 1], size[count] - size[count - 1]
         expected = cpi * more
         error = np.sqrt(max(expected + expected**2 / max(seen[count - 1], 0.5), 0.5))
-        if seen[count - 1] > 0 and seen[count] - seen[count - 1] - expected > ALIKE * error:
+        if seen[count - 1] > 0 and seen[count] - seen[count - 1] - expected > EQUAL * error:
             break
         count += 1
     return float(seen[count - 1] / size[count - 1])

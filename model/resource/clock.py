@@ -2,8 +2,8 @@
 
     f = sum over kernels and ranks of cycles / sum of times
 
-Samplers often tell cycles in one run and times in another: runs of the same configuration are then taken together.
-A platform tells the clock under load of a machine; what the runs had is another in turbo or under a power limit, and
+Samplers often count cycles in one run and times in another: runs of the same configuration are then taken together.
+A platform gives the clock under load of a machine; that of the runs is another in turbo or under a power limit, and
 much less where ranks waited for a core. A clock far above the platform's is another machine's, or the counts are not
 those of the times.
 """
@@ -24,15 +24,16 @@ FAST = 1.5
 """Times the platform's clock that turbo of few cores hardly reaches."""
 BELOW = 0.5
 """Part of the platform's clock below which cores were not the ranks' own, or idle."""
-TOLD = 0.05
+PRECISE = 0.05
 """Relative standard error of a clock from samples up to which it is taken."""
 ESTIMATED = "generic"
 """The platform that is taken where none is named: its clock is nobody's."""
 
 
 def measured_clock(experiment: Experiment) -> float:
-    """Cycles a second of the runs: the median over those that counted cycles and times alike; where none did, cycles
-    over times of the same kernels, ranks and configurations in whatever runs, if these tell it to :data:`TOLD`.
+    """Cycles a second of the runs: the median over those that counted both cycles and times; where none did, cycles
+    over times of the same kernels, ranks and configurations in any runs, if their standard error is at most
+    :data:`PRECISE`.
 
     NaN where neither is there.
     """
@@ -49,8 +50,8 @@ def measured_clock(experiment: Experiment) -> float:
 def _own(experiment: Experiment, run: Run, metrics: tuple[str, ...]) -> pd.DataFrame:
     """Metrics of a run's kernels and ranks, of the whole program where it has no kernels; empty where it lacks one."""
     columns = ["kernel", "rank", *metrics]
-    told = run.state == "complete" and set(columns) <= set(experiment.columns(run, "counters"))
-    table = experiment.table(run, "counters", columns=columns) if told else None
+    complete = run.state == "complete" and set(columns) <= set(experiment.columns(run, "counters"))
+    table = experiment.table(run, "counters", columns=columns) if complete else None
     if table is None:
         return pd.DataFrame({name: [] for name in metrics})
     parts = table[table["kernel"] != WHOLE]
@@ -58,7 +59,7 @@ def _own(experiment: Experiment, run: Run, metrics: tuple[str, ...]) -> pd.DataF
 
 
 def _paired(experiment: Experiment) -> float:
-    """Cycles over times of the same configurations, of whatever runs tell them."""
+    """Cycles over times of the same configurations, of any runs that counted them."""
     cycles, time = (_totals(experiment, name) for name in ("cycles", "time"))
     if cycles.empty or time.empty:
         return float("nan")
@@ -68,7 +69,7 @@ def _paired(experiment: Experiment) -> float:
     if not all(each["value"] > 0 for each in totals):
         return float("nan")
     error = np.sqrt(sum(each["variance"] / each["value"] ** 2 for each in totals))
-    return float(totals[0]["value"] / totals[1]["value"]) if error <= TOLD else float("nan")
+    return float(totals[0]["value"] / totals[1]["value"]) if error <= PRECISE else float("nan")
 
 
 def _as_in(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:

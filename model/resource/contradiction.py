@@ -51,7 +51,7 @@ def contradictions(series: Series) -> dict[str, str]:
     return found
 
 
-def told(found: Mapping[str, str]) -> tuple[str, ...]:
+def notes_of(found: Mapping[str, str]) -> tuple[str, ...]:
     """Notes for people, a few of them."""
     notes = [f"{kernel}: {text}; its times are not predicted" for kernel, text in found.items()]
     return (*notes[:5], *((f"and {len(notes) - 5} kernels more whose counters do",) if len(notes) > 5 else ()))

@@ -1,10 +1,10 @@
-"""Stalls from top-down slots: where a tool tells how many issue slots memory held, it tells the stall cycles.
+"""Stalls from top-down slots: the stall cycles follow from how many issue slots were bound by memory.
 
     stall cycles = cycles x memory-bound slots / slots
 
 (Yasin, "A top-down method for performance analysis and counters architecture", ISPASS 2014: a slot is memory bound when
 the back end takes no more operations because loads or stores are outstanding.) Where no loads by level were counted
-beside them, the lines that memory delivered stand for the loads that it served, prefetched ones with the others: the
+with them, the lines that memory delivered replace the loads that it served, prefetched ones included: the
 blocking factor then says how much of a line's latency is left to wait for.
 """
 
@@ -22,7 +22,7 @@ from ranksight.model.series.series import Series
 Array = NDArray[np.float64]
 
 LINE = 64.0
-"""Bytes of a line where no platform tells."""
+"""Bytes of a line where no platform gives them."""
 SLOTS = "TOPDOWN_SLOTS"
 
 
@@ -75,7 +75,7 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
 
 
 def _share(found: Array, slots: Array | None) -> Array | None:
-    """Share of the slots: given as such, in per cent, or as a count beside all slots; None where none of these."""
+    """Share of the slots: given as such, in per cent, or as a count with all slots; None where none of these."""
     top = float(np.nanmax(found)) if np.isfinite(found).any() else np.nan
     if slots is not None and top > 100:
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -9,7 +9,7 @@ so that T = c / f at every configuration measured (Ding et al. 2018, equation 1,
 CPI: read literally, equation 1 counts them twice). The parts are modelled apart, the counts exactly where they are
 deterministic, and put together where a prediction is asked for.
 
-How CPI and BF_mem come from what was counted is told in :mod:`ranksight.model.resource.blocking`.
+:mod:`ranksight.model.resource.blocking` describes how CPI and BF_mem follow from the counts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from ranksight.model.uncertainty.forecast import Forecast
 Array = NDArray[np.float64]
 
 COUNTED = "stalls counted"
-"""How the evidence of a kernel begins whose stalls a counter told."""
+"""How the evidence of a kernel begins whose stalls were counted."""
 BY_CYCLES = "cycles from cycles"
-"""How the evidence of a kernel ends whose cycles a counter told."""
+"""How the evidence of a kernel ends whose cycles were counted."""
 EQUATIONS = ("closed", "literal")
 """``closed`` takes the stalls out of the CPI, so that every measured time is met; ``literal`` is the paper's equation 1
 as it is written, with the full CPI, which counts the stalls twice and is there to compare."""
@@ -168,7 +168,7 @@ class Resources:
         f = f / self.scale
         execution = instructions * self.cpi[:, None] / f
         loads = np.stack([of(name, "value") for name in LEVELS], axis=2)
-        # A level that the evidence cannot tell is left out only where it is a small part of the whole, see `carried`.
+        # A level with insufficient data is left out only where it is a small part of the whole, see `carried`.
         memory = factor[:, :, None] * np.nan_to_num(loads) * latencies / f
         time = execution + memory.sum(axis=2)
 
@@ -210,9 +210,9 @@ class Resources:
         shape = (len(self.kernels), len(points))
         reach = float(ndtri((1 + level) / 2)) * self.error[:, None]
         value = np.broadcast_to(self.factor[:, None], shape)
-        fine, told = np.zeros(shape, dtype=np.intp), np.full(shape, "", dtype=object)
+        fine, empty = np.zeros(shape, dtype=np.intp), np.full(shape, "", dtype=object)
         # The standard error of a constant: its form is taken for known.
-        steady = Forecast(value, value - reach, value + reach, fine, told, np.zeros(shape), np.ones(shape), level)
+        steady = Forecast(value, value - reach, value + reach, fine, empty, np.zeros(shape), np.ones(shape), level)
         if self.trend is None:
             return steady
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
@@ -222,7 +222,7 @@ class Resources:
             column = self.trend.levels.parameters.index(self.trend.levels.parameter)
             points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
         given = _within(self.trend.predict(points, level), self.seen[index])
-        # Where no trend can be told, the factors measured are what is known: their mean, and how they scatter.
+        # Where no trend can be fitted, the factors measured are what is known: their mean, and how they scatter.
         return choose(steady, given, index, given.status == forecast.OK)
 
     def _judge(

@@ -1,13 +1,13 @@
 """Sampled times and exact totals: what samples say of shares, the tracer says of the sum.
 
-Samples tell how a program's time divides among its kernels, with an error of one over the root of their number. What
+Samples show how a program's time divides among its kernels, with an error of one over the root of their number. What
 the ranks compute in all between MPI_Init and MPI_Finalize the tracer reads from the processor's clock, without
 sampling. Kernels' times are therefore scaled to that sum at each configuration, which takes the sampler's overhead and
 its luck out of the total; and kernels that were sampled but never counted between MPI_Init and MPI_Finalize are
 start-up and are left out. Of a sum that is known, a part of n samples of N has the relative error
 sqrt((1 - n/N) / n) (binomial).
 
-What a series of samples is, is told in :mod:`ranksight.model.series.sampling`.
+:mod:`ranksight.model.series.sampling` describes series of samples.
 """
 
 from __future__ import annotations

@@ -35,12 +35,12 @@ def complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, 
         target = root * problem.values
         rest = target - np.einsum("skn,sk->sn", q, np.einsum("skn,sn->sk", q, target))
         along = (root * rest) @ table.T
-        beside = norm.copy()
+        remaining = norm.copy()
         for k in range(q.shape[1]):
-            beside -= ((q[:, k] * root) @ table.T) ** 2
+            remaining -= ((q[:, k] * root) @ table.T) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            possible = (beside > 1e-9 * norm) & ((along > 0) | ~problem.parts[:, None])
-            gain = np.where(possible, along**2 / beside, -1.0)
+            possible = (remaining > 1e-9 * norm) & ((along > 0) | ~problem.parts[:, None])
+            gain = np.where(possible, along**2 / remaining, -1.0)
         added.append(np.concatenate([_largest(gain, dictionary, few) for few in (single, ~single)], axis=1))
     simple = min(ADDED, int(single.sum()))
     constant = np.zeros((len(root), 1), dtype=np.intp)

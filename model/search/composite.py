@@ -1,9 +1,9 @@
-"""Work per rank as the one thing that matters: functions of x = size^d / ranks, offered beside those of each parameter.
+"""Functions of the work per rank, x = size^d / ranks, searched in addition to those of each parameter.
 
 A domain of d dimensions that is divided among ranks leaves each a share x, and counts follow the share's volume and
-surface whatever made it so: many ranks or a small problem. Such functions have one argument, so that runs which vary
-ranks and size together, or only few of the combinations, tell them as well as a full grid does; what a parameter taken
-alone would need several values for is told by the values of x.
+surface whatever made it so: many ranks or a small problem. Such functions have one argument. Runs which vary ranks and
+size together, or only few of the combinations, therefore determine them as well as a full grid does, from the values of
+x instead of several values of each parameter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIMENSIONS = (1, 2, 3)
 SHARES: tuple[float, ...] = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0, 4 / 3, 3 / 2, 2.0)
 """Powers of x that are offered, as far as the space has the factors."""
 FEWEST = 3
-"""Values of x that tell a function of it."""
+"""Values of x needed to determine a function of it."""
 
 
 def composite(basis: Basis, terms: Index) -> Mask:
@@ -63,7 +63,7 @@ def screen_composites(
     Parameters
     ----------
     basis : Products
-        In whose terms the hypotheses are told.
+        In whose terms the hypotheses are expressed.
     points : (n, m)
     location, positive, kind
         See :meth:`ranksight.model.search.offer.Offer.screen`.
@@ -71,7 +71,7 @@ def screen_composites(
     Yields
     ------
     Screened
-        One for each way of dividing that the points tell.
+        One for each way of dividing that the points determine.
     """
     for powers in _divisions(points.shape[1], basis.divisor):
         used = np.array(powers) != 0

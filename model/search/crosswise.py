@@ -101,7 +101,7 @@ def screen(
     known: Sequence[Screened] = (),
     scatter: Array | None = None,
 ) -> Screened:
-    """Solve the hypotheses that suit each series, beside those solved already; the basis is of the space's factors.
+    """Solve the hypotheses that suit each series, in addition to those solved already, over the space's factors.
 
     `scatter` (s,) is what a right form leaves (:func:`ranksight.model.series.noise.explained`); exact values have none.
     """
@@ -173,10 +173,10 @@ def _rank(space: Crossed, problem: Problem, points: Array, axis: int, radix: int
         some = True
     score = np.where(usable, score, np.inf)
     if not some:
-        # Nothing tells the factors apart yet; the coarse ones stand for all.
+        # The factors cannot be distinguished yet; the coarse ones represent all.
         coarse = [1 + space.factors.index(factor) for factor in space.coarse if usable[space.factors.index(factor)]]
         return np.broadcast_to(np.array(coarse, dtype=np.intp), (len(score), len(coarse)))
-    # What is on process grids stands beside the others: there is so much of it that it would leave none of them.
+    # Factors on process grids are kept separately: there are so many that they would displace all others.
     sided = on_grid(problem.basis, rows) & usable
     return np.concatenate(
         [

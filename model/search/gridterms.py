@@ -3,8 +3,8 @@
 Blocks of a structured domain are cut along the sides of a process grid. At 2, 4, 8, 16 ranks the sides of a
 two-dimensional one, as ``MPI_Dims_create`` gives them, are 2 x 1, 2 x 2, 4 x 2, 4 x 4: they double in turn, and what a
 rank has along one of them follows a staircase that no smooth function of the ranks meets but at some. Sides are exact
-at every number of ranks, so that a count that follows them is told from a smooth one by the points that both have to
-meet, and where the points cannot tell them apart, both have their say.
+at every number of ranks, so that the points distinguish a count that follows them from a smooth one. Where the points
+cannot distinguish them, both contribute to the model average.
 
 With sides x >= y >= z of P ranks, and [x > 1] for whether a side is cut at all, the terms are means over ranks: of the
 length and the faces of a block, of neighbours and faces towards them where the domain ends, of partners in rows and

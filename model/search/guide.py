@@ -116,7 +116,7 @@ def remarks(
     metrics: tuple[str, ...],
     only: frozenset[str] | None = None,
 ) -> dict[int, str]:
-    """For times, what their growth says beside that of their kernel's requirements.
+    """For times, how their growth compares with that of their kernel's requirements.
 
     Parameters
     ----------
@@ -136,11 +136,11 @@ def remarks(
         mine = [(float(w), _lead(terms, m)) for w, m in zip(weight[time], members[time], strict=True) if w > 0]
         faster = sum(w for w, lead in mine if all(_outgrows(lead, other) for other, _ in others))
         same = {name: sum(w for w, lead in mine if np.abs(lead - other).max() <= FASTER) for other, name in others}
-        alike = [name for name, w in same.items() if w > AGREED]
+        similar = [name for name, w in same.items() if w > AGREED]
         if faster > AGREED:
             said[time] = "grows faster than every requirement: waiting, serialisation, imbalance or shared bandwidth"
-        elif alike:
-            said[time] = f"grows as {', '.join(alike)}"
+        elif similar:
+            said[time] = f"grows as {', '.join(similar)}"
     return said
 
 

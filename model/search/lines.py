@@ -25,8 +25,8 @@ def lines() -> Listed:
 def hidden_slope(series: Series, found: Found, line: int) -> NDArray[np.float64]:
     """Relative error (s,) of times that do not grow, for as many further iterations as were measured at most.
 
-    That of a slope n b beside a constant, ``sigma n_max / sqrt(sum (n - mean n)^2)``; 0 for what grows, for counts, and
-    for kernels of which a count tells that they lie outside of the loop.
+    That of a slope n b fitted with a constant, ``sigma n_max / sqrt(sum (n - mean n)^2)``; 0 for what grows, for
+    counts, and for kernels that are outside of the loop according to one of their counts.
     """
     n = series.points[:, line]
     leading = found.members[:, 0]
@@ -34,8 +34,8 @@ def hidden_slope(series: Series, found: Found, line: int) -> NDArray[np.float64]
     outside = ~grows.any(axis=1)
     kinds = np.array([metric(name).kind for name in series.metrics])
     exact = outside & (kinds == "requirement") & (found.press[:, 0] <= EXACT**2)
-    told = {kernel for kernel, yes in zip(series.kernels, exact.tolist(), strict=True) if yes}
-    doubted = outside & (kinds == "time") & np.array([kernel not in told for kernel in series.kernels])
+    counted = {kernel for kernel, yes in zip(series.kernels, exact.tolist(), strict=True) if yes}
+    doubted = outside & (kinds == "time") & np.array([kernel not in counted for kernel in series.kernels])
     present = np.isfinite(series.values).any(axis=2)
     count = np.maximum(present.sum(axis=1), 1)
     mean = (present @ n) / count

@@ -24,8 +24,8 @@ KEPT, LIKELY = 8, 128
 """Pairs kept of a series, and of all those that are solved."""
 CACHED = 30_000
 """Pairs of columns weighed at a time: as many as stay in a processor's cache."""
-ALIKE = 1e-10
-"""Squared sine of the angle between columns, or part of their squares, below which they cannot be told apart."""
+COLLINEAR = 1e-10
+"""Squared sine of the angle between columns, or part of their squares, below which they count as collinear."""
 NATURAL: tuple[Factor, ...] = (
     *((n / d, 0.0, 0.0) for n, d in ((-1, 1), (-2, 3), (-1, 2), (-1, 3), (1, 2), (2, 3), (1, 1), (2, 1), (3, 1))),
     (0.0, 1.0, 0.0),
@@ -47,7 +47,7 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
     mine = problem.part(rows)
     terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
     local = np.stack(np.triu_indices(len(terms) - 1, 1), axis=1) + 1
-    # A program has one process grid, and what stands beside its terms is natural.
+    # A program has one process grid, and the other term of a pair with one of its terms is natural.
     grid = dimensions(mine.basis, terms)[local]
     usual = {ONE, *NATURAL}
     natural = np.array(
@@ -81,12 +81,12 @@ def _likely(problem: Problem, terms: Index, pairs: Index) -> Index:
         total = np.maximum(weights.sum(axis=1), np.finfo(float).tiny)
         mean = weights @ shape.T / total[:, None]
         level = (weights * values).sum(axis=1) / total
-        beside = _left(root[:, None] * (shape - mean[:, :, None]), root * (values - level[:, None]))
+        with_constant = _left(root[:, None] * (shape - mean[:, :, None]), root * (values - level[:, None]))
         floor, dear = count * SMALLEST**2, np.maximum(count, 2) ** (1 / np.maximum(count, 1))
         without += floor
-        beside += floor
-        beside *= dear
-        least = np.minimum(without, beside, out=without).reshape(len(weights), -1).take(place, axis=1)
+        with_constant += floor
+        with_constant *= dear
+        least = np.minimum(without, with_constant, out=without).reshape(len(weights), -1).take(place, axis=1)
         found[part] = np.argpartition(least, kept - 1, axis=1)[:, :kept]
     return pairs[found]
 
@@ -95,8 +95,8 @@ def _left(columns: Array, values: Array) -> Array:
     """What pairs of columns (s, t, n) leave of values (s, n), (s, t, t), right above the diagonal only: with columns of
     length one whose cosine is c, ``y'y - (g_a^2 + g_b^2 - 2 c g_a g_b) / (1 - c^2)``."""
     own = np.einsum("stn,stn->st", columns, columns)
-    told = own > ALIKE * own.max(axis=1, keepdims=True, initial=0.0)
-    unit = columns * np.where(told, 1 / np.sqrt(np.where(told, own, 1.0)), np.nan)[:, :, None]
+    distinct = own > COLLINEAR * own.max(axis=1, keepdims=True, initial=0.0)
+    unit = columns * np.where(distinct, 1 / np.sqrt(np.where(distinct, own, 1.0)), np.nan)[:, :, None]
     along = (unit @ values[:, :, None])[:, :, 0]
     square = (values**2).sum(axis=1)[:, None, None]
     count = along.shape[1]
@@ -113,7 +113,7 @@ def _left(columns: Array, values: Array) -> Array:
             taken += first**2
             cosine *= cosine
             apart = np.subtract(1, cosine, out=cosine)
-            apart[apart <= ALIKE] = np.nan
+            apart[apart <= COLLINEAR] = np.nan
             taken /= apart
             rest = np.maximum(np.subtract(square, taken, out=taken), 0.0, out=taken)
             rest[~np.isfinite(rest)] = np.inf

@@ -1,4 +1,4 @@
-"""What functions may not do: turn negative, subtract parts of a whole, tell too much apart, explode unseen."""
+"""What functions may not do: turn negative, subtract parts of a whole, separate too many terms, explode unseen."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], u
     falls = negative[:, :, -1]
     allowed = problem.count[:, None] > size
     if size == 1:
-        # One value is told by the constant alone.
+        # One value determines the constant only.
         allowed = allowed | (problem.basis.factors_of(terms[..., 0]) == 0).all(axis=-1)
     allowed = allowed & ~(problem.positive[:, None] & falls)
     if size > 2:
@@ -54,15 +54,15 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], u
         # Parts of a time add up; only what a whole tends to (c - a/p) or starts from (a log p - c) may be negative: a
         # term that grows along an axis must there grow as the leading one does.
         grows = problem.basis.grows(terms)
-        beside = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
+        differs = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
         same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
-        allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (beside | same))
-    # A parameter of n values tells at most n - 2 ways of growing apart, and one is always asked for; where values are
-    # exact, as many beside each way of the other parameters, by which terms are told apart as well.
+        allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (differs | same))
+    # A parameter of n values distinguishes at most n - 2 ways of growth, and one is always considered; where values are
+    # exact, as many for each way of the other parameters, which distinguish terms as well.
     factors = problem.basis.factors_of(terms)
     for axis, count in enumerate(problem.levels):
         if size > max(1, count - 2):
-            ways = _beside(factors, axis) if problem.exact else _distinct(factors[..., axis])
+            ways = _per_others(factors, axis) if problem.exact else _distinct(factors[..., axis])
             allowed = allowed & (ways <= max(1, count - 2))
     doubt = UNSEEN * len(problem.levels) * max(size - 1, 1)
     return allowed, NEGATIVE * negative.sum(axis=2) + doubt * unseen
@@ -83,12 +83,12 @@ def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
     return np.asarray(CANCELLING * np.fmax(most, 0.0))
 
 
-def _beside(factors: NDArray[np.intp], axis: int) -> NDArray[np.intp]:
+def _per_others(factors: NDArray[np.intp], axis: int) -> NDArray[np.intp]:
     """How many different factors (...) other than none terms (..., k, m) have along an axis at most, of those that are
-    alike along the others."""
+    the same along the others."""
     others = np.delete(factors, axis, axis=-1)
-    alike = (others[..., :, None, :] == others[..., None, :, :]).all(axis=-1)
-    mine = np.where(alike, factors[..., None, :, axis], 0)
+    equal = (others[..., :, None, :] == others[..., None, :, :]).all(axis=-1)
+    mine = np.where(equal, factors[..., None, :, axis], 0)
     return np.asarray(_distinct(mine).max(axis=-1))
 
 

@@ -1,8 +1,8 @@
-"""Which forms are common among the series of a metric: kernels of one program behave alike.
+"""Which hypotheses are common among the series of a metric: kernels of one program behave similarly.
 
 Weights of classes of hypotheses (structure, and the power of what decays) are estimated from all series together by
-expectation maximisation, next to the weights before the data. Powers of what grows are told apart by each series
-alone: a class learned from others must not decide how something explodes.
+expectation maximisation, in addition to the prior. Powers of what grows are distinguished by each series alone: a class
+learned from others must not decide how something explodes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PSEUDO = 20.0
 """Series that the weights before the data count for."""
 ROUNDS = 3
 FEW = 200
-"""Series up to which each is told by the others alone: ten times :data:`PSEUDO`."""
+"""Series up to which the prior of each is learned from the others alone: ten times :data:`PSEUDO`."""
 GRID = 32.0
 """Classes of each number of dimensions of a process grid."""
 SEVERAL = (2, 3)
-"""Dimensions of process grids that few numbers of ranks do not tell apart."""
+"""Dimensions of process grids that few numbers of ranks cannot distinguish."""
 FOREIGN = 0.02
 """Probability before the data that what goes by a process grid goes by another one than most kernels do."""
 STEP = 1 / 2
@@ -50,8 +50,8 @@ def classes(table: Array, members: NDArray[np.intp]) -> NDArray[np.intp]:
 def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array, Array]:
     """What to add to the hypotheses' evidence (s, h): how much more common their classes are than thought.
 
-    Every series is told by the others alone: its own values must not count twice. Where there are many, one series
-    makes no difference, and the same is added to all.
+    The prior of a series is learned from the others alone: its own values must not count twice. Where there are many,
+    one series makes no difference, and the same is added to all.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def on_one_grid(problem: Problem, screened: Screened, evidence: Array) -> Array:
     """What to add to the evidence (s, h) of hypotheses of each series' own choice, as a program has one process grid.
 
     The sides of grids of two and three dimensions agree at few ranks. Which of them the others' values bear is
-    p_D = prod_r sum_h w_rh f_D(h), over all series r but the one that is told, with the weights w of their hypotheses
+    p_D = prod_r sum_h w_rh f_D(h), over all series r but the one in question, with the weights w of their hypotheses
     and f_D(h) the share of forms like h among those of a program on a grid of D dimensions, over that before the data.
     """
     if screened.choice is None:

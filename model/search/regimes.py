@@ -52,7 +52,7 @@ def without_first(
 
     The value left out is given a log-normal density of one e-fold around what the others say, so that both evidences
     are of all values. They are those of each series by itself: where the first values of all are of another regime, all
-    stray from every form, and what series have in common would call that usual.
+    differ from every hypothesis, and what series have in common would make that usual.
 
     Parameters
     ----------

@@ -248,7 +248,7 @@ def _joined(rest: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
 
 
 def _among(kernels: pd.Series, names: frozenset[str]) -> NDArray[np.bool_]:
-    """Which rows are of one of `names`, told by the categories rather than by each row."""
+    """Which rows are of one of `names`, found by the categories rather than by each row."""
     found = kernels.astype("category").cat
     yes = np.array([str(name) in names for name in found.categories], dtype=bool)
     return yes[found.codes.to_numpy()]

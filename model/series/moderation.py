@@ -1,4 +1,4 @@
-"""The law behind many sample variances: how alike they are, and around which variance."""
+"""The law behind many sample variances: their common variance and how closely they agree with it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scipy.special import digamma, polygamma
 Array = NDArray[np.float64]
 
 LEAST = 4
-"""Variances that tell a law."""
-ALIKE = 100.0
+"""Variances needed to estimate a law."""
+MOST = 100.0
 """Most degrees of freedom of a law."""
 
 
@@ -28,7 +28,7 @@ def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
     Returns
     -------
     freedom, variance : (s,)
-        Zero where fewer than :data:`LEAST` variances are there to learn from; at most :data:`ALIKE` degrees of freedom.
+        Zero where fewer than :data:`LEAST` variances are there to learn from; at most :data:`MOST` degrees of freedom.
     """
     use = (freedom > 0) & (variance > 0) & np.isfinite(variance)
     count = use.sum(axis=1)
@@ -38,12 +38,12 @@ def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
     mean = logs.sum(axis=1) / many
     apart = (np.where(use, logs - mean[:, None], 0.0) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
     spread = apart - np.where(use, polygamma(1, half), 0.0).sum(axis=1) / many
-    least = float(polygamma(1, ALIKE / 2))
-    alike = spread <= least
-    prior = np.where(alike, ALIKE, 2 * _inverse_trigamma(np.maximum(spread, least)))
-    centre = np.exp(mean + np.where(alike, 0.0, digamma(prior / 2) - np.log(prior / 2)))
-    told = count >= LEAST
-    return np.where(told, prior, 0.0), np.where(told, centre, 0.0)
+    least = float(polygamma(1, MOST / 2))
+    equal = spread <= least
+    prior = np.where(equal, MOST, 2 * _inverse_trigamma(np.maximum(spread, least)))
+    centre = np.exp(mean + np.where(equal, 0.0, digamma(prior / 2) - np.log(prior / 2)))
+    enough = count >= LEAST
+    return np.where(enough, prior, 0.0), np.where(enough, centre, 0.0)
 
 
 def _inverse_trigamma(value: Array) -> Array:

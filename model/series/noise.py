@@ -28,7 +28,7 @@ LACKING = 1e-3
 """Level of the test that finds every form tried lacking."""
 
 FLOORS = (1e-2, 1e-1, 1e-3, 1e-4, 1e-5)
-"""Shares of a series' largest value that the sizes of its errors may not fall below; the first where nothing tells."""
+"""Shares of a series' largest value that the sizes of its errors may not fall below; the first where none is known."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def locate_groups(
 
 def behaviour(name: str, sampled: bool = False) -> Kind:
     """Kind of a metric as its values behave: counts that caches decide scatter and change in steps like any measured
-    quantity, and counts that were sampled are deterministic as far as their samples tell."""
+    quantity, and counts that were sampled are deterministic within their sampling error."""
     described = metric(name)
     kind: Kind = described.kind if described.steady else "other"
     return "sampled" if sampled and kind == "requirement" else kind

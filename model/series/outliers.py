@@ -1,4 +1,4 @@
-"""Outliers: single repetitions that no scatter of the others explains, as where something else ran beside them.
+"""Outliers: single repetitions that no scatter of the others explains, as where something else ran at the same time.
 
 One such repetition makes the scatter of its configuration meaningless, and that of its series with it. Of each
 configuration the repetition x farthest from the median is compared with the r - 1 others by the moderated t statistic
@@ -9,8 +9,8 @@ of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, 
 with s^2 the variance of the others, of d degrees of freedom, and d0, v0 the law of the variances of the series'
 configurations: where each scatters in its own way d0 is small, and its own repetitions decide. The first law is that
 of the variances without what is farthest; the second, which decides, has it back in all configurations but those where
-the first tells an outlier. Where more than one repetition in :data:`MOST` is told to be one, that is how the series
-scatters, and all stay.
+the first identifies an outlier. Where more than one repetition in :data:`MOST` would be an outlier, the series scatters
+that way, and all are kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ are: one series of normal scatter in three hundred loses a repetition."""
 MOST = 10
 """Repetitions of which one may be an outlier."""
 LEAST = 4
-"""Repetitions of a configuration that tell which of them is unlike the others."""
+"""Repetitions of a configuration needed to find which of them differs from the others."""
 
 
 def without_outliers(values: Array) -> Array:

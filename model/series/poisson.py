@@ -1,8 +1,9 @@
 """Counts of samples: what is expected of each configuration, and how far values made of samples scatter.
 
-A value of n samples is known to 1 / sqrt(n) of itself, and n itself is all that tells n. Weighing counts by themselves
-draws a function to those that came out low (Baker and Cousins 1984, *Nuclear Instruments and Methods* 221, 437); they
-are weighed by what is expected of them instead, by the power law of the parameters that makes them most likely.
+A value of n samples is known to 1 / sqrt(n) of itself, and the observed n is the only estimate of the expected n.
+Weighting counts by themselves draws a function to those that came out low (Baker and Cousins 1984, *Nuclear Instruments
+and Methods* 221, 437). They are weighted by their expected values instead: those of the power law of the parameters
+that makes the counts most likely.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def located(points: Array, values: Array, worth: Array, how: str) -> tuple[Array
     """Locations of values made of samples, and their scatter.
 
     The relative variance of a configuration's mean over r repetitions of n samples expected in all is ``1 / n + d^2 /
-    r``; d, by which runs differ beyond their samples, is told by repetitions, of all series together where one tells
-    little.
+    r``; d, by which runs differ beyond their samples, is estimated from repetitions, of all series together where one
+    series has few.
 
     Parameters
     ----------
@@ -140,11 +141,11 @@ def _carried(points: Array, law: Array) -> Array:
 
 def _beyond(squares: Array, by_chance: Array, freedom: Array) -> Array:
     """Relative variance (s,) between runs beyond that of samples: each series' own, drawn to that of all."""
-    told = freedom > 0
-    many = np.where(told, freedom, 1.0)
-    each, least = np.where(told, squares / many, 0.0), np.where(told, by_chance / many, 1.0)
-    # Series of many samples tell more of what is beyond them.
-    weight = np.where(told, freedom / np.maximum(least, 1e-12) ** 2, 0.0)
+    repeated = freedom > 0
+    many = np.where(repeated, freedom, 1.0)
+    each, least = np.where(repeated, squares / many, 0.0), np.where(repeated, by_chance / many, 1.0)
+    # Series of many samples determine the variance beyond sampling more precisely.
+    weight = np.where(repeated, freedom / np.maximum(least, 1e-12) ** 2, 0.0)
     every = weight.sum()
     common = max(float((weight * (each - least)).sum() / every), 0.0) if every > 0 else 0.0
     own = np.maximum(each - least, 0.0)

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 SIGNIFICANT = 0.05
 MOST = 1000
-"""Repetitions that nobody runs: more are told as this many."""
+"""Repetitions that nobody runs: larger numbers are reported as this one."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def judge(location: Location) -> Quality:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = square / noise
         # What samples scatter by is known without repetitions.
-        told = np.where(np.isfinite(location.samples), location.freedom, weight.sum(axis=1) - count)
-        chance = fdtrc(count - 1, np.maximum(told, 1), ratio)
+        freedom = np.where(np.isfinite(location.samples), location.freedom, weight.sum(axis=1) - count)
+        chance = fdtrc(count - 1, np.maximum(freedom, 1), ratio)
         mean_repeats = weight.sum(axis=1) / np.maximum(count, 1)
         between = np.sqrt(
             np.maximum(square - np.where(repeated, noise, 0.0), 0.0) / np.where(mean_repeats > 0, mean_repeats, 1.0)

@@ -2,8 +2,8 @@
 
 Where no sample fell on a kernel, on a rank or in a repetition, it may have done a little: a mean is that of all samples
 over all ranks that have the kernel, with or without samples. Leaving the others out would give a kernel of one sample
-in twenty ranks twenty times its value. Repetitions with few samples make one value together, since none of them tells
-more than that.
+in twenty ranks twenty times its value. Repetitions with few samples make one value together, since none of them
+determines more than that.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _with_values(
     averaged: Mapping[str, bool],
 ) -> Series:
     """Means over `having` (s, n) ranks of sums `total` (s, n, r) over ranks, whose squared errors are `square`."""
-    # What no sample fell on here is told by what one was worth elsewhere.
+    # Where no sample fell, the value of a sample elsewhere is used.
     usual = np.where(one > 0, one, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         each = np.where(total > 0, square / np.where(total > 0, total, 1.0), np.nan)

@@ -9,10 +9,10 @@ with P_0 the most ranks measured, a what was added there in parts of the law's t
 or from the second node on what messages are dearer there, and b a drift. What adds to a part that shrinks as 1 / P
 grows against it as P g(P), which no slope over few runs says. s and b are normal and are integrated over in closed
 form; a, g, f, the noise and the width of b's law are taken through a grid and weighed by the evidence of the times, so
-that forms that the runs do not tell apart are all in the interval, which is a quantile of the mixture.
+that all forms that the runs cannot distinguish are in the interval, which is a quantile of the mixture.
 
-Times alone from one domain that may have been full from the first tell neither that work is divided nor that it is not:
-a full interface, a serial part and weak scaling look alike. What several domains make of them is not told.
+Times alone, from one domain that may have been full from the first run on, do not show whether work is divided: a full
+interface, a serial part and weak scaling look the same. Times on several domains are then not predicted.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ranksight.model.uncertainty.mixture import quantiles
 
 Array = NDArray[np.float64]
 
-UNTOLD = (
+UNDETERMINED = (
     "times alone inside one memory domain that do not fall as 1 / ranks do not tell what further domains bring: "
     "measure fewer ranks as well, or count instructions"
 )
 NOTHING = (0.8, 0.3)
 """Probability before the data that nothing adds to the law's time, and of a whole program on several nodes: inside a
-node messages go through memory, and they are kernels of their own where kernels were told apart."""
+node messages go through memory, and they are kernels of their own where kernels were distinguished."""
 ADDED = np.geomspace(0.003, 30.0, 25)
-"""Grid of a, all alike before the data."""
+"""Grid of a, with a uniform prior."""
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
 """g."""
 DEARER = (1.0, 2.0)
@@ -60,7 +60,7 @@ MINOR = 1e-4
 NORMAL = 1e6
 """Degrees of freedom of what is normal."""
 FEW = 9
-"""Numbers of ranks that tell where to look for the quantiles at many."""
+"""Numbers of ranks whose quantiles bracket those at many."""
 PIECE = 300_000
 """Components x configurations worked on at once."""
 
@@ -79,7 +79,7 @@ class Beyond:
     scatter : (K,)
         Of the logarithm around the law.
     guessed : (K,) bool
-        Kernels of which nothing tells how their work is divided.
+        Kernels of which it is unknown how their work is divided.
     whole : (K,) bool
         Those that are whole programs.
     """
@@ -100,9 +100,9 @@ class Beyond:
     def take(self, given: Forecast, ranks: Array, nodes: Array, active: NDArray[np.intp]) -> Forecast:
         """The forecast (K, k) of the law, with what else grows."""
         lost = self.guessed[:, None] & (ranks > active)[None, :] & (given.status == OK)
-        status, reason = np.where(lost, FEW_POINTS, given.status), np.where(lost, UNTOLD, given.reason)
+        status, reason = np.where(lost, FEW_POINTS, given.status), np.where(lost, UNDETERMINED, given.reason)
         value, lower, upper = given.value.copy(), given.lower.copy(), given.upper.copy()
-        rows, where = np.flatnonzero(self.told), np.flatnonzero(active == self.active)
+        rows, where = np.flatnonzero(self.known), np.flatnonzero(active == self.active)
         if len(rows) and len(where):
             at = np.ix_(rows, where)
             law = value[at]
@@ -122,7 +122,7 @@ class Beyond:
         return Forecast(value, lower, upper, status, reason, form, 1 - form, given.level)
 
     @cached_property
-    def told(self) -> NDArray[np.bool_]:
+    def known(self) -> NDArray[np.bool_]:
         """Kernels (K,) known at two numbers of ranks and more."""
         ranks = np.where(np.isfinite(self.left), self.ranks, np.nan)
         with np.errstate(invalid="ignore"):
@@ -130,16 +130,17 @@ class Beyond:
 
     @cached_property
     def _learned(self) -> _Learned:
-        """What the times say of every kernel that is told."""
-        return _Learned.of(self.ranks, self.nodes, self.law[self.told], self.left[self.told], self.scatter[self.told])
+        """What the times say of every kernel of :attr:`known`."""
+        at = self.known
+        return _Learned.of(self.ranks, self.nodes, self.law[at], self.left[at], self.scatter[at])
 
     def _added(self, law: Array, ranks: Array, nodes: Array, level: float) -> Array:
-        """Quantiles (3, T, k) of the logarithm of time over `law` (T, k) of the kernels told."""
+        """Quantiles (3, T, k) of the logarithm of time over `law` (T, k) of the kernels of :attr:`known`."""
         learned = self._learned
-        several = self.whole[self.told] & (np.maximum(learned.nodes.max(axis=1), nodes.max()) > 1)
+        several = self.whole[self.known] & (np.maximum(learned.nodes.max(axis=1), nodes.max()) > 1)
         weight = learned.weight(several)
         probabilities = ((1 - level) / 2, 0.5, (1 + level) / 2)
-        # Quantiles go smoothly with the ranks: those of some tell where those of the others are looked for.
+        # Quantiles are smooth in the ranks: those at some numbers bracket those at the others.
         few = _spread_out(ranks)
         rest = np.setdiff1d(np.arange(len(ranks)), few)
         found = np.empty((3, *law.shape))
@@ -256,7 +257,7 @@ class _Learned:
         return cls(last, seen, own, size, np.concatenate(evidence, axis=1), np.array(means), np.array(covers))
 
     def weight(self, several: NDArray[np.bool_]) -> Array:
-        """Weights (T, c) of the hypotheses, without the minor ones; `several` (T,) tells whole programs on several
+        """Weights (T, c) of the hypotheses, without the minor ones; `several` (T,) marks whole programs on several
         nodes."""
         nothing = np.array(NOTHING)[several.astype(np.intp)][:, None]
         before = np.concatenate([nothing, np.repeat((1 - nothing) / len(ADDED), len(ADDED), axis=1)], axis=1)

@@ -43,7 +43,7 @@ SERVED = 0.01
 LOST = np.linspace(0, 1, 2001)[1:-1]
 """Grid of mu."""
 WORTH = 0.05
-"""Part of the loads that the cache or memory serve from which on it is told that they may go to memory."""
+"""Part of the loads that the cache or memory serve from which on a note says that they may go to memory."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ class SharedCache:
         weight = np.divide(at - x0, x1 - x0, out=np.ones_like(at), where=x1 > x0)
         return np.asarray(y0 + (y1 - y0) * weight)
 
-    def remark(self, ranks: Array, told: NDArray[np.bool_]) -> str:
-        """What people are told where kernels may find the cache too small, `told` (K, k); else nothing."""
-        names = [self.kernels[at] for at in np.flatnonzero(told.any(axis=1))]
+    def remark(self, ranks: Array, exceeded: NDArray[np.bool_]) -> str:
+        """The note on kernels that may find the cache too small, `exceeded` (K, k); empty where there are none."""
+        names = [self.kernels[at] for at in np.flatnonzero(exceeded.any(axis=1))]
         if not names:
             return ""
         asked = int(self.domains.active(ranks).max(initial=1))
@@ -167,7 +167,7 @@ class SharedCache:
 
 
 def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> SharedCache | None:
-    """The outermost shared cache and the kernels that it serves; None where nothing tells.
+    """The outermost shared cache and the kernels that it serves; None where there is none or its use is unknown.
 
     Simulated counts have caches that nobody shares, and say nothing of this.
 

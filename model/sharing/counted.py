@@ -26,7 +26,7 @@ BEGINS = -0.7
 """Slope of ln time over ln ranks at the fewest ranks below which times are those of strong scaling."""
 SAMPLES = 25
 """Samples a configuration, in the mean, of which a kernel's sampled time must be made: from them on it is known to a
-fifth, which tells waiting for others from chance."""
+fifth, which distinguishes waiting for others from chance."""
 EARLY = 0.2
 """Share of a domain's cores that may fill its memory interface."""
 
@@ -76,12 +76,12 @@ class Counted:
     ranks, active : (n,)
         Ranks, and those in the fullest domain.
     time, cycles, work, reads, writes : (K, n)
-        Seconds of the slowest rank, of the mean one where they were sampled; instructions, or what stands for them;
+        Seconds of the slowest rank, of the mean one where they were sampled; instructions, or what replaces them;
         bytes, or what goes with them.
     traffic, instructions : bool
         Whether traffic and instructions were counted.
     guessed : (K,) bool
-        Kernels of which nothing tells how their work is divided.
+        Kernels of which it is unknown how their work is divided.
     """
 
     series: Series
@@ -103,7 +103,7 @@ class Counted:
         return np.asarray(~(np.isfinite(self.work) & (self.work > 0)).any(axis=1))
 
     @property
-    def alike(self) -> bool:
+    def same_active(self) -> bool:
         """Whether all runs had the same number of ranks in a domain."""
         return len(np.unique(self.active)) == 1
 
@@ -172,21 +172,21 @@ def read_counts(
     done, reads, writes = (np.array(column) for column in zip(*found.values(), strict=True))
     time, cycles = (np.array([of(kernel, name) for kernel in found]) for name in ("time", "cycles"))
     guessed = np.array([not counted and _guessed(of, kernel, ranks, domains) for kernel in found])
-    told = counted, "instructions" in present
-    return Counted(series, tuple(found), ranks, active, time, cycles, done, reads, writes, *told, guessed)
+    measured = counted, "instructions" in present
+    return Counted(series, tuple(found), ranks, active, time, cycles, done, reads, writes, *measured, guessed)
 
 
 def _simulated(experiment: Experiment, traffic: tuple[str, ...]) -> bool:
     """Whether traffic was simulated."""
-    told = [text for run in experiment.runs for name, text in run.provenance.items() if name in traffic]
-    return any("simulated" in text for text in told)
+    sources = [text for run in experiment.runs for name, text in run.provenance.items() if name in traffic]
+    return any("simulated" in text for text in sources)
 
 
 def _work(of: Any, kernel: str, parameters: tuple[str, ...], ranks: Array, domains: Domains) -> Array:
     """Work of a rank where no traffic was counted: instructions, or that of strong scaling where times begin like it.
 
     Where it is guessed (:func:`_guessed`), it is that as well. Other times, and those that another parameter moves,
-    tell no work: NaN.
+    do not determine the work: NaN.
     """
     work, time = of(kernel, "instructions"), of(kernel, "time")
     if np.isfinite(work).any():
@@ -213,7 +213,7 @@ def _guessed(of: Any, kernel: str, ranks: Array, domains: Domains) -> bool:
 
 
 def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
-    """Bytes read and written, or all bytes and nothing where they were not told apart."""
+    """Bytes read and written, or all bytes and nothing where they were not counted separately."""
     reads, writes = of(kernel, "bytes_mem_read"), of(kernel, "bytes_mem_written")
     if np.isfinite(reads).any() and np.isfinite(writes).any():
         return reads, writes

@@ -1,7 +1,7 @@
-"""What tells the traffic through a resource that ranks share: the memory of a domain, or a cache of several cores.
+"""The traffic through a resource that ranks share: the memory of a domain, or a cache of several cores.
 
-A cache is asked for by kernels that it serves. Counters tell the bytes that pass between it and the caches within, both
-ways, or the loads that it served, which leave out what was fetched ahead; a platform tells what it gives to readers.
+A cache is used by kernels that it serves. Counters give the bytes that pass between it and the caches within, both
+ways, or the loads that it served, which leave out prefetches; a platform gives its bandwidth for reads.
 The traffic that its bandwidth limits is therefore known to a factor of two, which the measured times narrow. So it is
 with memory where its bytes were not counted and the loads that it served were. What goes on to memory passes a cache as
 well: a kernel is taken for one that the cache holds up where it asks for more of the cache's bandwidth than of
@@ -56,7 +56,7 @@ class Demand:
 
     @classmethod
     def on(cls, platform: Platform) -> Demand | None:
-        """On the outermost shared cache of a platform; None where that does not tell its bandwidth."""
+        """On the outermost shared cache of a platform; None where that has no bandwidth of it."""
         found = cls.on_memory(platform)
         return None if found.cache is None else replace(found, name=found.cache.name)
 

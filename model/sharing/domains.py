@@ -33,7 +33,7 @@ class Domains:
         One of :data:`PLACEMENTS`.
     core, domain : (float, float) or None
         Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; None where
-        no platform tells and the measured curve must.
+        no platform gives it and the measured curve must.
     """
 
     cores: int
@@ -69,14 +69,14 @@ class Domains:
     @classmethod
     def of_cache(cls, platform: Any, cache: Any, node: Domains) -> Domains:
         """The instances of a `cache` (:class:`ranksight.platforms.platform.Cache`), with ranks placed as on `node`."""
-        told = cache.bandwidth_shared is not None
-        core, full = ((float(x), float(x)) if told else None for x in (cache.bandwidth, cache.bandwidth_shared))
+        known = cache.bandwidth_shared is not None
+        core, full = ((float(x), float(x)) if known else None for x in (cache.bandwidth, cache.bandwidth_shared))
         count = max(1, -(-int(platform.cores) // int(cache.shared_by)))
         return cls(int(cache.shared_by), count, node.ranks_per_node, node.placement, core, full)
 
     @classmethod
     def inferred(cls, cores: int, placement: str = "compact", ranks_per_node: int | None = None) -> Domains:
-        """Domains of `cores` cores of which nothing else is known: the measured curve of one tells its bandwidth.
+        """Domains of `cores` cores whose bandwidth is not known: it is inferred from the measured curve of one.
 
         Without `ranks_per_node` all ranks are taken to share one node.
         """

@@ -19,9 +19,9 @@ from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.counted import FEWEST, Counted, Readings, read_counts
 from ranksight.model.sharing.demand import MEMORY, TWICE, Demand
 from ranksight.model.sharing.domains import Domains, needs
-from ranksight.model.sharing.learning import BLIND, TOLD, Known, Learned, learn, times
+from ranksight.model.sharing.learning import BLIND, INFORMED, Known, Learned, learn, times
 from ranksight.model.sharing.seen import Seen, by_share
-from ranksight.model.sharing.shared import ALIKE, READ, WORK, WRITTEN, Sharing
+from ranksight.model.sharing.shared import READ, READ_BY_RANKS, WORK, WRITTEN, Sharing
 from ranksight.model.sharing.traffic import factor, occupancy
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.departure import Departure, learn_departure
@@ -68,7 +68,7 @@ def fit_sharing(
     Returns
     -------
     Sharing or None
-        None where nothing tells how kernels share a domain, where traffic was simulated and is not memory's by a
+        None where it is unknown how kernels share a domain, where traffic was simulated and is not memory's by a
         `demand` (a simulated cache serves one rank, fetches nothing ahead and has no rate), where loads were counted by
         level and no `demand` is given, or where the number of ranks is no parameter.
 
@@ -83,7 +83,7 @@ def fit_sharing(
         return None
     if not given.traffic:
         domains = replace(domains, core=None, domain=None)
-    series, active, countless, alike = given.series, given.active, given.countless, given.alike
+    series, active, countless, same_active = given.series, given.active, given.countless, given.same_active
     time, reads, writes = given.time, given.reads, given.writes
     every = reads + np.nan_to_num(writes)
     work = np.where(countless[:, None], every, given.work)
@@ -91,7 +91,8 @@ def fit_sharing(
         _check(domains, given.kernels, time, reads, np.nan_to_num(writes), active)
     held = occupancy(reads, writes, work, given.ranks, active, domains.cores)
     without = reads / factor(held.effect, active, domains.cores)
-    counts = _counts(series, given.kernels, {WORK: work, READ: without, WRITTEN: writes, ALIKE: reads}, settings)
+    columns = {WORK: work, READ: without, WRITTEN: writes, READ_BY_RANKS: reads}
+    counts = _counts(series, given.kernels, columns, settings)
     seen = None
     if given.traffic:
         own = np.where(countless[:, None], np.nan, work)
@@ -101,29 +102,31 @@ def fit_sharing(
         uneven = units.unevenness(series.points, series.parameters)
         work, reads, writes, every = work * uneven, reads * uneven, writes * uneven, every * uneven
     transfer, domain = needs(domains, np.nan_to_num(reads), np.nan_to_num(writes))
-    told = domains.domain is not None
+    limited = domains.domain is not None
     with np.errstate(invalid="ignore", divide="ignore"):
         # Without a platform, seconds by the largest rate that was reached: the domain gives that much at least.
-        reached = np.ones(len(time)) if told else np.nanmax(active * every / time, axis=1)
-        room = np.nanmin(np.where(every > 0, 0.9 * time / transfer, np.inf), axis=1) if told else np.ones(len(time))
+        reached = np.ones(len(time)) if limited else np.nanmax(active * every / time, axis=1)
+        room = np.nanmin(np.where(every > 0, 0.9 * time / transfer, np.inf), axis=1) if limited else np.ones(len(time))
         domain = domain / reached[:, None]
-    # What the traffic adds to a rank's time shows only where it varies beside the work.
-    alone = np.where(countless | alike, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
-    spread = (TOLD if told else BLIND) if demand is None else TWICE
+    # What the traffic adds to a rank's time shows only where it varies relative to the work.
+    alone = np.where(countless | same_active, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
+    spread = (INFORMED if limited else BLIND) if demand is None else TWICE
     known = Known(_early(given), work, every, alone[:, None] * transfer, domain, active, spread)
     learned = learn(known)
-    mode, floor = _mode(learned, time, work, alike), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
+    mode, floor = _mode(learned, time, work, same_active), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        lonely = np.ones_like(active) if alike else active
+        lonely = np.ones_like(active) if same_active else active
         said = times(mode, work, known.transfer, domain, floor[:, None], lonely)[0]
         left, off = np.log(known.time / said), np.log(time / said)
     varied = tuple(
         at
         for at, name in enumerate(series.parameters)
-        if len(np.unique(series.points[:, at])) > 1 and (series.points[:, at] > 0).all() and (alike or name != "ranks")
+        if len(np.unique(series.points[:, at])) > 1
+        and (series.points[:, at] > 0).all()
+        and (same_active or name != "ranks")
     )
     departure, residual = _departures(given, varied, left, learned.scatter)
-    beyond = None if alike else _beyond(given, domains, said, off, departure, learned.scatter)
+    beyond = None if same_active else _beyond(given, domains, said, off, departure, learned.scatter)
     # From here on a domain's seconds are bytes without a platform: its bandwidth goes into the second number.
     mode[:, 1] += np.log(reached)
     name = MEMORY if demand is None else demand.name
@@ -145,9 +148,9 @@ def fit_sharing(
         trained=np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1),
         departure=departure,
         varied=varied,
-        alike=alike,
+        same_active=same_active,
         evidence=tuple(
-            _told(name, domains, _loads(name, given.traffic, bool(no), given.instructions), int(n))
+            _evidence(name, domains, _loads(name, given.traffic, bool(no), given.instructions), int(n))
             for no, n in zip(countless, learned.count, strict=True)
         ),
         beyond=beyond,
@@ -160,15 +163,15 @@ def _early(given: Counted) -> Array:
     """Times (K, n) that the law is learned from: between full domains other things grow than what fills one, so that of
     them all it has those of the fewest ranks."""
     full = given.active == given.active.max()
-    further = full & (given.ranks > given.ranks[full].min()) & (not given.alike)
+    further = full & (given.ranks > given.ranks[full].min()) & (not given.same_active)
     early = np.where(further, np.nan, given.time)
     return np.where((np.isfinite(early).sum(axis=1) >= FEWEST)[:, None], early, given.time)
 
 
-def _mode(learned: Learned, time: Array, work: Array, alike: bool) -> Array:
+def _mode(learned: Learned, time: Array, work: Array, same_active: bool) -> Array:
     """The four numbers (K, 4); those of one number of ranks in a domain are of a rank alone, which keeps its pace."""
     mode = learned.mode.copy()
-    if alike:
+    if same_active:
         largest = np.where(time > 0, work, -np.inf).argmax(axis=1)[:, None]
         with np.errstate(invalid="ignore"):
             mode[:, 0] = np.log(np.take_along_axis(time / work, largest, axis=1)[:, 0])
@@ -177,13 +180,14 @@ def _mode(learned: Learned, time: Array, work: Array, alike: bool) -> Array:
 
 
 def _departures(given: Counted, varied: tuple[int, ...], left: Array, scatter: Array) -> tuple[Departure, Array]:
-    """How what the law leaves (K, n) goes on, and what is left of that where it is foretold from all others."""
+    """The extrapolation of the law's residuals (K, n), and their leave-one-out residuals."""
     inputs = [np.log(given.series.points[:, at]) for at in varied]
     left = np.where(np.isfinite(left), left, np.nan)
     # What lies far off the law has reasons of its own, and says nothing of its neighbours.
-    most = np.inf if given.alike else OUTLYING * scatter[:, None]
+    most = np.inf if given.same_active else OUTLYING * scatter[:, None]
     kept = np.clip(left, -most, most)
-    departure = learn_departure(np.stack(inputs if given.alike else [np.log(given.active), *inputs], axis=1), kept)
+    inputs = inputs if given.same_active else [np.log(given.active), *inputs]
+    departure = learn_departure(np.stack(inputs, axis=1), kept)
     return departure, departure.left_out() + left - kept
 
 
@@ -257,6 +261,6 @@ def _loads(name: str, counted: bool, countless: bool, instructions: bool) -> str
     return f"{f'{name} traffic' if countless else 'instructions'} as the work, {name} traffic"
 
 
-def _told(name: str, domains: Domains, loads: str, count: int) -> str:
+def _evidence(name: str, domains: Domains, loads: str, count: int) -> str:
     source = "measured curve of a domain" if domains.domain is None else "platform's bandwidths"
     return f"shared {name} bandwidth: {loads}, {source}, {count} configurations"

@@ -26,8 +26,8 @@ CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
 """Centres of t before the data: bandwidth as measured on the platform, waiting of half a transfer, three thousandths of
 the shortest time that do not shrink."""
 WIDTH = np.array([np.inf, 0.15, 0.8, 1.5])
-TOLD, BLIND = float(WIDTH[1]), 1.0
-"""Standard deviation of t_2 where a platform tells the bandwidth of memory, and where none does."""
+INFORMED, BLIND = float(WIDTH[1]), 1.0
+"""Standard deviation of t_2 where a platform gives the bandwidth of memory, and where none does."""
 TAILS = 4.0
 """Degrees of freedom of the scatter."""
 LEAST = 0.003
@@ -52,7 +52,7 @@ class Known:
         reached.
     active : (n,)
     spread : float
-        Standard deviation of t_2 before the data: :data:`TOLD`, :data:`BLIND`, or that of a cache's.
+        Standard deviation of t_2 before the data: :data:`INFORMED`, :data:`BLIND`, or that of a cache's.
     """
 
     time: Array

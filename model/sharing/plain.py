@@ -29,7 +29,7 @@ def sharing_to_dict(sharing: Sharing) -> dict[str, Any]:
         **{name: getattr(sharing, name).tolist() for name in _WHOLE},
         **{name: with_gaps(getattr(sharing, name)) for name in _GAPS},
         **{name: list(getattr(sharing, name)) for name in ("kernels", "varied", "evidence")},
-        "alike": sharing.alike,
+        "alike": sharing.same_active,
         "beyond": None if sharing.beyond is None else sharing.beyond.to_dict(),
         "resource": sharing.resource,
         "seen": None if sharing.seen is None else sharing.seen.to_dict(),
@@ -55,7 +55,7 @@ def sharing_from_dict(content: Mapping[str, Any]) -> Sharing:
             count=count.astype(np.intp),
             departure=Departure.from_dict(content["departure"]),
             varied=tuple(int(x) for x in content["varied"]),
-            alike=bool(content["alike"]),
+            same_active=bool(content["alike"]),
             evidence=evidence,
             beyond=None if content.get("beyond") is None else Beyond.from_dict(content["beyond"], kernels),
             resource=str(content["resource"]),
@@ -84,7 +84,7 @@ def _sound(sharing: Sharing) -> bool:
         and len(sharing.evidence) == k
         and "ranks" in parameters
         and all(0 <= at < len(parameters) for at in sharing.varied)
-        and sharing.departure.inputs.shape[1] == len(sharing.varied) + (not sharing.alike)
+        and sharing.departure.inputs.shape[1] == len(sharing.varied) + (not sharing.same_active)
         and len(sharing.departure.values) == k
         and set(sharing.counts.kernels) <= set(sharing.kernels)
         and loads_of(sharing.resource) in LEVELS

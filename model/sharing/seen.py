@@ -50,7 +50,7 @@ class Seen:
     reads, writes : (K, n)
         Bytes per unit of work.
     belief : (K,)
-        That the share of a rank tells its traffic, whatever the parameters are.
+        That the share of a rank determines its traffic, whatever the parameters are.
     """
 
     active: NDArray[np.intp]
@@ -60,7 +60,7 @@ class Seen:
     belief: Array
 
     def take(self, given: list[Count], active: NDArray[np.intp], where: NDArray[np.bool_], z: float) -> list[Count]:
-        """Work, bytes read and bytes written, with the bytes as they were counted `where` (k,) that tells them.
+        """Work, bytes read and bytes written, with the bytes as they were counted at configurations `where` (k,).
 
         Parameters
         ----------
@@ -138,9 +138,9 @@ class Seen:
 
 
 def by_share(rates: Array, points: Array, column: int) -> Array:
-    """Belief (K,) that each rank's share tells the bytes per unit of work, `rates` (K, n) at `points` (n, m).
+    """Belief (K,) that each rank's share determines the bytes per unit of work, `rates` (K, n) at `points` (n, m).
 
-    Caches that come with further ranks are few beside the one that they share: where these make traffic fall at all,
+    Caches that come with further ranks are small compared with the one that they share: where these make traffic fall,
     larger problems make it rise by the same.
 
     Parameters

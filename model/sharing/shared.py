@@ -23,7 +23,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.priors import GROWTH_KEPT
 from ranksight.model.series.computation import in_cores
 from ranksight.model.series.noise import JOBS
-from ranksight.model.sharing.beyond import UNTOLD, Beyond
+from ranksight.model.sharing.beyond import UNDETERMINED, Beyond
 from ranksight.model.sharing.demand import MEMORY
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.learning import times
@@ -36,12 +36,12 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 
-WORK, READ, WRITTEN, ALIKE = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
-"""Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not told apart) without what the
+WORK, READ, WRITTEN, READ_BY_RANKS = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
+"""Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not separated) without what the
 occupancy of a domain does to them, the bytes written, and the bytes read as if it did nothing."""
 SOFT = (0.1, 0.2)
 """Relative uncertainty of a saturated interface's bandwidth per e-fold of the ranks in a domain beyond those measured,
-where a platform tells the bandwidth of a full domain, and where it does not."""
+where a platform gives the bandwidth of a full domain, and where it does not."""
 NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
 
 
@@ -72,7 +72,7 @@ class Sharing:
         Over the logarithms of the ranks in a domain, where these varied, and of the other parameters.
     varied : tuple of int
         Columns of the parameters among these.
-    alike : bool
+    same_active : bool
         Whether all runs had the same number of ranks in a domain: departures are then of the time alone, before others
         add to it.
     evidence : tuple of str
@@ -103,7 +103,7 @@ class Sharing:
     trained: Array
     departure: Departure
     varied: tuple[int, ...]
-    alike: bool
+    same_active: bool
     evidence: tuple[str, ...]
     beyond: Beyond | None = None
     resource: str = MEMORY
@@ -180,7 +180,7 @@ class Sharing:
         """The same with part of what bytes per unit of work grow by beyond the domain that was measured, and the part
         of the time that does not shrink which is left there.
 
-        Runs that fill one domain do not tell what their number of ranks does from what sharing the domain does; the
+        Runs that fill one domain do not separate the effect of the number of ranks from that of sharing the domain; the
         second is done where the domain is full (:data:`ranksight.model.priors.GROWTH_KEPT`).
         """
         one = np.ones_like(given[0][0])
@@ -220,7 +220,7 @@ class Sharing:
         floor = self.floor[:, None] * left
         transfer, domain = needs(self.domains, reads, writes)
         transfer, off = self.alone[:, None] * transfer, np.exp(np.clip(gone, -20, 20))
-        before, after = (off, 1.0) if self.alike else (1.0, off)
+        before, after = (off, 1.0) if self.same_active else (1.0, off)
         time, busy = times(mode, work * before, transfer, domain, floor, active)
         core, _ = times(mode, work * before, transfer, domain, floor, np.ones_like(active))
         return time * after, core * after, busy
@@ -243,7 +243,7 @@ class Sharing:
 
     def _reads(self, said: Forecast, active: NDArray[np.intp], z: float) -> tuple[Array, Array, Array]:
         """Bytes read, between what the domain and what the ranks explain, by how sure the first is."""
-        domain, ranks = self._row(said, READ), self._row(said, ALIKE)
+        domain, ranks = self._row(said, READ), self._row(said, READ_BY_RANKS)
         first = domain[0] * factor(self.effect, active, self.domains.cores)
         belief = self.belief[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -293,7 +293,7 @@ class Sharing:
         return np.asarray((out & self._others).any(axis=1))
 
     def _farthest(self, level: float) -> Array:
-        """What holds the share `level` of the training times and one more, each foretold from the others (conformal).
+        """The half-width that covers the share `level` of the leave-one-out residuals of times (conformal).
 
         Zero where there are too few to say.
         """
@@ -302,7 +302,7 @@ class Sharing:
         found = size[np.arange(len(size)), np.minimum(at, self.count) - 1]
         return np.asarray(np.where(at <= self.count, found, 0.0))
 
-    def tells(self, points: Array) -> NDArray[np.bool_]:
+    def applies(self, points: Array) -> NDArray[np.bool_]:
         """Of which kernels at which points (K, k) the domains have something to say: of all everywhere, or where more
         or fewer ranks share them, but not within one domain of kernels whose work is guessed."""
         points = in_cores(points, self.counts.parameters)
@@ -314,8 +314,8 @@ class Sharing:
         return np.asarray(np.broadcast_to(other, (len(self.kernels), len(points))))
 
     def refused(self, time: Forecast) -> NDArray[np.bool_]:
-        """Where `time` (K, k), of this law, was not answered because runs inside one domain do not tell of others."""
-        return np.asarray(time.reason == UNTOLD, dtype=bool)
+        """Where `time` (K, k), of this law, was not predicted: runs inside one domain do not determine others."""
+        return np.asarray(time.reason == UNDETERMINED, dtype=bool)
 
     def crowded(self, points: Array) -> NDArray[np.bool_]:
         """Where more ranks share a domain than were measured, (k,)."""
@@ -327,7 +327,7 @@ class Sharing:
     def _inputs(self, points: Array, active: NDArray[np.intp]) -> Array:
         """What departures depend on."""
         found = [np.log(np.maximum(points[:, at], 1e-300)) for at in self.varied]
-        return np.stack(found if self.alike else [np.log(active), *found], axis=1)
+        return np.stack(found if self.same_active else [np.log(active), *found], axis=1)
 
     def _out(self, points: Array) -> Array:
         """How far out of the measured range each point is, in e-folds."""
@@ -375,7 +375,7 @@ class Sharing:
     ) -> tuple[NDArray[np.intp], NDArray[Any]]:
         status = np.full(time.shape, forecast.OK, dtype=np.intp)
         reason = np.full(time.shape, "", dtype=object)
-        unknown = np.isin(said.status, forecast.UNTOLD)
+        unknown = np.isin(said.status, forecast.INSUFFICIENT)
         for row in np.flatnonzero(unknown.any(axis=1)):
             at, name = self.kernels.index(self.counts.kernels[row]), self.counts.metrics[row]
             bad = unknown[row] & (status[at] == forecast.OK)

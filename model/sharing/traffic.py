@@ -11,7 +11,7 @@ rank, P ranks and n of them in a domain of N cores, the two say
     domain:  ln(b_r / w) = a_r + g ln w + c_1 (n - 1)/(N - 1) + c_2 ln n / ln N,    ln(b_w / w) = a_w + g ln w
     ranks:   ln(b_r / w) = a_r + g ln w + d (P - 1)/(max P - 1),  d >= 0,            ln(b_w / w) = a_w + g ln w
 
-Runs on one domain cannot tell them apart where reads grow. Both then have their say, each by how well it fits.
+Runs on one domain cannot distinguish them where reads grow. Both are then averaged, weighted by how well they fit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRIOR = 0.3
 NOISE = 0.01
 """Relative scatter of counted traffic, at least."""
 FEWEST = 4
-"""Different numbers of ranks in a domain that tell c_1 and c_2."""
+"""Different numbers of ranks in a domain needed to determine c_1 and c_2."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Occupancy:
     Attributes
     ----------
     effect : (K, 2)
-        c_1 and c_2; zeros where the measurements cannot tell them.
+        c_1 and c_2; zeros where the measurements cannot determine them.
     belief : (K,)
         Probability that it is the domain, not the ranks, that changes the reads.
     """

@@ -165,8 +165,8 @@ def _single() -> Single:
     powers = [(float(n), 0.0, 0.0) for n in range(1, 5)]
     for terms in (*itertools.combinations(powers, 2), *itertools.combinations(powers, 3)):
         weight = (_SUM if len(terms) == 2 else _SUM_OF_THREE) + _beyond(terms[-1])
-        for beside in ((), (ONE,)) if len(terms) == 2 else ((),):
-            forms.append(tuple((term,) for term in (*beside, *terms)))
+        for others in ((), (ONE,)) if len(terms) == 2 else ((),):
+            forms.append(tuple((term,) for term in (*others, *terms)))
             prior.append(weight)
     return Single(hypotheses(forms, prior), counted)
 
@@ -178,16 +178,16 @@ def _along_ranks() -> Single:
     volume: Factor = (-1.0, 0.0, 0.0)
     rare = [_ON_A_GRID[each.dimensions] + _ONE_SIDE * each.one_side for each in GRID_TERMS]
     for term, weight in zip((*ON_GRIDS, *_SHARES), (*rare, *[_ON_A_GRID[2]] * len(_SHARES)), strict=True):
-        for beside, less in (((), _ALONE), ((ONE,), 0.0), ((volume,), 0.0), ((ONE, volume), _FALL_AND_GROW)):
-            # Who has partners along a side leaves itself out: what grows as a side does stands beside something.
-            if beside or term[0] <= 0:
-                counted.append(tuple((each,) for each in (*beside, term)))
+        for others, less in (((), _ALONE), ((ONE,), 0.0), ((volume,), 0.0), ((ONE, volume), _FALL_AND_GROW)):
+            # A rank is no partner of its own: what grows as a side does has a further term.
+            if others or term[0] <= 0:
+                counted.append(tuple((each,) for each in (*others, term)))
                 weights.append(weight + less)
     for grown in _COARSE[:1] + _COARSE[3:4]:
         counted.append(tuple((each,) for each in (volume, _SHARES[0], grown)))
         weights.append(_MORE)
-    for beside in ((ONE,), (volume,), (ONE, volume)):
-        counted.append(tuple((each,) for each in (*beside, _LENGTHS, _FACES)))
+    for others in ((ONE,), (volume,), (ONE, volume)):
+        counted.append(tuple((each,) for each in (*others, _LENGTHS, _FACES)))
         weights.append(_ON_A_GRID[3] + _MORE)
     everything = hypotheses(counted, weights)
     return Single(_among(hypotheses(forms, prior), everything), everything)

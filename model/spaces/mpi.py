@@ -1,6 +1,7 @@
 """The space of a study of MPI libraries: all multiples of 1/4 and 1/3 up to 2 as powers, with and without a logarithm.
 
-26 terms, alone, beside a constant, and two beside one (Shudler, Calotoiu, Hoefler, Strube and Wolf 2015, section 3.3).
+26 terms, alone or with a constant, and pairs with a constant (Shudler, Calotoiu, Hoefler, Strube and Wolf 2015,
+section 3.3).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ DEPTH = 2
 MOST = 5000
 """Terms of a space of several parameters; rulers are made coarser until they are no more."""
 PAIR = -4.0
-"""Logarithm of the weight of two terms beside one before the data, as in the engine's default space."""
+"""Log prior weight of two terms relative to one, as in the engine's default space."""
 ZERO, UNIT = Fraction(0), Fraction(1)
 
 
@@ -172,17 +172,17 @@ def _next(expected: Order) -> Order:
     return Order(power=UNIT)
 
 
-def offer(growths: Sequence[Growth], parameters: Sequence[str], beside: Growth | None = None) -> Listed:
+def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Growth | None = None) -> Listed:
     """What the engine searches: a constant, every term with a constant and alone, and a constant with two terms.
 
-    Pairs are of any two terms of one parameter; of several parameters, of `beside` and any other, as there are too
+    Pairs are of any two terms of one parameter; of several parameters, of `expectation` and any other, as there are too
     many. They are rarer than single terms by :data:`PAIR`.
 
     Parameters
     ----------
     growths : sequence of Growth
     parameters : sequence of str
-    beside : Growth, optional
+    expectation : Growth, optional
         The expectation.
     """
     one: tuple[Factor, ...] = (ONE,) * len(parameters)
@@ -194,8 +194,8 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], beside: Growth |
     pairs: Iterable[tuple[tuple[Factor, ...], ...]] = ()
     if len(parameters) == 1:
         pairs = itertools.combinations(listed, 2)
-    elif beside is not None and beside.orders:
-        expected = beside.factors(parameters)
+    elif expectation is not None and expectation.orders:
+        expected = expectation.factors(parameters)
         pairs = ((expected, factors) for factors in listed if factors != expected)
     both = [(one, *pair) for pair in pairs]
     return Listed(hypotheses([*forms, *both], [*prior, *[PAIR] * len(both)]))

@@ -1,1 +1,1 @@
-"""What is known of functions beside their fit: neighbours, whole units, two levels, laws that a user states."""
+"""Structure known of functions in addition to their fit: neighbours, whole units, two levels, laws stated by a user."""

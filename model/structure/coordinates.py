@@ -1,8 +1,8 @@
 """What functions are of: the parameters of the runs, or others that are computed from them.
 
 A user who knows that a program depends on nx, ny, nz and ranks through x = nx*ny*nz/ranks says so: x stands in place of
-the parameters that its formula names, ranks apart, so that functions are searched over (ranks, x). Fewer runs tell them
-(x is the work per rank of Ding et al. 2018). Runs that fall on the same values become repetitions of one configuration,
+the parameters that its formula names, except ranks, so that functions are searched over (ranks, x). These need fewer
+runs (x is the work per rank of Ding et al. 2018). Runs with the same values become repetitions of one configuration,
 and how far they differ shows as scatter. Questions are asked in the runs' own parameters or in these.
 """
 
@@ -144,7 +144,7 @@ class Coordinates:
         return Experiment(experiment.path, experiment.application, self.parameters, runs)
 
     def remark(self) -> str:
-        """What people are told."""
+        """The note that names the formulas."""
         return "; ".join(f"{name} is {text}" for name, text in self.formulas.items())
 
     def to_dict(self) -> dict[str, Any]:

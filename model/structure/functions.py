@@ -1,7 +1,8 @@
 """Functions of the parameters with all that is known of their structure: what a model asks for a metric's value.
 
-The search knows forms; beside it stand what two levels of a parameter can say (:mod:`ranksight.model.structure.levels`)
-and what follows the process grid (:mod:`ranksight.model.structure.neighbours`). Each answers where it knows better.
+The search chooses hypotheses. Two further sources are parameters with two levels
+(:mod:`ranksight.model.structure.levels`) and metrics that follow the process grid
+(:mod:`ranksight.model.structure.neighbours`). Each is used where it is the better predictor.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Functions:
             given = self.levels.predict(points, level)
             low, high = self.levels.levels
             at = points[:, self.levels.parameters.index(self.levels.parameter)]
-            # Beyond its two values the search has chosen among forms that it could not tell apart.
+            # Beyond its two values the search has chosen among hypotheses that it could not distinguish.
             beyond = ((at < low) | (at > high))[None, :] & (given.status != forecast.NO_DATA)
             better = beyond | ((answer.status != forecast.OK) & (given.status == forecast.OK))
             # Two levels say nothing of a parameter that took one value.

@@ -21,7 +21,7 @@ EXACT = 1e-6
 """Largest relative error of rounding."""
 SENT = frozenset({"messages", "bytes_sent"})
 """Metrics of which no neighbour gets less than nothing."""
-ALIKE = 1.3
+EQUAL = 1.3
 """Largest ratio of the costs of two directions where nothing else separates the law from growth with the ranks."""
 
 
@@ -75,7 +75,7 @@ def solve(groups: Collection[Group], grid: Cartesian, faced: bool) -> Law:
         residual, follows = np.maximum(residual, one.error), follows & one.holds
         costs = one.solution[:, 1:]
         same = np.ptp(costs, axis=1) <= EXACT * np.abs(costs).max(axis=1)
-        equal &= np.where(one.error > 0, _alike(costs), same)
+        equal &= np.where(one.error > 0, _equal(costs), same)
     return Law(solved, residual, follows, equal)
 
 
@@ -139,7 +139,7 @@ class _Fit:
             else:
                 mean = full[:, 1:].mean(axis=1, keepdims=True)
                 unlike = np.abs(full[:, 1:] / np.where(mean > 0, mean, 1.0) - 1).max(axis=1)
-                take(close & _alike(full[:, 1:]), full, np.hypot(size, unlike))
+                take(close & _equal(full[:, 1:]), full, np.hypot(size, unlike))
         total = near.sum(axis=1)
         for constant in (True, False):
             basis = np.stack([np.ones(len(total)), total], axis=1)[:, not constant :]
@@ -186,6 +186,6 @@ def _each_direction(sides: Array, near: Array, values: Array, constant: bool) ->
     return costs if known else None, np.abs(difference).max(axis=1), scatter
 
 
-def _alike(costs: Array) -> NDArray[np.bool_]:
+def _equal(costs: Array) -> NDArray[np.bool_]:
     """Whether the directions of each row cost about the same."""
-    return np.asarray((costs.min(axis=1) > 0) & (costs.max(axis=1) <= ALIKE * costs.min(axis=1)))
+    return np.asarray((costs.min(axis=1) > 0) & (costs.max(axis=1) <= EQUAL * costs.min(axis=1)))

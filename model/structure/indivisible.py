@@ -5,9 +5,9 @@ A kernel whose ranks execute two numbers of instructions, i and j > i and nothin
     a = i / (j - i),    U = a P + (ranks with j)
 
 where a is a whole number, and where all ranks execute the same, P divides U. Two uneven numbers of ranks and more that
-agree on U, with no even one against it, tell that the work comes in units that cannot be cut, as Ding et al. 2018 know
-of HOMME's elements beforehand: :mod:`ranksight.model.structure.wholeunits` then predicts its staircase, once they are
-stated.
+agree on U, with no even one against it, show that the work comes in units that cannot be divided. Ding et al. 2018 know
+this of HOMME's elements beforehand. :mod:`ranksight.model.structure.wholeunits` predicts the staircase once the units
+are stated.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LARGE = 0.2
 
 
 def units_on(instructions: Array) -> float:
-    """Units of work of one kernel whose ranks executed `instructions` (P,), 0 where all did as many; NaN where these
-    tell none."""
+    """Units of work of one kernel whose ranks executed `instructions` (P,), 0 where all did as many; NaN where none can
+    be inferred."""
     if not (instructions > 0).all():
         return np.nan
     if np.ptp(instructions) <= EVEN * instructions.min():
@@ -48,7 +48,7 @@ def units_on(instructions: Array) -> float:
 
 
 def indivisible(experiment: Experiment) -> str:
-    """What is to be said of work that comes in whole units; nothing where ranks do not tell of any.
+    """The note on work that comes in whole units; empty where the counts of ranks show none.
 
     Parameters
     ----------

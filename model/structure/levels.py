@@ -1,9 +1,9 @@
 """A parameter that took two values: what two points can say, and how far.
 
-No search can choose a form from two points; :mod:`ranksight.model.structure.bridge` says what they hold. Where the
-functions at both values are sums of the same terms, and exact, each coefficient is carried by itself, as what grows
-with the extent and what does not are told apart by the other parameters. Which cache level serves a load changes where
-the working set outgrows a cache, and two sizes cannot tell where that is: beyond them nothing is claimed.
+No search can choose a hypothesis from two points; :mod:`ranksight.model.structure.bridge` derives what they determine.
+Where the functions at both values are sums of the same terms, and exact, each coefficient is extrapolated separately,
+as the other parameters separate what grows with the extent from what does not. Which cache level serves a load changes
+where the working set outgrows a cache, and two sizes cannot locate that: beyond them nothing is predicted.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Levels:
         at = np.where(asked > 0, asked, self.levels[0])
         parts, (middle, lower, upper) = self._at_levels(points, level)
         counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
-        told = bridge(self.levels, middle, at, counted, self.steepest[:, None])
-        value, low, high = self._by_terms(points, middle, told)
+        given = bridge(self.levels, middle, at, counted, self.steepest[:, None])
+        value, low, high = self._by_terms(points, middle, given)
         low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
         jobs = np.exp(float(ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
         low, high = np.fmin(low, value / jobs), np.fmax(high, value * jobs)
@@ -166,13 +166,13 @@ class Levels:
             exact &= (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < EXACT**2)
         return exact
 
-    def _by_terms(self, points: Array, middle: Array, told: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        """The values and intervals with those of exact sums of the same terms carried term by term.
+    def _by_terms(self, points: Array, middle: Array, given: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        """The values and intervals with those of exact sums of the same terms extrapolated term by term.
 
-        They are in proportion to the values (s, k, 2) at the nearer level, which forms beside the leading one move.
+        They are in proportion to the values (s, k, 2) at the nearer level, which all but the best hypothesis move.
         """
         if self.fitted is None:
-            return told
+            return given
         table = np.concatenate([fitted.terms for fitted in self.fitted])
         terms, number = np.unique(table, axis=0, return_inverse=True)
         number = np.append(number.ravel(), -1)
@@ -186,9 +186,9 @@ class Levels:
             held = np.pad(fitted.coefficient[:, 0], ((0, 0), (0, width - fitted.members.shape[2])))
             coefficients.append(np.take_along_axis(held, order, axis=1))
         first, second = coefficients
-        alike = (both[0] == both[1]).all(axis=1) & (first * second >= 0).all(axis=1)
-        if not (rows := np.flatnonzero(alike & self._exact)).size:
-            return told
+        same = (both[0] == both[1]).all(axis=1) & (first * second >= 0).all(axis=1)
+        if not (rows := np.flatnonzero(same & self._exact)).size:
+            return given
         used = both[0][rows] < len(terms)
         columns = [self.parameters.index(name) for name in self.others]
         basis = values(terms, points[:, columns])[np.where(used, both[0][rows], 0)]
@@ -203,7 +203,7 @@ class Levels:
         each = [np.where(used[..., None], part.reshape(basis.shape) * basis, 0.0) for part in parts]
         carried = each[0], np.minimum(each[1], each[2]), np.maximum(each[1], each[2])
         result = []
-        for old, new in zip(told, carried, strict=True):
+        for old, new in zip(given, carried, strict=True):
             total = np.where(np.isfinite(moved), new.sum(axis=1) * np.nan_to_num(moved), np.nan)
             whole = old.copy()
             whole[rows] = np.where(np.isfinite(total) & (total >= 0), total, old[rows])
@@ -302,7 +302,7 @@ def _first(*refusals: tuple[NDArray[np.bool_], Any, Any]) -> tuple[NDArray[np.in
 def two_valued(series: Series, iterations: str | None = None) -> str | None:
     """The parameter that took exactly two values, both above zero; None where none or several did.
 
-    Along iterations everything is a line, which two values tell.
+    Along iterations everything is a line, which two values determine.
     """
     found = [
         name

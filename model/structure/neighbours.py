@@ -52,7 +52,7 @@ class Neighbours:
     Attributes
     ----------
     parameters, others : tuple of str
-        Of the model, and those beside ``ranks``.
+        Of the model, and those other than ``ranks``.
     grids : tuple of Cartesian
     measured : tuple of int
         Numbers of ranks whose partners are known.

@@ -143,7 +143,7 @@ class Stated:
                 )
 
     def remark(self, points: Array) -> list[str]:
-        """What people are told of points (k, m) beyond the measured range."""
+        """The notes on points (k, m) beyond the measured range."""
         return [
             f"{kernel} sends as {text} grows, as stated, beyond what was measured"
             for kernel, text in self.texts.items()

@@ -1,4 +1,4 @@
-"""The functions of series, with what is known of their structure beside the fit of each."""
+"""The functions of series, with what is known of their structure in addition to the fit of each."""
 
 from __future__ import annotations
 

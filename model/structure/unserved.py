@@ -54,7 +54,7 @@ class Unserved:
     most : (u,)
         Largest loads (or stores) of the kernel at any configuration; NaN where they were not counted.
     memory : (str, float) or None
-        What tells the program's memory, and the largest measured.
+        The metric that gives the program's memory, and the largest measured.
     """
 
     kernels: tuple[str, ...]
@@ -110,10 +110,10 @@ class Unserved:
         arrays["reason"] = arrays["reason"].astype(object)
         arrays["lower"][index] = np.where(where, 0.0, arrays["lower"][index])
         arrays["upper"][index] = np.where(where, np.fmax(top, arrays["upper"][index]), arrays["upper"][index])
-        told = where & (arrays["status"][index] == forecast.OK)
-        arrays["status"][index] = np.where(told, forecast.WIDE, arrays["status"][index])
+        widened = where & (arrays["status"][index] == forecast.OK)
+        arrays["status"][index] = np.where(widened, forecast.WIDE, arrays["status"][index])
         first = beyond.argmax(axis=2)
-        for i, k in zip(*np.nonzero(told), strict=True):
+        for i, k in zip(*np.nonzero(widened), strict=True):
             axis = sizes[first[i, k]]
             largest = trained[index[i], axis, 1]
             arrays["reason"][index[i], k] = f"the working set may outgrow a cache beyond {parameters[axis]} {largest:g}"
@@ -151,7 +151,7 @@ def find_unserved(series: Series) -> Unserved | None:
     """The levels that served nothing, or next to nothing, at any configuration of `series`; None where each did.
 
     Where loads were not counted, only a count of zero is nothing. Sampled counts are not looked at: no sample is not
-    nothing, and what it may be is told with them.
+    nothing, and what it may be is predicted with them.
     """
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     sampled = series.sampled

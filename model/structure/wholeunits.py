@@ -6,9 +6,9 @@ as much as the fullest one,
 
     P' = U / ceil(U / P) <= P,
 
-where the metric is carried by that rank; means over ranks stay functions of P. How much longer than an even share the
-fullest rank works, ceil(U / P) P / U, is told with the answer (Ding et al. 2018 allow only P = 6 n^2 of HOMME's 6 n_e^2
-elements, and measure what other numbers of ranks cost).
+where the metric is that of the slowest rank; means over ranks stay functions of P. How much longer than an even share
+the slowest rank works, ceil(U / P) P / U, is reported with the prediction (Ding et al. 2018 allow only P = 6 n^2 of
+HOMME's 6 n_e^2 elements, and measure what other numbers of ranks cost).
 """
 
 from __future__ import annotations

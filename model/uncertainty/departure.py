@@ -1,4 +1,4 @@
-"""Smooth departures of kernels from a law: what it leaves unexplained, carried on as far as it stays alike.
+"""Smooth departures of kernels from a law: its correlated residual, extrapolated as far as it stays correlated.
 
 Cycles per instruction follow the working set as one cache after the other is outgrown, and no law of a few numbers says
 when. The logarithm of measured over predicted is taken as a Gaussian process over the logarithms of the parameters,
@@ -6,10 +6,10 @@ when. The logarithm of measured over predicted is taken as a Gaussian process ov
     r_k(x) ~ N(0, s_k^2 R(x, x') + q^2),
 
 of mean zero, so that far from all measurements the law stands alone and the interval is as wide as departures were.
-How far values stay alike (a length for each parameter) and how much single runs scatter, q, are those of the program's
-kernels together, as four sizes tell neither for one; s_k is each kernel's own, by its posterior over a grid. How smooth
-departures are is not known: R is the Matérn covariance of smoothness 1/2, 3/2 and 5/2 in turn, and the three have equal
-say (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, sections 2.2, 4.2 and 5.4).
+The correlation lengths (one for each parameter) and the scatter of single runs, q, are those of the program's kernels
+together, as four sizes determine neither for one kernel. s_k is each kernel's own, by its posterior over a grid. How
+smooth departures are is not known: R is the Matérn covariance of smoothness 1/2, 3/2 and 5/2 in turn, with equal
+weights (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, sections 2.2, 4.2 and 5.4).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Departure:
         return means, np.sqrt(np.maximum(squares - means**2, 0.0))
 
     def left_out(self) -> Array:
-        """What is left of each departure (K, n) when it is foretold from all others."""
+        """The leave-one-out residual of each departure (K, n), predicted from all others."""
         found = np.full(self.values.shape, np.nan)
         for rows, known in _patterns(self.values):
             parts = [
@@ -163,7 +163,7 @@ class _Solved:
 
 
 def learn_departure(inputs: Array, values: Array) -> Departure:
-    """Learn how far departures stay alike and how much single runs scatter.
+    """Learn the correlation lengths of departures and the scatter of single runs.
 
     Parameters
     ----------

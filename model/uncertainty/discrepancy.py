@@ -1,8 +1,7 @@
 """What remains between functions and values beyond the noise: learned from all series of a metric together.
 
-No form of a search space is the truth. How far series stray from the form that fits them best, over what their
-repetitions
-explain, tells how much; a batch tells it better than a series of five points.
+No hypothesis of a search space is exact. The distance of series from their best hypothesis, beyond what their
+repetitions explain, estimates this error; a batch estimates it better than a series of five points.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ TIME = 0.05**2
 """Relative variance expected of times that were never repeated, before anything else is known."""
 
 MOST = 0.1**2
-"""Relative variance beyond which what others stray by is no scatter, but forms that none of them has."""
+"""Relative variance beyond which the discrepancy of others is not scatter but a form outside the hypothesis space."""
 
 
 def configuration_variance(location: Location, kind: Kind) -> Array:
@@ -67,7 +66,7 @@ def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
     prior, factor = moderate(np.where(freedom > 0, ratio, 0.0), freedom)
     if prior <= 0:
         return None
-    # Noise that repetitions tell is a lower bound; a guess is none.
+    # Noise estimated from repetitions is a lower bound; a guess is none.
     least = 1.0 if (known > 0).any() else 0.0
     return max(factor, least), max(prior, 1.0)
 
@@ -105,10 +104,9 @@ def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> 
 def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
     """Variance v0 and degrees of freedom d0 (s,) of series that have no others to learn from.
 
-    Repetitions tell the noise; where the best small form strays from the values by no more than that (F test), the
-    noise is all
-    there is, with the freedom that repetitions give it. Where it strays by more, or nothing was repeated, little is
-    known.
+    Repetitions give the noise. Where the best small hypothesis differs from the values by no more than that (F test),
+    the noise is all there is, with the freedom that repetitions give it. Where it differs by more, or nothing was
+    repeated, little is known.
     """
     ratio, freedom = misfit(problem, screened, noise, known)
     with np.errstate(invalid="ignore"):
@@ -140,7 +138,7 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
         Variance of a configuration's value from noise alone, and its degrees of freedom; zero where nothing was
         repeated, and all that is left may be discrepancy.
     law : (g,), optional
-        The law where other series of the metric told it already.
+        The law where it was learned from other series of the metric before.
     """
     freedom = freedom - priors.DISCREPANCY_CHOSEN
     use, squares = (freedom > 0) & np.isfinite(ratio), ratio * noise

@@ -29,8 +29,8 @@ REASONS = (
     "longer runs, or sample more often",
     "what it may turn into beyond the runs spans a factor of {factor}, its functions alone one of {alone}",
 )
-UNTOLD = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
-"""Why a value is not carried where its interval says nothing either."""
+INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
+"""Codes of insufficient data with which the interval is not usable either."""
 
 WIDEST = 4.0
 """Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of
@@ -39,7 +39,7 @@ DRIFT_FREEDOM = 5.0
 """Degrees of freedom of drift: Student's law of these, with the mean of the law of tau before the data as its scale,
 has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.uncertainty.drift.before`)."""
 CANCELLED = 5.0
-"""Relative standard deviation from which on a value is next to nothing beside its error."""
+"""Relative standard deviation from which on a value is negligible compared with its error."""
 TAIL = float(ndtri(0.95))
 """Standard deviations to the ends of a 90 % interval."""
 ROUNDING = 1e-12
@@ -69,9 +69,9 @@ def judged_by_width(
         Upper over lower end, and what is known of the answers so far; NaN is too wide.
     """
     wide = ~(factor <= WIDEST) & (status == OK)
-    told = reason.astype(object)
-    told[wide] = too_wide(factor[wide])
-    return np.where(wide, WIDE, status).astype(np.intp), told
+    text = reason.astype(object)
+    text[wide] = too_wide(factor[wide])
+    return np.where(wide, WIDE, status).astype(np.intp), text
 
 
 @dataclass(frozen=True)

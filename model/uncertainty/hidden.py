@@ -1,8 +1,8 @@
 """Hidden parameters outside of what was measured: what they add to an interval, and on which side.
 
 A composite parameter such as the work per rank may stay in the range measured while those behind it, ranks and sizes,
-leave it. Nothing tells how functions depend on those, so physics bounds it. Times that follow the work per rank in
-proportion are work that is divided, which knows no rank count and drifts either way. The rest, communication and
+leave it. No measurement shows how functions depend on those, so physics bounds it. Times in proportion to the work per
+rank are divided work: they do not depend on the number of ranks and may drift either way. The rest, communication and
 waiting, does not shrink when ranks are added: trees grow by logarithms of their number, gathering and imbalance in
 proportion to it. With a share b of the rest and d e-folds beyond the range, a time may therefore rise by
 ``ln(1 + b (exp(UNDIVIDED d) - 1))``, and as many e-folds below the range fall by the same rule.

@@ -17,7 +17,7 @@ Real = NDArray[np.floating[Any]]
 Index = NDArray[np.intp]
 PIECE = 40_000
 """Components evaluated at a time: as many as stay in a processor's cache."""
-ALIKE = 1.25
+BATCHED = 1.25
 """Mixtures are worked on together whose numbers of components lie within this factor."""
 LAST = 1e-5
 """Distance from the probability wanted, on the normal scale, times the square of the step in spreads of the narrowest
@@ -72,7 +72,7 @@ def quantiles(
 ) -> Array:
     """Quantiles (p, ...) of mixtures of t laws, to a hundred thousandth of the probability.
 
-    A quantile lies between the least and the largest of the components'. Where to look first is told by logistic laws
+    A quantile lies between the least and the largest of the components'. The initial guess comes from logistic laws
     in the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly
     straight, so that from there mostly one of Halley's steps finds its root (Gander 1985, *American Mathematical
     Monthly* 92, 131); where it is not, as between components far apart, the bracket is halved.
@@ -113,7 +113,7 @@ def _most(largest: int) -> NDArray[np.intp]:
     """With how many components at most each number of them, from none to `largest`, is worked on together."""
     ends = [0]
     while ends[-1] < largest:
-        ends.append(min(max(ends[-1] + 1, int(ends[-1] * ALIKE)), largest))
+        ends.append(min(max(ends[-1] + 1, int(ends[-1] * BATCHED)), largest))
     return np.array(ends, dtype=np.intp)[np.searchsorted(ends, np.arange(largest + 1))]
 
 
@@ -227,7 +227,7 @@ class _Law:
         self, goal: float, columns: Index, origin: Array, low: Array, high: Array, least: Array
     ) -> tuple[Array, NDArray[np.bool_]]:
         """The quantiles of the mixtures in some `columns`, looked for from `origin` on between `low` and `high`, and
-        which of them are not told by the digits of their distance from it."""
+        which of them are not resolved by the digits of their distance from it."""
         unit, every = self.unit[columns], len(columns) == len(self.unit)
         side = unit if goal <= 0 else -unit
         which: Index | slice = slice(None) if every else columns

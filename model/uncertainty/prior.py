@@ -1,4 +1,4 @@
-"""Laws on a grid of what series have in common, learned from all of them and told of each (empirical Bayes)."""
+"""Laws on a grid of what series have in common, learned from all of them and applied to each (empirical Bayes)."""
 
 from __future__ import annotations
 
