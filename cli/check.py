@@ -7,10 +7,10 @@
 The file states for each function and metric a growth in big O, such as O(log p) or O(k^3 2^k), rules between
 functions, and a litmus test (docs/expectations.md). Each function found is stripped to its leading term and compared:
 a total match, an approximate one within the deviation limit, or none. With --baseline, what an earlier experiment did
-is expected of functions that have no expectation. Parameters are options as in 'predict':
-they set where costs are reported.
+is expected of functions that have no expectation. Parameters are options as in 'predict': they set the configurations
+at which costs are reported.
 
-Exit code 3 when an expectation or a rule is violated, else 4 when the evidence carries no verdict for one of them.
+Exit code 3 when an expectation or a rule is violated, otherwise 4 when the data are insufficient for one of them.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
 
 
 def _apart(subject: Subject, path: Path) -> Subject:
-    """Return `subject`, renamed by its path: two subjects have one name."""
+    """Return `subject` with its path as the name, for two subjects of the same name."""
     from dataclasses import replace
 
     return replace(subject, name=str(path))

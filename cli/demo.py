@@ -211,7 +211,7 @@ def _this_node(folder: Path, say: Any) -> Platform:
     from ranksight.platforms.calibration.node import calibrate
 
     say("")
-    say("calibrating caches, memory and messages of this node; a generic network stands between nodes")
+    say("calibrating caches, memory and messages of this node; between nodes a generic network is assumed")
     node = calibrate("this-node", QUICK, _silent).platform
     here = calibrate_network(("mpirun", "-n", "2") if len(os.sched_getaffinity(0)) > 1 else _two(), 4.0)
     network: dict[str, Any] = {"inter": load("generic").network["inter"], here.level: here.parameters.to_dict()}

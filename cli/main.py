@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = bool(os.environ.get("RANKSIGHT_DEBUG"))
     if not debug:
-        # Overflow in a form that is then discarded is no news; what is wrong with an answer stands in its reason.
+        # Overflow in a hypothesis that is then discarded needs no warning; the reason of an answer names what is wrong.
         warnings.simplefilter("ignore", RuntimeWarning)
     verb = ""
     if sys.stdout is None:  # closed by who called

@@ -104,7 +104,7 @@ def _configure_commands(parser: argparse.ArgumentParser) -> None:
         type=_command,
         default=(),
         metavar="COMMAND",
-        help="run this once per configuration, not measured, in a copy of --workdir (else an empty folder)",
+        help="run this once per configuration, not measured, in a copy of --workdir (or in an empty folder)",
     )
     parser.add_argument(
         "--at",

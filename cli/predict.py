@@ -245,8 +245,8 @@ def _csv(prediction: Prediction) -> None:
 
 
 def _table(prediction: Prediction, everything: bool) -> None:
-    """A table for each configuration and metric: the whole program, its time outside of kernels, then the kernels by
-    size.
+    """A table for each configuration and metric: the whole program, its communication, imbalance and T_others, then the
+    kernels by size.
 
     Kernels without weight are left to the other formats, unless `everything` is asked for.
     """
@@ -267,7 +267,7 @@ def _table(prediction: Prediction, everything: bool) -> None:
         ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not abs(answer.value) < least]
         rows = list(map(_row, ordered))
         if first.metric == "time" and prediction.parts and not everything:
-            rows[1:1] = _outside(prediction, answers, max(least, 1e-12))
+            rows[1:1] = _parts(prediction, answers, max(least, 1e-12))
         blocks += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, rows, 2)]
         if light := every - len(ordered):
             kernels = "kernel" if light == 1 else "kernels"
@@ -283,8 +283,8 @@ def _table(prediction: Prediction, everything: bool) -> None:
     show(*blocks[:-1], *_over(prediction))
 
 
-def _outside(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:
-    """Rows of the program's time outside of its kernels, at the configuration of `answers`."""
+def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:
+    """Rows of communication, imbalance, T_others and BF_comm at the configuration of `answers`."""
     import numpy as np
 
     at = int(np.flatnonzero((prediction.answers.points == list(answers[0].configuration.values())).all(axis=1))[0])
